@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import logging
+import textwrap
 from functools import partial
 from pathlib import Path
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jupyter_client import KernelManager
 from typer import Typer
 
 import schedgap as sg
 from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
-from schedgap.harness.lessons import source_of
 from schedgap.harness.page.columns import REPRODUCE
 from schedgap.harness.reproduce.row import read_rows
 from schedgap.harness.reproduce.setting import known
@@ -24,9 +27,16 @@ from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
+
+# The theme's highlighting sets up logging for everybody, with every word of the notebooks' client, unless it is set up.
+logging.basicConfig(level=logging.WARNING)
+# Lessons are executed over an encrypted connection: kernels complain about any other.
+KernelManager.transport_encryption.default_value = "auto"
 
 project = html_title = "schedgap"
 version = release = sg.__version__
@@ -53,7 +63,9 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 # What lessons print is kept as long as they and the code stay the same.
 nb_execution_cache_path = str(ROOT / "build/executed" / code_digest())
-nb_ipywidgets_js = {}  # its scripts come from another host; without them sliders show their first picture
+# Scripts of widgets come from another host: where a lesson has sliders, the site shows their first picture.
+nb_ipywidgets_js = {}
+nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 default_role = "code"
@@ -65,6 +77,17 @@ def code_of(method: str) -> str:
     while isinstance(code, partial):
         code = code.func
     return source_of(inspect.unwrap(code))
+
+
+def source_of(definition: Callable[..., Any]) -> str:
+    """Return the source of a function or class; of its docstring nothing but the first line."""
+    lines = textwrap.dedent(inspect.getsource(definition)).splitlines(keepends=True)
+    parsed = ast.parse("".join(lines)).body[0]
+    if isinstance(parsed, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(parsed):
+        first, last = parsed.body[0].lineno, parsed.body[0].end_lineno
+        if last != first:
+            lines[first - 1 : last] = [lines[first - 1].rstrip("\n") + '"""\n']
+    return "".join(lines)
 
 
 def formulations(app: Sphinx) -> None:

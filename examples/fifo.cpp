@@ -1,19 +1,97 @@
-// FIFO in a program of its own: this file and json.hpp, nothing but C++17's standard library.
+// FIFO in a program of its own: this file, and nothing but C++17's standard library.
 //
-// Jobs are served in the order of their arrival, each on the fastest GPU type that has room for its whole gang; the
-// first that has to wait stops those behind it (the policy hadar.fifo). To compile and simulate it:
+// As a scheduler, it speaks the protocol of `harness schema policy`. Jobs are served in the order of their arrival, each
+// on the fastest GPU type that has room for its whole gang; the first that has to wait stops those behind it (the policy
+// hadar.fifo). To compile and simulate it:
 //
-//     g++ -std=c++17 -O2 -o fifo examples/fifo.cpp
-//     harness simulate --instance gen/20jobs --policy exec:./fifo fifo
+//     g++ -std=c++17 -O2 -o my_scheduler examples/fifo.cpp
+//     harness simulate --instance gen/20jobs --policy exec:./my_scheduler fifo
+//
+// Where the first line is an instance, it answers with a schedule for Hadar's problem, which the harness checks and
+// certifies. Jobs come in the order of their arrival; each runs without interruption on the GPU type where it ends first
+// in what the jobs before it have left over, and one that would end too late is rejected:
+//
+//     harness show gen/20jobs --json | ./my_scheduler > mine.csv
+//     harness verify --instance gen/20jobs --problem hadar.utility mine.csv
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "json.hpp"
+// A JSON value. Text keeps its escapes: it is compared and passed on.
+struct Json {
+    double number = 0;
+    std::string text;
+    std::vector<Json> items;
+    std::map<std::string, Json> fields;
+
+    const Json& operator[](const std::string& name) const { return fields.at(name); }
+    int whole() const { return static_cast<int>(number); }
+    bool has(const std::string& name) const { return fields.count(name) > 0; }
+    double number_or(const std::string& name, double absent) const { return has(name) ? fields.at(name).number : absent; }
+};
+
+class Reader {
+public:
+    explicit Reader(const std::string& line) : at(line.c_str()) {}
+
+    Json value() {
+        Json found;
+        const char first = next();
+        if (first == '{') {
+            for (++at; next() != '}'; skip(',')) {
+                const std::string name = text();
+                skip(':');
+                found.fields.emplace(name, value());
+            }
+            ++at;
+        } else if (first == '[') {
+            for (++at; next() != ']'; skip(',')) found.items.push_back(value());
+            ++at;
+        } else if (first == '"') {
+            found.text = text();
+        } else if (first == 't' || first == 'f' || first == 'n') {  // true, false, null: not used here
+            while (*at >= 'a' && *at <= 'z') ++at;
+        } else {
+            char* end = nullptr;
+            found.number = std::strtod(at, &end);
+            if (end == at) throw std::runtime_error("not JSON");
+            at = end;
+        }
+        return found;
+    }
+
+private:
+    const char* at;
+
+    char next() {
+        while (*at == ' ' || *at == '\t' || *at == '\r') ++at;
+        if (!*at) throw std::runtime_error("the line ends too early");
+        return *at;
+    }
+
+    void skip(char wanted) {
+        if (next() == wanted) ++at;
+    }
+
+    std::string text() {
+        std::string found;
+        next();
+        for (++at; *at != '"'; ++at) {
+            if (!*at) throw std::runtime_error("the line ends within a text");
+            if (*at == '\\') found += *at++;
+            found += *at;
+        }
+        ++at;
+        return found;
+    }
+};
 
 using Need = std::map<int, int>;  // GPUs by type
 
@@ -126,10 +204,68 @@ struct Scheduler {
     }
 };
 
+struct Job {
+    std::string id;
+    int gpus, first;                     // the first slot that it may use
+    std::map<std::string, int> lasts;    // slots that its work takes, by GPU type
+};
+
+// Iterations per second of one GPU by type: the job's own, or those of its model, which its tenant has.
+const Json& rates(const Json& job, const Json& instance) {
+    if (job.has("rates") && !job["rates"].fields.empty()) return job["rates"];
+    for (const Json& tenant : instance["tenants"].items)
+        if (tenant["id"].text == job["tenant"].text)
+            for (const Json& type : tenant["job_types"].items)
+                if (type["name"].text == job["model"].text) return type["rates"];
+    throw std::runtime_error("job " + job["id"].text + " has no rates");
+}
+
+void schedule(const Json& instance) {
+    const double slot_s = instance["horizon"]["slot_s"].number;
+    const int slots = instance["horizon"]["slots"].whole();
+
+    std::map<std::string, std::vector<int>> free;  // GPUs by type and slot
+    for (const Json& group : instance["cluster"]["servers"].items) {
+        auto& there = free.try_emplace(group["gpu_type"].text, slots, 0).first->second;
+        for (int& gpus : there) gpus += group.number_or("count", 1) * group["gpus"].whole();
+    }
+
+    std::vector<Job> jobs;
+    for (const Json& job : instance["jobs"].items) {
+        const double work = job["epochs"].number * job.number_or("chunks", 1) * job.number_or("minibatches_per_chunk", 1);
+        Job found{job["id"].text, job["gpus"].whole(), int(std::ceil(job.number_or("submit_s", 0) / slot_s)), {}};
+        for (const auto& [type, rate] : rates(job, instance).fields)
+            if (rate.number > 0) found.lasts[type] = int(std::ceil(work / (found.gpus * rate.number * slot_s)));
+        jobs.push_back(found);
+    }
+    std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.first < b.first; });
+
+    std::cout << "job,start,end,type,gpus\n";
+    for (const Job& job : jobs) {
+        int begin = 0, end = slots + 1;
+        std::string where;
+        for (const auto& [type, lasts] : job.lasts) {
+            const auto& there = free[type];
+            for (int start = job.first, ran = 0, t = start; t < int(there.size()) && t < end; ++t) {
+                ran = there[t] >= job.gpus ? ran + 1 : 0;
+                if (!ran) start = t + 1;
+                if (ran == lasts && t + 1 < end) begin = start, end = t + 1, where = type;
+            }
+        }
+        if (where.empty()) continue;
+        for (int t = begin; t < end; ++t) free[where][t] -= job.gpus;
+        std::cout << job.id << ',' << begin * slot_s << ',' << end * slot_s << ',' << where << ',' << job.gpus << '\n';
+    }
+}
+
 int main() {
     std::vector<Scheduler> scheduler;  // one, once hello has come
     for (std::string line; std::getline(std::cin, line);) {
         Json message = Reader(line).value();
+        if (!message.has("type")) {
+            schedule(message);
+            break;
+        }
         const std::string type = message["type"].text;
         if (type == "hello") {
             scheduler.emplace_back(std::move(message));

@@ -4,13 +4,15 @@ A file is CSV with a header, or JSON, ``{"problem": ID, "rows": [{column: value,
 in any order; times are seconds since the start of the instance, on borders of the problem's slots.
 
 Gangs (``hadar.*``, ``gavel.makespan``): ``job,start,end,server,gpus``, a line per job, server and time in which the job
-holds so many GPUs; ``type`` instead of ``server`` names a GPU type, whose servers are then filled in order. Elastic
+holds so many GPUs; ``type`` instead of ``server`` names a GPU type, whose servers are then filled in order. Rounds
+(``synergy.*``): ``job,start,end,server,gpus,cpus,memory_gb``, the same with what else the job holds there; a problem of
+one round has the first one, and where all servers of a GPU type are one machine, that is the server. Elastic
 jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, a line per uninterrupted
 run and server; in a ring, ``ps_type`` is empty and ``ps`` is 0. Shares (``oef.*``): ``tenant,type,devices``; pairs that
-are absent have nothing. Rigid jobs (``rigid.*``): ``job,start,end``, a line per uninterrupted run. A job that does not
-appear is rejected; without any line, all are.
+are absent have nothing. Rigid jobs (``rigid.*``): ``job,start,end``, a line per uninterrupted run; where a job may
+choose among pools, ``type`` says which. A job that does not appear is rejected; without any line, all are.
 
-A_online's windows and a placer's rounds are no part of a file: they say how a decision was found.
+A_online's windows, a placer's rounds and whom a policy picked are no part of a file: they say how a decision was found.
 """
 
 from __future__ import annotations
@@ -29,14 +31,16 @@ import pandas as pd
 
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.verify.rules import Rows, refuse
+from schedgap.harness.verify.synergy import SUPER
 from schedgap.instances import rigid
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Bools, Ints, members
 from schedgap.instances.canonical import read_mapping, write_atomically
 from schedgap.instances.elastic import Elastic, Runs
 from schedgap.instances.errors import UsageError
 from schedgap.instances.importers.table import Column, convert, parse_headed, read_text, shown, split
 from schedgap.instances.registry import PAPERS, unknown
-from schedgap.instances.views import hadar, oef, zhou
+from schedgap.instances.views import hadar, oef, synergy, zhou
+from schedgap.instances.workload import GangView
 
 MAX_CELLS = 20_000_000
 """Most pairs of a line and a slot that a schedule of gangs may have; they take 32 bytes each."""
@@ -51,6 +55,12 @@ _server = Column("server", "text", "the name of a server (harness show)")
 _count = "a whole number, {} or more"
 GANG = (_job, _start, _end, _server, Column("gpus", "whole", _count.format(1), low=1))
 BY_TYPE = (*GANG[:3], Column("type", "text", "a GPU type of the cluster"), GANG[-1])
+ROUNDS = (
+    *GANG[:-1],
+    Column("gpus", "number", "a number of GPUs, more than 0"),
+    Column("cpus", "number", "a number of CPUs, 0 or more"),
+    Column("memory_gb", "number", "gigabytes, 0 or more"),
+)
 ELASTIC = (
     *(_job, _start, _end, _server),
     Column("worker_type", "text", "a worker type of the instance"),
@@ -63,6 +73,7 @@ RIGID = (
     _start,
     Column("end", "number", "seconds since the start of the instance, no earlier than the start"),
 )
+IN_POOL = (*RIGID, Column("type", "text", "a GPU type, or pool, of the cluster"))
 SHARES = (
     Column("tenant", "text", "the id of a tenant"),
     Column("type", "text", "a GPU type of the cluster"),
@@ -139,29 +150,35 @@ def _named(names: Sequence[str], indices: Ints) -> list[str]:
     return [names[i] for i in indices.tolist()]
 
 
-def _seconds(slots: Ints, slot_s: float) -> list[float]:
-    return [int(time) if time == int(time) else time for time in (slots * slot_s).tolist()]
+def _numbers(values: Ints | Array, unit: float = 1.0) -> list[float]:
+    return [int(value) if value == int(value) else value for value in (values * unit).tolist()]
 
 
 # ---------------------------------------------------------------- gangs
 
 
 def _gangs(view: hadar.View, decision: hadar.Schedule, problem: str) -> list[Sequence[Any]]:
-    """Return a column per field: slots that follow one another with the same GPUs of a server are one line."""
-    order = np.lexsort((decision.slot, decision.server, decision.job))
-    arrays = decision.job, decision.slot, decision.server, decision.gpus
-    job, slot, server, gpus = (np.asarray(array)[order] for array in arrays)
+    return _lasting(view, decision.slot, decision.job, decision.server, view.servers.names, decision.gpus)
+
+
+def _lasting(
+    view: GangView, slots: Ints, jobs: Ints, servers: Ints, names: Sequence[str], *amounts: Array | Ints
+) -> list[Sequence[Any]]:
+    """Return a column per field: slots that follow one another with the same amounts of a server are one line."""
+    order = np.lexsort((slots, servers, jobs))
+    slot, job, server = (np.asarray(array)[order] for array in (slots, jobs, servers))
+    held = [np.asarray(amount, float)[order] for amount in amounts]
     new = np.ones(job.size, bool)
-    same = [column[1:] == column[:-1] for column in (job, server, gpus)]
+    same = [column[1:] == column[:-1] for column in (job, server, *held)]
     new[1:] = ~(np.logical_and.reduce(same) & (slot[1:] == slot[:-1] + 1))
     first = np.flatnonzero(new)
     last = np.append(first[1:], job.size)[: first.size] - 1
     return [
         _named(_distinct(view.workload.ids), job[first]),
-        _seconds(slot[first], view.slot_s),
-        _seconds(slot[last] + 1, view.slot_s),
-        _named(_distinct(view.servers.names), server[first]),
-        gpus[first].tolist(),
+        _numbers(slot[first], view.slot_s),
+        _numbers(slot[last] + 1, view.slot_s),
+        _named(_distinct(names), server[first]),
+        *(_numbers(amount[first]) for amount in held),
     ]
 
 
@@ -170,13 +187,8 @@ def _schedule(view: hadar.View, lines: Lines, problem: str) -> hadar.Schedule:
     field = "server" if "server" in lines.frame else "type"
     names = view.servers.names if field == "server" else view.workload.gpu_types
     job, place = lines.indices("job", _distinct(view.workload.ids)), lines.indices(field, _distinct(names))
-    (start, end), gpus = lines.times(view.slot_s, view.slots), lines.whole("gpus")
-    _apart(lines, field, job, place, start, end)
-    size = end - start
-    if size.sum() > MAX_CELLS:
-        raise UsageError(f"{lines.path}: {size.sum()} pairs of a line and a slot, more than {MAX_CELLS}")
-    row = np.repeat(np.arange(job.size), size)
-    slot = np.arange(row.size) - np.repeat(np.cumsum(size) - size, size) + start[row]
+    gpus = lines.whole("gpus")
+    row, slot = _cells(lines, field, job, place, *lines.times(view.slot_s, view.slots))
     if field == "server":
         return hadar.Schedule(job[row], slot, place[row], gpus[row])
     held = Rows({"place": names.__getitem__}, slot=slot, place=place[row]).by("slot", "place")
@@ -186,14 +198,37 @@ def _schedule(view: hadar.View, lines: Lines, problem: str) -> hadar.Schedule:
     return hadar.placed(view, job[row], slot, place[row], gpus[row])
 
 
-def _apart(lines: Lines, field: str, job: Ints, place: Ints, start: Ints, end: Ints) -> None:
-    """Raise on a line in whose time its job is at the same place already."""
+def _cells(lines: Lines, field: str, job: Ints, place: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return a row and a slot for each slot of each line, or raise on one whose job is at the same place already."""
     order = np.lexsort((start, place, job))
     overlap, before = np.zeros(job.size, bool), np.zeros(job.size, np.int64)
     same = (job[order][1:] == job[order][:-1]) & (place[order][1:] == place[order][:-1])
     overlap[order[1:]] = same & (start[order][1:] < end[order][:-1])
     before[order[1:]] = order[:-1]
     lines.refuse(overlap, "start", f"overlaps with {{before}}, of the same job and {field}", before)
+    size = end - start
+    if size.sum() > MAX_CELLS:
+        raise UsageError(f"{lines.path}: {size.sum()} pairs of a line and a slot, more than {MAX_CELLS}")
+    row, after = members(size)
+    return row, start[row] + after
+
+
+def _machines(view: synergy.View, problem: str) -> Sequence[str]:
+    return view.workload.gpu_types if problem in SUPER else view.servers.names
+
+
+def _rounds(view: synergy.View, decision: synergy.Schedule, problem: str) -> list[Sequence[Any]]:
+    entries = decision.round, decision.job, decision.server
+    return _lasting(view, *entries, _machines(view, problem), decision.gpus, decision.cpus, decision.memory_gb)
+
+
+def _run(view: synergy.View, lines: Lines, problem: str) -> synergy.Schedule:
+    job = lines.indices("job", _distinct(view.workload.ids))
+    place = lines.indices("server", _distinct(_machines(view, problem)))
+    row, slot = _cells(lines, "server", job, place, *lines.times(view.slot_s))
+    gpus, cpus, memory_gb = (lines.frame[name].to_numpy(float)[row] for name in ("gpus", "cpus", "memory_gb"))
+    nobody = np.empty(0, np.int64)
+    return synergy.Schedule(slot, job[row], place[row], gpus, cpus, memory_gb, nobody, nobody)
 
 
 # ---------------------------------------------------------------- elastic jobs
@@ -209,8 +244,8 @@ def _runs(view: Any, decision: Runs, problem: str) -> list[Sequence[Any]]:
     run, start = decision.run, decision.start - first
     return [
         _named(_distinct(of.ids), decision.job[run]),
-        _seconds(start[run], view.slot_s),
-        _seconds((start + decision.slots)[run], view.slot_s),
+        _numbers(start[run], view.slot_s),
+        _numbers((start + decision.slots)[run], view.slot_s),
         _named(_distinct(of.machines.names), decision.server),
         _named(of.machines.worker_types, decision.worker_type[run]),
         decision.workers.tolist(),
@@ -259,15 +294,17 @@ def _allocation(view: oef.View, lines: Lines, problem: str) -> oef.Allocation:
 
 
 def _intervals(view: rigid.View, decision: rigid.Schedule, problem: str) -> list[Sequence[Any]]:
-    times = (_seconds(ticks, view.tick_s) for ticks in (decision.start, decision.end))
-    return [_named(_distinct([job.id for job in view.instance.jobs]), decision.job), *times]
+    times = (_numbers(ticks, view.tick_s) for ticks in (decision.start, decision.end))
+    pools = [] if view.moves is None else [_named(view.pools, decision.pool)]
+    return [_named(_distinct([job.id for job in view.instance.jobs]), decision.job), *times, *pools]
 
 
 def _held(view: rigid.View, lines: Lines, problem: str) -> rigid.Schedule:
     job = lines.indices("job", _distinct([job.id for job in view.instance.jobs]))
     start, end = lines.borders("start", view.tick_s), lines.borders("end", view.tick_s)
     lines.refuse(end < start, "end", "a time no earlier than the start")
-    return rigid.Schedule(job, start, end)
+    pool = lines.indices("type", view.pools) if "type" in lines.frame else view.pool[job]
+    return rigid.Schedule(job, start, end, pool)
 
 
 # ---------------------------------------------------------------- files
@@ -275,7 +312,7 @@ def _held(view: rigid.View, lines: Lines, problem: str) -> rigid.Schedule:
 
 @dataclass(frozen=True)
 class Form:
-    """How decisions of a paper stand in files: columns, alternatives of which the first is written; both ways."""
+    """How decisions of a paper stand in files: alternatives of columns, of which the first that fits is written."""
 
     columns: tuple[tuple[Column, ...], ...]
     written: Callable[[Any, Any, str], list[Sequence[Any]]]
@@ -288,7 +325,8 @@ FORMS = {
     "gavel": _GANGS,
     "hadar": _GANGS,
     "oef": Form((SHARES,), _shares, _allocation),
-    "rigid": Form((RIGID,), _intervals, _held),
+    "rigid": Form((RIGID, IN_POOL), _intervals, _held),
+    "synergy": Form((ROUNDS,), _rounds, _run),
     "zhou": _ELASTIC,
 }
 """The form of each paper's decisions, where it has one."""
@@ -377,8 +415,9 @@ def save(found: Comparison, folder: Path) -> tuple[int, list[str]]:
 def _contents(view: Any, decision: Any, problem: str) -> dict[str, str]:
     """Return a decision as the text of files, by suffix."""
     one = form(problem.partition(".")[0])
-    names = [column.name for column in one.columns[0]]
-    rows = list(zip(*one.written(view, decision, problem), strict=True))
+    written = one.written(view, decision, problem)
+    names = next([column.name for column in columns] for columns in one.columns if len(columns) == len(written))
+    rows = list(zip(*written, strict=True))
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([names, *rows])
     lines = ",\n".join(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in rows)

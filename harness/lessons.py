@@ -1,14 +1,13 @@
-"""What the notebooks share: figures and the source of functions as a cell shows them, sliders, checked exercises."""
+"""What the notebooks share: figures as a cell shows them, sliders, checked exercises."""
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import inspect
 import math
-import textwrap
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -35,25 +34,6 @@ def _png(figure: ChartType | Drawing) -> bytes:
     return figure.file("png") if isinstance(figure, Drawing) else rendered(plain_spec(figure), "png")
 
 
-def listing(*objects: Callable[..., Any]) -> Any:
-    """Return the source of functions and classes of the project without their docstrings, for a cell to show."""
-    from IPython.display import Markdown
-
-    return Markdown("```python\n" + "\n\n".join(map(source_of, objects)) + "```")  # type: ignore[no-untyped-call]
-
-
-def source_of(of: Callable[..., Any]) -> str:
-    """Return the source of a function or class; of its docstring nothing but the first line."""
-    lines = textwrap.dedent(inspect.getsource(of)).splitlines(keepends=True)
-    definition = ast.parse("".join(lines)).body[0]
-    if isinstance(definition, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(definition):
-        text = definition.body[0]
-        last = text.end_lineno or text.lineno
-        if last > text.lineno:
-            lines[text.lineno - 1 : last] = [lines[text.lineno - 1].rstrip("\n") + '"""\n']
-    return "".join(lines)
-
-
 def check(answer: Any, expected: float, hint: str = "") -> bool:
     """Say whether the answer to an exercise is right, to a thousandth; dots (``...``) are no answer yet."""
     unanswered = {...: "Put your answer in place of the dots.", None: "✗ There is no number: is the model infeasible?"}
@@ -66,7 +46,7 @@ def check(answer: Any, expected: float, hint: str = "") -> bool:
 
 
 def interact(draw: Callable[..., Shown], **controls: Any) -> None:
-    """Let a reader move sliders; the first picture is that of the function's defaults.
+    """Let a reader move sliders; the first picture is that of the function's defaults, and all that a still page has.
 
     What `draw` returns stands in an HTML widget. The output widget of ``ipywidgets.interact`` makes nbclient, which
     executes notebooks without a browser, wait for ever once in a while: it sends and awaits messages on one socket.
@@ -81,12 +61,13 @@ def interact(draw: Callable[..., Shown], **controls: Any) -> None:
     """
     import IPython.display as ipython
 
+    first = _page(draw())
     if importlib.util.find_spec("ipywidgets") is None:
-        ipython.display(ipython.HTML(_page(draw())))  # type: ignore[no-untyped-call]
+        ipython.display(ipython.HTML(first))  # type: ignore[no-untyped-call]
         return
     import ipywidgets  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-    page = ipywidgets.HTML(_page(draw()))
+    page = ipywidgets.HTML(first)
     sliders = {}
     for name, parameter in inspect.signature(draw).parameters.items():
         slider = ipywidgets.interactive.widget_from_abbrev(controls[name], parameter.default)
@@ -100,7 +81,20 @@ def interact(draw: Callable[..., Shown], **controls: Any) -> None:
 
     for slider in sliders.values():
         slider.observe(redraw, "value")
-    ipython.display(ipywidgets.VBox([*sliders.values(), page]))  # type: ignore[no-untyped-call]
+    values = ", ".join(f"{slider.description} {slider.value}" for slider in sliders.values())
+    still = f"<p>With {escape(values)}; sliders change that in a notebook.</p>{first}"
+    ipython.display(Sliders(ipywidgets.VBox([*sliders.values(), page]), still))  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class Sliders:
+    """Sliders above what they change, and what a page that cannot move them has in their place."""
+
+    box: Any
+    still: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {**self.box._repr_mimebundle_(), "text/html": self.still}
 
 
 def _page(shown: Shown) -> str:

@@ -253,7 +253,7 @@ class Sweep(Record):
 
     def kinds(self, limits: Limits) -> dict[str, Limits]:
         """Return `limits` as the file changes them, by name; the empty name where it has one kind only."""
-        common = replace(limits, time_limit_s=self.time_limit_s or limits.time_limit_s, all_sizes=self.all_sizes)
+        common = replace(limits, time_limit_s=self.time_limit_s or limits.seconds, all_sizes=self.all_sizes)
         return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
 
 

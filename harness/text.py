@@ -85,11 +85,17 @@ def ratio(value: float | None, is_upper: bool | None) -> str:
     return f"≤ {text}" if upper else text
 
 
+def at_most(value: float) -> str:
+    """Return an upper estimate in per cent: ``at most 12.9 %``, ``less than 0.01 %``."""
+    text = percent(value, up=True)
+    return f"less than {text[2:]}" if text.startswith("<") else f"at most {text}"
+
+
 def seconds(value: float | None) -> str:
     """Return a duration: ``< 0.001 s``, ``0.012 s``, ``45.3 s``, ``5 min 12 s``, ``3 h 05 min``."""
     if value is None or not math.isfinite(value):
         return number(value)
-    if value < 0.0005:
+    if value < 0.001:
         return "< 0.001 s"
     if value < 119.95:
         return f"{value:.{3 if value >= 1 else 2}g} s"

@@ -55,7 +55,10 @@ def write(instance: Instance, path: str | Path) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by a file with `content`, synced to disk before it appears."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the file that was asked for
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyomo.environ as pyo
@@ -101,11 +101,25 @@ class Fluid:
         return Packing(rows, len(self.run.start), self.must)
 
 
+class Oracle(Protocol):
+    """What prices jobs over intervals up to `edges`, which `must` all end or not."""
+
+    edges: Array
+    must: bool
+    domain: Domain
+
+    def __call__(self, prices: Array, domain: Domain) -> Priced:
+        """Return the best column of every job; see :class:`schedgap.models.columns.Priced`."""
+
+    def cuts(self, found: Generated, whole: bool) -> Array:
+        """Return where intervals are to be cut, at whole numbers or not, given what was found over them."""
+
+
 class Pricing:
     """The oracle: where each job should end, and when it should do its work, at prices of resources in intervals."""
 
     def __init__(self, fluid: Fluid) -> None:
-        self.fluid = fluid
+        self.fluid, self.edges, self.must = fluid, fluid.edges, fluid.must
         self.domain = Domain.of(fluid.packing)
         self.ways, edges = fluid.run.ways, fluid.edges
         self.room = np.maximum(edges[1:] - np.maximum(edges[:-1], fluid.run.start[:, None]), 0.0)
@@ -149,6 +163,17 @@ class Pricing:
         over = np.maximum(part[some, ends] - goal.free[some, ends], 0.0)
         value = goal.value[some, ends] - goal.slope[some, ends] * over
         return Columns(some, value, sp.csc_array(use), ends)
+
+    def cuts(self, found: Generated, whole: bool) -> Array:
+        """Return the middles of the intervals in which the values of the ends of columns in use change most."""
+        fluid, job, last = self.fluid, found.columns.block, found.columns.end
+        most = np.minimum(self.room / fluid.run.alone[:, None], 1.0)
+        over = np.maximum(most - fluid.goal.free, 0.0)
+        unsure = np.bincount(last, found.x * (fluid.goal.slope * over)[job, last], len(fluid.edges) - 1)
+        middle = (fluid.edges[:-1] + fluid.edges[1:]) / 2
+        middle = np.floor(middle) if whole else middle
+        kept = (unsure > UNSURE * abs(found.bound)) & np.isfinite(middle) & (middle > fluid.edges[:-1])
+        return np.asarray(middle[kept])
 
 
 NOBODY = Solution(status="optimal", termination="bound: no job can complete", bound=0.0)
@@ -208,9 +233,9 @@ def completion_edges(run: Jobs, grain: float) -> Array:
     return np.append(first_edges(run, math.ceil(horizon) if whole else horizon, whole), np.inf)
 
 
-def completing(run: Jobs, grain: float, edges: Array) -> Fluid:
-    """Return the problem of the largest negative weighted sum of completion times, over edges."""
-    return Fluid(run, edges, completions(run, edges, grain), must=True)
+def completing(run: Jobs, grain: float, edges: Array) -> Pricing:
+    """Return the oracle of the largest negative weighted sum of completion times, over edges."""
+    return Pricing(Fluid(run, edges, completions(run, edges, grain), must=True))
 
 
 def least_completion(
@@ -236,34 +261,33 @@ def least_completion(
     return tightest(partial(completing, run, grain), edges, grain > 0, options, start, many)
 
 
-def stated(fluid: Fluid) -> pyo.ConcreteModel:
+def stated(pricing: Oracle) -> pyo.ConcreteModel:
     """Return the master over the columns of some rounds of pricing, in Pyomo."""
-    pricing = Pricing(fluid)
     found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, iterations=ROUNDS))
-    return statement(fluid.packing, found.columns)
+    return statement(pricing.domain.packing, found.columns)
 
 
 class Tightest(NamedTuple):
-    """The best bound that was found, and the problem over the intervals that it is of."""
+    """The best bound that was found, and the oracle over the intervals that it is of."""
 
     generated: Generated
-    fluid: Fluid
+    pricing: Oracle
 
 
 def tightest(
-    pose: Callable[[Array], Fluid],
+    pose: Callable[[Array], Oracle],
     edges: Array,
     whole: bool,
     options: SolveOptions,
     start: Array | None = None,
     many: int = MANY,
 ) -> Tightest:
-    """Return the best bound found while intervals are cut in halves where the ends of columns are unsure.
+    """Return the best bound found while intervals are cut where columns in use are unsure.
 
     Parameters
     ----------
     pose
-        Returns the problem over edges.
+        Returns the oracle over edges.
     edges
         The first ones.
     whole
@@ -276,29 +300,16 @@ def tightest(
     began = clock.now()
     best: Tightest | None = None
     while True:
-        fluid = pose(edges)
+        pricing = pose(edges)
         left = None if options.time_limit_s is None else max(USED * options.time_limit_s - (clock.now() - began), 0.1)
-        pricing = Pricing(fluid)
         found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, time_limit_s=left, start=start), options)
         known = np.inf if best is None else best.generated.bound
         if best is None or found.bound < known:
-            best = Tightest(found, fluid)
-        cut = halves(fluid, pricing, found, whole)
+            best = Tightest(found, pricing)
+        cut = pricing.cuts(found, whole)
         late = options.time_limit_s is not None and clock.now() - began > options.time_limit_s / 2
         if late or not cut.size or len(edges) + len(cut) > many or known - found.bound < BETTER * abs(found.bound):
             return best
         finer = np.sort(np.concatenate([edges, cut]))
         inside = np.searchsorted(edges, finer[:-1], side="right") - 1
         start, edges = found.prices.reshape(-1, len(edges) - 1)[:, inside].ravel(), finer
-
-
-def halves(fluid: Fluid, pricing: Pricing, found: Generated, whole: bool) -> Array:
-    """Return the middles of the intervals in which the values of the ends of columns in use change most."""
-    job, last = found.columns.block, found.columns.end
-    most = np.minimum(pricing.room / fluid.run.alone[:, None], 1.0)
-    over = np.maximum(most - fluid.goal.free, 0.0)
-    unsure = np.bincount(last, found.x * (fluid.goal.slope * over)[job, last], len(fluid.edges) - 1)
-    middle = (fluid.edges[:-1] + fluid.edges[1:]) / 2
-    middle = np.floor(middle) if whole else middle
-    kept = (unsure > UNSURE * abs(found.bound)) & np.isfinite(middle) & (middle > fluid.edges[:-1])
-    return np.asarray(middle[kept])

@@ -59,6 +59,7 @@ METHODS = {
     "oef.cooperative": 1,
     "rigid.bound?objective=weighted": -1,
     "rigid.intervals": -1,
+    "rigid.starts": -1,
     "synergy.hetero.lp1": 1,
     "synergy.lp1.free": 1,
     "synergy.jct": -1,
@@ -78,7 +79,7 @@ CROWDED = "gen/20jobs"
 IN_A_CROWD = (
     *("zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight", "gavel.jct", "zhou.ps.intervals", "zhou.ra.intervals"),
     *("hadar.fluid", "hadar.fluid.complete", "hadar.fluid.forked"),
-    *("rigid.bound?objective=weighted", "rigid.intervals"),
+    *("rigid.bound?objective=weighted", "rigid.intervals", "rigid.starts"),
 )
 """Methods whose bounds depend on capacity with more jobs only, and an instance that has them."""
 

@@ -14,6 +14,7 @@ from schedgap.harness.compare.given import verify
 from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.task import Limits
 from schedgap.instances import load
+from schedgap.instances.errors import UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.rigid import OBJECTIVES
 
@@ -29,6 +30,11 @@ CASES: dict[str, tuple[str, Sequence[str]]] = {
     "oef, larger": (JOBS, ["oef.gandiva_fair", "oef.cooperative", "oef.rounding"]),
     "rigid": ("paper/rigid-hpc", ["rigid.executed", "rigid.easy", "rigid.srtf", "rigid.tiresias"]),
     "rigid, microseconds": (JOBS, ["rigid.fcfs", "rigid.srtf", *(f"rigid.{one}" for one in RIGID)]),
+    "synergy": (
+        JOBS,
+        [f"synergy.{one}" for one in ("hetero.ilp1", "lp2.vertex", "tune", "greedy", "opt.las", "tetris.static")],
+    ),
+    "synergy, oracle": ("paper/synergy-example", ["synergy.hetero"]),
     "zhou": (JOBS, ["zhou.*.mincost", "zhou.*.amaxweight", "zhou.*.online", "zhou.*.fifo", "zhou.*.tiresias"]),
 }
 
@@ -53,8 +59,29 @@ def test_what_is_written_reads_back_with_the_same_objective(case: str, tmp_path:
 def test_every_problem_with_a_format_has_been_tried() -> None:
     tried = {row.problem for ref, methods in CASES.values() for row in compare_here(load(ref), methods).rows}
     known = {problem.id for paper in decisions.FORMS for problem in PAPERS.get(paper).problems}
-    undecided = {problem.id for problem in PAPERS.get("gavel").problems}  # bounds alone; the next test tries one
-    assert known - tried == undecided
+    undecided = {problem.id for problem in PAPERS.get("gavel").problems}  # bounds alone; the next test tries two
+    assert known - tried == undecided | {"synergy.free", "synergy.makespan"}
+
+
+def test_jobs_that_may_choose_have_their_pool_in_the_file(tmp_path: Path) -> None:
+    history = {"gpu_type": "G", "runs": [[0, 9]], "durations_s": {"H": 5}}
+    jobs = [{"id": f"J{j}", "gpus": 1, "epochs": 9, "rates": {"G": 1, "H": 2}, "history": history} for j in range(2)]
+    servers = [{"name": kind, "count": 1, "gpu_type": kind, "gpus": 1} for kind in "GH"]
+    cluster = {"gpu_types": [{"name": kind} for kind in "GH"], "servers": servers}
+    (tmp_path / "my.json").write_text(json.dumps({"name": "t", "cluster": cluster, "jobs": jobs}))
+    reference = str(tmp_path / "my.json")
+    found = compare_here(load(reference), ["rigid.fcfs", "rigid.srtf"])
+    assert decisions.save(found, tmp_path) == (2, [])
+    assert (tmp_path / "rigid.fcfs.csv").read_text() == "job,start,end,type\nJ0,0,5,H\nJ1,0,9,G\n"
+    files = [tmp_path / f"rigid.fcfs.{suffix}" for suffix in ("csv", "json")]
+    assert [row.verified for row in verify(reference, "rigid.flow", files).rows] == [True, True]
+    files[0].write_text("job,start,end\nJ0,0,9\nJ1,9,18\n")
+    assert verify(reference, "rigid.flow", files[:1]).rows[0].verified  # by itself, a job is where it ran
+
+
+def test_a_paper_without_a_format_is_named() -> None:
+    with pytest.raises(UsageError, match="decisions of smith have no file format; those of admission, gavel, "):
+        decisions.form("smith")
 
 
 def test_a_makespan_of_hadars_schedule(tmp_path: Path) -> None:
@@ -63,6 +90,10 @@ def test_a_makespan_of_hadars_schedule(tmp_path: Path) -> None:
     assert row.verified
     assert row.bound_from == "gavel.makespan_fluid"
     assert row.gap is not None
+    decisions.save(compare_here(load(JOBS), ["synergy.opt.fifo"]), tmp_path)
+    (row,) = verify(JOBS, "synergy.makespan", [tmp_path / "synergy.opt.fifo.csv"]).rows
+    assert row.verified
+    assert (row.bound_from, row.gap is not None) == ("synergy.makespan_fluid", True)
 
 
 def test_commands_write_and_verify_with_a_certified_gap(command: Command) -> None:
@@ -116,7 +147,7 @@ def test_a_file_without_lines_rejects_every_job(problem: str, tmp_path: Path) ->
     (tmp_path / "none.json").write_text(json.dumps({"problem": problem, "rows": []}))
     rows = verify(JOBS, problem, [tmp_path / "none.csv", tmp_path / "none.json"], bound=False).rows
     may_reject = problem.endswith(
-        (".utility", ".forked", ".weight", ".from_arrival", ".allocation", ".equal_efficiency")
+        (".utility", ".forked", ".weight", ".from_arrival", ".allocation", ".equal_efficiency", ".free", ".round")
     )
     assert [row.verified for row in rows] == [may_reject] * 2
     assert all(row.objective == 0 for row in rows if may_reject)
@@ -203,10 +234,7 @@ def test_elastic_runs_that_are_no_runs(tmp_path: Path, command: Command) -> None
         (["--problem", "hadar.utility"], "files of decisions take both --instance and --problem"),
         ([], "mine.csv: one results folder, or files with --instance and --problem"),
         (["--instance", JOBS, "--problem", "hadar.utilty"], "unknown problem 'hadar.utilty'; did you mean"),
-        (
-            ["--instance", JOBS, "--problem", "synergy.run"],
-            "decisions of synergy have no file format",
-        ),
+        (["--instance", JOBS, "--problem", "synergy.run"], 'mine.csv: line 1: columns "job,start,end,server,gpus"'),
     ],
 )
 def test_wrong_words_end_in_one_line(words: list[str], told: str, command: Command) -> None:

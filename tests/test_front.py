@@ -56,7 +56,8 @@ def test_results_show_themselves_in_one_line(comparison: sg.Comparison) -> None:
         assert "<script" not in html
     assert repr(instance) == str(instance) == "Instance(gen/20jobs: 20 jobs, 5 tenants, 12 GPUs)"
     assert repr(comparison) == f"Comparison({EQ1}, 2 rows, {comparison.folder})"
-    assert repr(simulated) == "Simulation(paper/hadar-fig1, 1 rows)"
+    assert repr(sg.explain("oef.efficiency")) == "Explanation(oef.efficiency)"
+    assert repr(simulated) == "Simulation(paper/hadar-fig1, 1 row)"
     assert repr(decisions[0]).startswith("oef.Allocation(devices 3×2")
 
 

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,12 @@ import psutil
 import pytest
 
 import schedgap as sg
-from schedgap.harness.compare.methods import find_spec, select, usual_limit_s
+from schedgap.harness.compare.methods import find_spec, select
 from schedgap.harness.compare.row import FAILED, FIELDS, Row, gap, ratio
-from schedgap.harness.compare.run import certify, compare, plan, read_run
+from schedgap.harness.compare.run import SEARCHES_S, certify, compare, plan, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.folder import Folder, new_folder
-from schedgap.harness.engine.pool import run_all, workers_for
+from schedgap.harness.engine.pool import Pool, workers_for
 from schedgap.harness.engine.result import decode, encode
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.columns import COMPARE as COLUMNS
@@ -285,11 +287,16 @@ def test_unwritable_results_are_refused_before_anything_runs(tmp_path: Path) -> 
         compare(EQ1, results=tmp_path / "file")
 
 
+def run_all(*tasks: MethodTask, jobs: int = 0) -> list[MethodResult]:
+    with closing(Pool(jobs)) as pool:
+        return list(pool.run(tasks))
+
+
 def test_a_slow_task_is_killed_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"oef.cooperative.full": 1.5, "oef.gavel": 600.0}
     monkeypatch.setattr(MethodTask, "hard_limit_s", property(lambda one: limits[one.method]))
     slow = task("oef.cooperative.full", "gen/oef-scale?tenants=300", time_limit_s=50, all_sizes=True)
-    results = {r.row.method: r.row for r in run_all([slow, task("oef.gavel")])}
+    results = {r.row.method: r.row for r in run_all(slow, task("oef.gavel"))}
     assert results["oef.cooperative.full"].status == "time limit without incumbent"
     assert results["oef.cooperative.full"].reason == "killed after 1.5 s of wall-clock time"
     assert results["oef.gavel"].status == "optimal"
@@ -307,7 +314,7 @@ def test_a_killed_worker_is_one_failed_row() -> None:
 
     threading.Thread(target=kill_the_busiest).start()
     slow = task("oef.cooperative.full", "gen/oef-scale?tenants=300", time_limit_s=50, all_sizes=True)
-    results = {r.row.method: r.row for r in run_all([slow, task("oef.gavel")], jobs=1)}
+    results = {r.row.method: r.row for r in run_all(slow, task("oef.gavel"), jobs=1)}
     assert results["oef.cooperative.full"].status == "error"
     assert "SIGKILL" in (results["oef.cooperative.full"].reason or "")
     assert results["oef.gavel"].status == "optimal"
@@ -315,7 +322,7 @@ def test_a_killed_worker_is_one_failed_row() -> None:
 
 def test_memory_beyond_the_cap_is_a_failed_row() -> None:
     large = task("oef.cooperative.full", "gen/oef-scale?tenants=300", memory_mb=300, all_sizes=True)
-    results = {r.row.method: r.row for r in run_all([large, task("oef.gavel", memory_mb=300)])}
+    results = {r.row.method: r.row for r in run_all(large, task("oef.gavel", memory_mb=300))}
     # An extension whose allocation fails may raise something else than MemoryError; the row fails either way.
     assert results["oef.cooperative.full"].status in {"out of memory", "error"}
     assert results["oef.gavel"].status == "optimal"
@@ -376,12 +383,15 @@ def test_what_is_about_logs_runs_on_logs_or_where_it_is_asked_for() -> None:
     assert len(plan(instances, select(["rigid.*"], []), [0], kinds)) == 2 * len(select(["rigid.*"], []))
 
 
-def test_searches_share_a_minute_unless_each_has_time() -> None:
-    assert usual_limit_s(select(["oef.*"], []), 20.0) == 20.0
-    chosen = select(["*"], [])
-    searches = [spec for spec in chosen if spec.kind == "matheuristic"]
-    assert usual_limit_s(chosen, 20.0) == pytest.approx(60 / len(searches), abs=0.1)
-    assert usual_limit_s(searches[:3], 20.0) == 20.0
+def test_searches_share_their_time_unless_it_is_given() -> None:
+    def seconds(pattern: str, limits: Limits) -> Counter[float]:
+        tasks = plan([load("gen/20jobs")], select([pattern], []), [0], {"": limits}, every=True)
+        return Counter(task.limits.seconds for task in tasks)
+
+    methods, searches = len(select(["zhou.*"], [])), len(select(["zhou.*.columns*"], []))
+    assert seconds("zhou.*", Limits()) == {20.0: methods - searches, SEARCHES_S / searches: searches}
+    assert seconds("zhou.*", Limits(60.0)) == {60.0: methods}
+    assert seconds("hadar.p2.columns", Limits()) == {20.0: 1}
 
 
 def test_a_failing_method_is_a_row_and_the_comparison_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trace_samples import PAI_JOBS, SAMPLES
 
 import schedgap as sg
 from schedgap.harness.certify.export import held, save
@@ -42,7 +43,7 @@ def test_the_sample_of_slurm() -> None:
     assert list(runs(found)) == ["1001", "1002", "1003_1", "1003_2", "1004", "1007", "1007#2"]
     assert runs(found)["1004"] == (5395.0, ((43438.0, 46795.0),), 4)
     assert found.jobs[1].history is not None
-    assert found.jobs[1].history.hosts == ("g002", "g003")
+    assert found.jobs[1].history.hosts == ({"g002": 1, "g003": 1},)
     assert found.cluster.gpus_by_type == {"v100": 13}
     assert "2 of 12 lines left out: they are steps of jobs" in found.derived
     assert "2 of 12 lines left out: they never started" in found.derived
@@ -153,6 +154,90 @@ def test_node_lists() -> None:
     assert hosts("") == ()
 
 
+def told(instance: Instance, *words: str) -> None:
+    for one in words:
+        assert any(one in line for line in instance.derived), instance.derived
+
+
+def test_servers_of_a_node_list_are_checked_one_by_one(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.csv"
+    nodes.write_text("node,gpus,type\ng1,4,v100\ng2,4,v100\nc1,0,\n")
+    two = ONE.replace("1|a", "2|b").replace("|g1", "|g[1-2]").replace("=4", "=6").replace("T08:10", "T08:20")
+    found = read(tmp_path, "sacct", HEAD + ONE + two, nodes=nodes)
+    told(
+        found,
+        "2 of 2 servers are checked one by one",
+        "6 v100 are in use on g1, which has 4, first at 2026-03-02 08:20",
+    )
+    assert [job.history.hosts for job in found.jobs if job.history] == [({"g1": 4},), ({"g1": 2, "g2": 2},)]
+    assert [(group.name, group.gpus) for group in found.cluster.servers] == [("g1", 6), ("g2", 4)]
+    other = read(tmp_path, "sacct", HEAD + ONE + two.replace("v100", "k80"), nodes=nodes)
+    assert [job.history.hosts for job in other.jobs if job.history] == [({"g1": 4},), ()]  # the list has g1 elsewhere
+    text = 'id,submit,start,end,gpus,where\na,0,0,9,2,g1\nb,0,0,9,3,"g1,x"\n'
+    columns = {name: name for name in ("id", "submit", "start", "end", "gpus")} | {"server": "where"}
+    mapped = read(tmp_path, "csv", text, nodes=nodes, columns=columns)
+    assert [job.history.hosts for job in mapped.jobs if job.history] == [({"g1": 2},), ({"g1": 1, "x": 1},)]
+    nodes.write_text("node,gpus,type\ng1,4,v100\ng1,4,v100\n")
+    with pytest.raises(InstanceError, match='line 3: node = "g1": already used in line 2'):
+        read(tmp_path, "sacct", HEAD + ONE, nodes=nodes)
+
+
+def test_philly_says_how_many_gpus_of_a_machine_are_held(tmp_path: Path) -> None:
+    nodes = tmp_path / "cluster_machine_list.csv"
+    nodes.write_text("machineId, number of GPUs, single GPU mem\nm1,2,24GB\nm2,1,12GB\n")
+    found = read(tmp_path, "philly_json", PHILLY, nodes=nodes)
+    assert [job.history.hosts for job in found.jobs if job.history] == [({"m1": 2}, {"m2": 2})]
+    told(found, "2 GPU are in use on m2, which has 1, first at 2017-10-07 03:00:00: the peak counts")
+
+
+def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path) -> None:
+    text = "id,submit,start,end,gpus,type,k80,v100\na,0,0,10,2,V,30,10\nb,0,0,0:00:30,1,K,0:00:30,\n"
+    names = ("id", "submit", "start", "end", "gpus", "type")
+    columns = {name: name for name in names} | {"duration:K": "k80", "duration:V": "v100", "duration:P": "k80"}
+    text = text.replace("0,0:00:30,1", "0,30,1")
+    found = read(tmp_path, "csv", text, columns=columns)
+    assert [job.history.durations_s for job in found.jobs if job.history] == [{"K": 30.0}, {}]
+    assert found.jobs[0].rates == {"V": 1.0, "K": pytest.approx(1 / 3)}
+    told(found, "duration:P of 2 lines left out: nothing ran on P, and nobody says how many there are (--gpus)")
+    known = read(tmp_path, "csv", text, columns=columns, gpus={"V": 2, "K": 1, "P": 8})
+    assert [job.history.durations_s for job in known.jobs if job.history] == [{"K": 30.0, "P": 30.0}, {"P": 30.0}]
+    assert known.cluster.gpus_by_type == {"V": 2, "K": 1, "P": 8}
+    with pytest.raises(InstanceError, match='line 2: duration:K = "x": a duration in seconds'):
+        read(tmp_path, "csv", text.replace("V,30", "V,x"), columns=columns)
+    with pytest.raises(UsageError, match="unknown name 'duration:'"):
+        read(tmp_path, "csv", text, columns=columns | {"duration:": "k80"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"job": "id"}, "--map: unknown name 'job'; "),
+        ({"id": "id"}, "no column for submit, for start or wait, for end or duration, for gpus or cpus or cores or "),
+        (None, "start: unknown column 'start'; known: id, submit, begin, finish, n (--map start=…,end=…,gpus=…; the "),
+        ({"submit": "submit", "wait": "n", "end": "finish", "gpus": "n", "nodes": "n"}, "gpus and nodes: one of them"),
+    ],
+)
+def test_a_map_that_lacks_something_is_answered_with_all_of_it(
+    columns: dict[str, str] | None, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, "csv", "id,submit,begin,finish,n\na,0,1,2,1\n", columns=columns)
+    assert told in str(caught.value)
+
+
+@real
+def test_batch_jobs_are_certified_as_a_stranger_types_it(command: Command) -> None:
+    log = LOGS / "hpc_jobs.csv"
+    bare = command("certify", "csv", log)
+    assert (bare.returncode, bare.stderr.count("\n")) == (2, 1)
+    assert "did you mean job_id? (--map id=…,submit=…,start=…,end=…,gpus=…; the header has job_id, num_c" in bare.stderr
+    columns = "id = job_id, submit = submit_time, wait = wait_time, duration = run_time, cores = num_cores"
+    done = command("certify", "csv", log, "--map", columns, "--time-limit", 2, "--jobs", 1, "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert "30 core: the most that the log has in use at once" in done.stderr
+    assert "mean completion time as executed 0.0328 h, at most 1.713 × the optimum" in " ".join(done.stdout.split())
+
+
 @settings(max_examples=60, deadline=None)
 @given(format=st.sampled_from(["sacct", "swf", "csv"]), text=st.text(max_size=200), cut=st.integers(0, 200))
 def test_whatever_a_file_holds_is_read_or_refused_in_a_line(
@@ -192,6 +277,34 @@ def test_traces_that_say_when_jobs_ran(tmp_path: Path) -> None:
     assert "1 of 2 lines left out: they never started" in openb.derived
     with pytest.raises(UsageError, match="itp: such a trace does not say"):
         read(tmp_path, "itp", "job_id,submission_time,duration,num_gpu\n1,0,5,1\n")
+
+
+@pytest.mark.parametrize("header", [False, True])
+def test_pai_by_its_task_and_job_tables(header: bool, tmp_path: Path) -> None:
+    tasks, jobs = tmp_path / "pai_task_table.csv", tmp_path / "pai_job_table.csv"
+    with_header = SAMPLES["pai2020"].replace(",,\n", ",0,\n", 1)  # a first line has all numbers
+    tasks.write_text(with_header if header else with_header.partition("\n")[2])
+    with pytest.raises(InstanceError, match=r"pai_job_table.csv beside .* says when jobs were submitted"):
+        import_trace("pai2020", tasks, Options(history=True))
+    jobs.write_text("job_name,inst_id,user,status,start_time,end_time\n" * header + PAI_JOBS)
+    nodes = tmp_path / "nodes.csv"
+    nodes.write_text("machine,gpu_type,cap_cpu,cap_mem,cap_gpu\nm1,T4,96,512,2\nm2,MISC,96,512,8\n")
+    found = import_trace("pai2020", tasks, Options(history=True, nodes=nodes))
+    assert runs(found) == {"j1": (0.0, ((70.0, 350.0),), 2), "j2": (9.0, ((10.0, 40.0),), 1)}
+    assert [(job.tenant, job.status) for job in found.jobs] == [("ann", "Terminated"), ("bob", "Failed")]
+    assert found.cluster.gpus_by_type == {"T4": 2, "MISC": 8}
+    assert found.began_s == 40 + 8 * 3600
+    told(found, "gangs of 1 job rounded up to whole GPUs", "a task of them has no start or no end")
+    jobs.write_text(PAI_JOBS.replace(",49,", ",,"))
+    told(
+        import_trace("pai2020", tasks, Options(history=True)), "pai_job_table.csv does not say when they were submitted"
+    )
+    jobs.write_text(PAI_JOBS + PAI_JOBS)
+    with pytest.raises(InstanceError, match='line 3: job_name = "j1": already used in line 1'):
+        import_trace("pai2020", tasks, Options(history=True))
+    jobs.write_text("a,b\n")
+    with pytest.raises(InstanceError, match="line 1: no column 'job_name'"):
+        import_trace("pai2020", tasks, Options(history=True))
 
 
 @pytest.mark.skipif(not (LOGS.parent / "openb").is_dir(), reason="shared/data is not here")

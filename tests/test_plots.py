@@ -16,10 +16,19 @@ from charts import channels, panels, record, records, scale_of, texts
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
 from schedgap.harness.compare.row import Comparison
-from schedgap.harness.figure import FIGURES, Drawing, draw_all, figures, registered, write_figures
+from schedgap.harness.figure import (
+    FIGURES,
+    Drawing,
+    draw_all,
+    figures,
+    plain_spec,
+    registered,
+    rendered,
+    write_figures,
+)
 from schedgap.harness.plots.common import SHORTEST_S
 from schedgap.harness.plots.oef import CELLS, envy, per_tenant, ranked
-from schedgap.harness.plots.style import PALETTE, label, text_colour
+from schedgap.harness.plots.style import PALETTE, label, rows, text_colour
 from schedgap.harness.verify.oef import check
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.plugins import load_plugin, restore
@@ -262,9 +271,22 @@ def test_traces_survive_missing_incumbents() -> None:
     assert "n = 2 solves on gen/200jobs?seed=0." in items[0].caption
 
 
-def test_bounds_over_time_name_no_series_that_is_not_there() -> None:
+def test_what_was_known_stays_known() -> None:
     run = sweep_run(1)
-    bounds = [{**point, "incumbent": None} for point in run.traces]
+    about = {key: run.traces[0][key] for key in ("fingerprint", "method", "seed", "limits")}
+    told = [(1.0, None, 120.0), (2.0, 90.0, None), (3.0, None, 100.0)]
+    points = [{**about, "time_s": t, "incumbent": low, "bound": high} for t, low, high in told]
+    (item,) = drawn(Comparison({}, run.rows, {}, traces=points), "traces")
+    (only,) = records(item)
+    assert (only["incumbent"], only["bound"]) == ([None, 90.0, 90.0], [120.0, 120.0, 100.0])
+    assert only["end"] == "gap 10.0 % after 3 s"
+
+
+@pytest.mark.parametrize("last", [None, 90.0])
+def test_bounds_over_time_name_no_series_that_is_not_there(last: float | None) -> None:
+    run = sweep_run(1)
+    ends = {point["method"]: i for i, point in enumerate(run.traces)}.values()
+    bounds = [{**point, "incumbent": last if i in ends else None} for i, point in enumerate(run.traces)]
     (item,) = drawn(Comparison({}, run.rows, {}, traces=bounds), "traces")
     assert scale_of(item, "color")["domain"] == ["bound"]
 
@@ -346,6 +368,14 @@ def test_virtual_tenants_add_up_to_their_owner() -> None:
 
 
 # ---------------------------------------------------------------- style and instances
+
+
+@pytest.mark.parametrize(("name", "shown"), [("W" * 14, True), ("w" * 90, False)])
+def test_only_names_that_are_too_long_are_cut(name: str, shown: bool) -> None:
+    chart = alt.Chart(rows([{"name": name}, {"name": "b"}])).mark_bar().encode(y="name:N")
+    svg = rendered(plain_spec(chart), "svg").decode()
+    assert (f">{name}<" in svg) is shown
+    assert ("…<" in svg) is not shown
 
 
 def test_hostile_names_are_drawn_as_they_are() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -19,7 +20,7 @@ from conftest import HARNESS, ROOT, Command
 
 from schedgap import instances
 from schedgap.harness.compare.given import verify
-from schedgap.harness.engine.pool import run_all
+from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation, SimulationRow
@@ -101,7 +102,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def test_a_schedule_that_an_example_makes_is_verified(examples: Callable[[str], Path], tmp_path: Path) -> None:
-    path, program = tmp_path / "mine.csv", examples("schedule.cpp")
+    path, program = tmp_path / "mine.csv", examples("fifo.cpp")
     path.write_text(subprocess.run(program, input=to_json(TINY), capture_output=True, text=True, check=True).stdout)
     (row,) = verify("gen/20jobs", "hadar.utility", [path]).rows
     assert row.verified
@@ -308,8 +309,9 @@ while :; do :; done
 
 
 def test_a_program_ends_with_its_worker(tmp_path: Path) -> None:
-    row: SimulationRow
-    (row,) = (one.row for one in run_all([task(written(tmp_path, STUBBORN.format(tmp_path, "kill -9 $PPID")))], jobs=1))
+    with closing(Pool(1)) as pool:
+        (result,) = pool.run([task(written(tmp_path, STUBBORN.format(tmp_path, "kill -9 $PPID")))])
+    row: SimulationRow = result.row
     assert "the worker died (SIGKILL" in str(row.reason)
     assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
 

@@ -18,7 +18,7 @@ from typing import Any
 import highspy
 import pytest
 from conftest import ROOT, Command
-from trace_samples import GAVEL_NEW, NODES, SAMPLES, TABLE
+from trace_samples import GAVEL_NEW, NODES, PAI_JOBS, SAMPLES, TABLE
 from typer.main import get_command
 
 from schedgap.harness import decisions
@@ -79,6 +79,8 @@ FILES = {
     "trace.swf.gz": SAMPLES["swf"],
     "log.csv": "job,queued_at,begin,finish,n_gpu,who\na,0,10,100,1,x\nb,5,50,140,2,y\n",
     "list.csv": NODES,
+    "pai_task_table.csv": SAMPLES["pai2020"],
+    "pai_job_table.csv": PAI_JOBS,
     "my.trace": GAVEL_NEW,
     "rates.json": TABLE,
     "mine.toml": SWEEP,

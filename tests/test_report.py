@@ -97,6 +97,7 @@ def run_of(*rows: Any, **meta: Any) -> Comparison:
         (t.ratio, (math.inf, True), "∞"),
         (t.seconds, (None,), "–"),
         (t.seconds, (0.0,), "< 0.001 s"),
+        (t.seconds, (0.0007,), "< 0.001 s"),
         (t.seconds, (0.01,), "0.01 s"),
         (t.seconds, (0.01234,), "0.012 s"),
         (t.seconds, (45.25,), "45.2 s"),

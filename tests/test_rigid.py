@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from certificates import checker, plain, signed
 
+from schedgap.harness.compare.task import MethodTask
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics import HEURISTICS
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.rigid import OBJECTIVES, Schedule, View, kernels, starts_of
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup
@@ -22,7 +29,9 @@ Line = tuple[int, int, int]
 """Release, duration, GPUs."""
 
 
-def instance(lines: list[Line], room: int = 4, runs: list[list[tuple[float, float]]] | None = None) -> Instance:
+def instance(lines: list[Line], room: int = 4, others: list[int] | None = None, **history: list[Any]) -> Instance:
+    """Jobs on one pool; `others` says how long each would run on another one of 3 GPUs, -1 where it cannot."""
+    seconds = others or [-1] * len(lines)
     jobs = [
         Job(
             id=f"J{j}",
@@ -32,16 +41,23 @@ def instance(lines: list[Line], room: int = 4, runs: list[list[tuple[float, floa
             rates={"G": 1.0},
             weight=float(1 + j % 3),
             duration_s=float(duration),
-            history=History(gpu_type="G", runs=tuple(runs[j]) if runs else ()),
+            history=History(
+                gpu_type="G",
+                durations_s={"H": float(seconds[j])} if seconds[j] >= 0 else {},
+                **{name: tuple(values[j]) for name, values in history.items()},
+            ),
         )
         for j, (release, duration, gpus) in enumerate(lines)
     ]
-    server = ServerGroup(name="s", count=1, gpu_type="G", gpus=room)
-    return Instance(name="t", cluster=Cluster(gpu_types=(GpuType(name="G"),), servers=(server,)), jobs=tuple(jobs))
+    there = {"G": (1, room)} | ({"H": (3, 1)} if others else {})
+    groups = tuple(ServerGroup(name=f"{k}s", count=n, gpu_type=k, gpus=gpus) for k, (n, gpus) in there.items())
+    return Instance(
+        name="t", cluster=Cluster(gpu_types=tuple(GpuType(name=k) for k in there), servers=groups), jobs=tuple(jobs)
+    )
 
 
-def view(lines: list[Line], room: int = 4) -> View:
-    found: View = PAPERS.get("rigid").view(instance(lines, room))
+def view(lines: list[Line], room: int = 4, others: list[int] | None = None, **history: list[Any]) -> View:
+    found: View = PAPERS.get("rigid").view(instance(lines, room, others, **history))
     return found
 
 
@@ -52,9 +68,9 @@ def check(seen: View, schedule: Schedule, problem: str) -> Any:
 def placed(seen: View, order: tuple[int, ...]) -> Schedule:
     """Each job in turn at its earliest place, second by second; one of these orders is best for regular objectives."""
     end = int(seen.release.max() + seen.duration.sum()) + 1
-    free, starts = np.full(end + 1, seen.capacity[0]), np.zeros(seen.size, np.int64)
+    room, starts = np.tile(seen.capacity[:, None], end + 1), np.zeros(seen.size, np.int64)
     for j in order:
-        t = int(seen.release[j])
+        free, t = room[seen.pool[j]], int(seen.release[j])
         while (free[t : t + seen.duration[j]] < seen.gpus[j]).any():
             t += 1
         starts[j] = t
@@ -63,9 +79,12 @@ def placed(seen: View, order: tuple[int, ...]) -> Schedule:
 
 
 def best(seen: View, objective: str) -> float:
-    orders = itertools.permutations(range(seen.size))
-    verdicts = (check(seen, placed(seen, order), f"rigid.{objective}") for order in orders)
-    return min(verdict.objective for verdict in verdicts if not verdict.violations)
+    choices = itertools.product(*(np.flatnonzero(lasts >= 0).tolist() for lasts in seen.lasts))
+    settled = [seen.within(np.array(pool)) for pool in choices]
+    orders = list(itertools.permutations(range(seen.size)))
+    verdicts = [check(seen, placed(one, order), f"rigid.{objective}") for one in settled for order in orders]
+    assert not any(verdict.violations for verdict in verdicts)
+    return float(min(verdict.objective for verdict in verdicts))
 
 
 def random_lines(seed: int, most: int = 5) -> list[Line]:
@@ -90,7 +109,7 @@ def test_bounds_are_below_the_optimum_and_the_search_finds_it(seed: int) -> None
     for objective in ("flow", "slowdown", "weighted", "makespan"):
         setting = "" if objective == "flow" else f"?objective={objective}"
         least = best(seen, objective)
-        for name in ("rigid.bound", "rigid.intervals"):
+        for name in ("rigid.bound", "rigid.intervals", "rigid.starts"):
             if objective == "makespan" and name != "rigid.bound":
                 continue
             bound = MODELS.get(f"{name}{setting}").run(seen, SolveOptions(time_limit_s=2)).solution.bound
@@ -100,6 +119,69 @@ def test_bounds_are_below_the_optimum_and_the_search_finds_it(seed: int) -> None
         assert not verdict.violations
         assert verdict.objective == pytest.approx(outcome.solution.objective)
         assert verdict.objective == pytest.approx(least)
+
+
+def with_moves(seed: int, most: int) -> View:
+    """Return jobs of which most may run in another pool, for longer or shorter, where their gangs fit."""
+    lines = random_lines(seed, most)
+    return view(lines, others=np.random.default_rng(seed).integers(-3, 12, len(lines)).clip(-1).tolist())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_hold_where_jobs_may_choose_among_pools(seed: int) -> None:
+    seen = with_moves(seed, 4)
+    text = to_json(seen.instance)
+    for objective in ("flow", "slowdown", "weighted", "makespan"):
+        setting, least = "" if objective == "flow" else f"?objective={objective}", best(seen, objective)
+        for name in ("rigid.bound", "rigid.intervals", "rigid.starts")[: 3 if objective != "makespan" else 1]:
+            found = MethodTask(text, "t", seen.instance.fingerprint, f"{name}{setting}", limits=Limits(2.0)).run()
+            assert found.row.own_bound is not None
+            assert 0 <= found.row.own_bound <= least * (1 + 1e-9), (name, objective)
+            assert found.row.proved
+            proved = float(checker.check(plain(found.certificate), json.loads(text)))
+            assert proved == pytest.approx(found.row.proved_bound)
+        outcome = MODELS.get(f"rigid.search{setting}").run(seen, SolveOptions(time_limit_s=2))
+        verdict = check(seen, outcome.decision, f"rigid.{objective}")
+        assert not verdict.violations
+        assert verdict.objective == pytest.approx(outcome.solution.objective)
+        assert verdict.objective >= least * (1 - 1e-9)
+        with pytest.raises(NotApplicableError, match="may choose among pools"):
+            MODELS.get("rigid.exact").run(seen)
+
+
+def test_jobs_that_may_choose_are_settled_where_they_end_first() -> None:
+    seen = view([(0, 10, 4), (1, 10, 2), (2, 8, 4)], others=[-1, 12, 3])
+    assert seen.lasts.tolist() == [[10, -1], [10, 12], [8, -1]]  # a gang of 4 does not fit on 3 GPUs
+    assert seen.settled.pool.tolist() == [0, 1, 0]
+    assert (seen.relaxed.capacity.tolist(), seen.relaxed.duration.tolist()) == ([7], [10, 10, 8])
+    found = ran(seen, "rigid.fcfs")
+    assert (starts(found), found.pool.tolist()) == ([0, 1, 10], [0, 1, 0])
+    away = Schedule(np.arange(3), np.array([0, 1, 13]), np.array([10, 13, 21]), np.array([0, 1, 1]))
+    (line,) = (line for line in check(seen, away, "rigid.flow").violations if "J2" in line)
+    assert line == "job J2 runs in pool H, where it cannot"
+    split = Schedule(np.array([0, 1, 1, 2]), np.array([0, 1, 3, 13]), np.array([10, 3, 13, 21]), np.array([0, 1, 0, 0]))
+    assert "job J1 runs in several pools" in check(seen, split, "rigid.flow.preemptive").violations
+
+
+def test_times_that_ticks_cannot_count_are_refused() -> None:
+    with pytest.raises(NotApplicableError, match=r"1e\+300 s are more than"):
+        PAPERS.get("rigid").view(instance([(0, 9, 1)], others=[10**300]))
+
+
+def test_servers_that_a_log_names_are_checked_one_by_one() -> None:
+    lines: list[Line] = [(0, 10, 1), (0, 10, 2), (5, 5, 1)]
+    ran = [[(0, 10)], [(0, 10)], [(5, 10)]]
+    fine = view(lines, others=[-1] * 3, runs=ran, hosts=[[{"Gs": 1}], [{"Gs": 2}], [{"elsewhere": 1}]])
+    assert fine.executed is not None
+    assert not check(fine, fine.executed, "rigid.flow").violations
+    executed = fine.executed
+    many = replace(executed, server=np.array([1, 1]), gpus=np.array([1, 3]), run=np.array([0, 1]))
+    assert check(fine, replace(many, pool=np.array([1, 1, 1])), "rigid.flow").violations[-3:] == (
+        "job J1 holds 3 GPUs of servers, its gang has 2",
+        "server Hs.0: 4 GPUs in use at 0, it has 1",
+        "pool H: 4 GPUs in use at 5, it has 3",
+    )
+    assert check(fine, many, "rigid.flow").violations[0] == "job J0: server Hs.0 is not in pool G (and 1 more)"
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -115,7 +197,7 @@ def test_the_exact_program_finds_the_optimum(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_rule_is_verified_and_above_the_bound(seed: int) -> None:
-    seen = view(random_lines(seed, 30))
+    seen = with_moves(seed, 30) if seed % 2 else view(random_lines(seed, 30))
     least = {o: MODELS.get(f"rigid.bound?objective={o}" if o != "flow" else "rigid.bound") for o in OBJECTIVES}
     bounds = {o: spec.run(seen, SolveOptions()).solution.bound for o, spec in least.items()}
     for spec in HEURISTICS:
@@ -127,6 +209,28 @@ def test_every_rule_is_verified_and_above_the_bound(seed: int) -> None:
 
 def starts(schedule: Schedule) -> list[int]:
     return [int(start) for start in schedule.start[np.argsort(schedule.job, kind="stable")]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_starts_bound_no_less_than_a_fluid_and_no_schedule_with_interruptions(seed: int) -> None:
+    seen = view(random_lines(seed, 30))
+    text = to_json(seen.instance)
+    fluid, starts = (
+        MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(5.0)).run()
+        for name in ("rigid.intervals", "rigid.starts")
+    )
+    assert starts.row.own_bound >= fluid.row.own_bound * (1 - 5e-3)
+    forged = plain(starts.certificate) | {"problem": "rigid.flow.preemptive"}
+    with pytest.raises(checker.RefusedError, match="more than a start"):
+        checker.check(signed(forged, json.loads(text)), json.loads(text))
+
+
+def test_a_long_job_is_not_cut_around_a_dear_moment() -> None:
+    """Two gangs of the whole pool: the long one goes first, or the short one delays it by all of its run."""
+    seen = view([(0, 10, 4), (1, 8, 4)])
+    bound = {name: MODELS.get(name).run(seen).solution.bound for name in ("rigid.intervals", "rigid.starts")}
+    assert best(seen, "flow") == pytest.approx((10 + 17) / 2 / 3600)
+    assert bound["rigid.intervals"] < bound["rigid.starts"] == pytest.approx((10 + 17) / 2 / 3600, rel=1e-3)
 
 
 FOUR: list[Line] = [(0, 10, 3), (1, 10, 4), (2, 8, 1), (3, 12, 1)]
@@ -200,7 +304,7 @@ BROKEN: list[tuple[list[Line], str, str]] = [
 
 @pytest.mark.parametrize(("runs", "problem", "told"), BROKEN)
 def test_the_checker_names_what_is_broken(runs: list[Line], problem: str, told: str) -> None:
-    schedule = Schedule(*np.array(runs).T)
+    schedule = Schedule(*np.array(runs).T, pool=np.zeros(len(runs), np.int64))
     verdict = check(view([(0, 10, 4), (5, 10, 4)]), schedule, problem)
     assert any(told in line for line in verdict.violations), verdict.violations
 

@@ -29,7 +29,7 @@ from schedgap.harness.page import blocks
 from schedgap.harness.table import Table
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.models import MODELS
-from schedgap.models.solve import SOLVERS, Solution, SolveOptions, TracePoint, compile_model, solve
+from schedgap.models.solve import SOLVERS, Solution, SolveOptions, TracePoint, compile_model, files, solve
 from schedgap.models.solve.solution import LICENSED, Times
 from schedgap.models.solve.solvers import answer, cbc
 from schedgap.models.solve.solvers.whole import whole
@@ -102,6 +102,18 @@ def test_that_nothing_is_feasible_is_an_answer(solver: str) -> None:
     need(solver)
     found = solve(impossible(), SolveOptions(solver=solver))
     assert (found.status, found.objective, found.bound) == ("infeasible", None, None)
+
+
+def test_what_cbc_calls_infeasible_when_its_time_is_up_is_no_proof() -> None:
+    log = "Continuous objective value is 1 - 0.77 seconds\nPre-processing says infeasible or unbounded\n"
+    said = files.Answer("CBC", "Integer infeasible", 1.0, {}, complete=False)
+    one = answer.Run(compile_model(market_split()), SolveOptions(solver="cbc", time_limit_s=60.0))
+    one.begin()
+    assert cbc._read(one, [], log, said, 0).status == "infeasible"
+    one.began -= 60.0
+    found = cbc._read(one, [], log, said, 0)
+    assert (found.status, found.termination) == ("time limit without incumbent", "Integer infeasible")
+    assert found.bound == pytest.approx(1.0 + one.form.offset, abs=1e-4)
 
 
 @pytest.mark.parametrize("solver", ["cbc", "scip", "cp-sat"])

@@ -65,7 +65,7 @@ def test_limits_are_told_apart_and_known_by_name() -> None:
     meta = {"limits": {"short": {"time_limit_s": 5}, "long": {"time_limit_s": 50}}}
     assert [line.mean_s for line in by_method(rows, allowed_s(meta))] == [pytest.approx(5), pytest.approx(50)]
     assert allowed_s({"limits": {"time_limit_s": 7}}) == 7.0
-    assert allowed_s({}) == 60.0
+    assert allowed_s({}) == 20.0
 
 
 def test_profiles_count_failures_and_leave_out_cases_that_not_all_could_try() -> None:

@@ -104,5 +104,8 @@ SAMPLES = {
     "j4,ps,1,Terminated,1,2,600,29.3,0,\n",
 }
 
+PAI_JOBS = "j1,i1,ann,Terminated,40,400\nj2,i2,bob,Failed,49,80.0\n"
+"""Made up like the other samples, in the form of ``pai_job_table.csv``, which has no header."""
+
 TABLE = json.dumps({"v100": {"('ResNet-50 (batch size 64)', 2)": {"null": 7.5}, "('A3C', 1)": {"null": 3.0}}})
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,1000,1000,2,T4\nb,96000,786432,8,V100M32\n"

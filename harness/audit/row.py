@@ -271,7 +271,7 @@ def headline(findings: Sequence[Finding]) -> str:
 
 def kind(finding: Finding) -> str:
     """Return the verdict without the scope that "only for" names."""
-    return "hold in a narrower scope only" if finding.status.startswith(ONLY) else finding.status
+    return "only for a narrower scope" if finding.status.startswith(ONLY) else finding.status
 
 
 @dataclass(repr=False)

@@ -67,7 +67,7 @@ def audit(
         raise UsageError(f"seed = {seed}: 0 to {LARGEST_SEED}")
     chosen = [claim.id for claim in select(papers, patterns)]
     usual = Limits(time_limit_s=LIMIT_S * max(1.0, effort))
-    limits = Limits(usual.time_limit_s if time_limit_s is None else time_limit_s, memory_mb=memory_mb)
+    limits = Limits(usual.seconds if time_limit_s is None else time_limit_s, memory_mb=memory_mb)
     options = {
         "paper": papers,
         "claim": [pattern for pattern in patterns if pattern != "*"],

@@ -23,10 +23,8 @@ def methods(objective: str) -> list[str]:
     """Return what runs: all rules, the search and the bounds for one objective, and the quick bounds for all."""
     setting = "" if objective == "flow" else f"objective={objective}"
     found = [spec.id for spec in HEURISTICS if spec.paper == "rigid"]
-    found += ["rigid.intervals", "rigid.search"] if objective != "idle" else []
-    known = {p.name: p for spec in MODELS if spec.id == "rigid.intervals" for p in spec.parameters}
-    if objective not in known["objective"].choices:
-        found = [name for name in found if name != "rigid.intervals"]
+    models = (MODELS.get(name) for name in ("rigid.intervals", "rigid.starts", "rigid.search"))
+    found += [spec.id for spec in models for p in spec.parameters if p.name == "objective" and objective in p.choices]
     asked = [f"{name}{'&' if '?' in name else '?'}{setting}" if setting else name for name in found]
     return [*asked, *(f"rigid.bound?objective={name}" for name in OBJECTIVES if name != "flow"), "rigid.bound"]
 

@@ -26,7 +26,7 @@ def export(
         list[Path],
         typer.Option(metavar="RESULTS", help="Results with best known values. Default: all models run. Repeatable."),
     ] = [],  # noqa: B006
-    time_limit: Annotated[float, typer.Option(help="Seconds of each solve, where they run.")] = Limits.time_limit_s,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds of each solve, where they run.")] = None,
 ) -> None:
     """Write a model, or a library of models, as files for solvers; harness verify --solution takes answers back."""
     if library is not None:
@@ -44,7 +44,7 @@ def export(
     say(f"{output}: {rows:,} rows, {columns:,} columns ({whole:,} integer); what they mean is in the .json beside it")
 
 
-def _library(folder: Path, instances: list[str], known: list[Path], time_limit_s: float) -> None:
+def _library(folder: Path, instances: list[str], known: list[Path], time_limit_s: float | None) -> None:
     from schedgap.harness.compare.run import compare, read_run
     from schedgap.harness.export import DEFAULT
     from schedgap.harness.export import library as run

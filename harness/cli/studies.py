@@ -55,7 +55,7 @@ def compare(
     ] = [],  # noqa: B006
     time_limit: Annotated[
         float | None,
-        typer.Option(help="Seconds each solve may take; 20, or less where several searches share a minute."),
+        typer.Option(help="Seconds each solve may take; 20, or less for searches, which share 24 on an instance."),
     ] = None,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
@@ -76,11 +76,9 @@ def compare(
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
     from schedgap.harness.certificates import export
-    from schedgap.harness.compare.methods import select, usual_limit_s
     from schedgap.harness.compare.run import compare as run
 
-    usual = usual_limit_s(select(method, paper), Limits.time_limit_s)
-    limits = Limits(usual if time_limit is None else time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
+    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
     found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)
@@ -107,13 +105,17 @@ def certify(
     objective: Annotated[str, typer.Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
     map_: Annotated[
         str | None,
-        typer.Option("--map", metavar="NAME=COLUMN,…", help="Columns of a CSV log: id=job,submit=queued_at,…"),
+        typer.Option(
+            "--map",
+            metavar="NAME=COLUMN,…",
+            help="Columns of a CSV log: id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu (or cores=…, …).",
+        ),
     ] = None,
     gpus: Annotated[
         str | None,
         typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak."),
     ] = None,
-    nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus and type): the cluster.")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
     by_partition: Annotated[bool, typer.Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
     resource: Annotated[str | None, typer.Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
     time_format: Annotated[str | None, typer.Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,
@@ -405,7 +407,7 @@ def verify(
         Path | None, typer.Option(help="The .json beside the model that --solution is of. Default: of the same name.")
     ] = None,
     bound: Annotated[bool, typer.Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
-    time_limit: Annotated[float, typer.Option(help="Seconds that it may take.")] = Limits.time_limit_s,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds that it may take; 20 unless asked.")] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Check results again: a whole folder of ours, or decisions from elsewhere; exit code 1 if one does not hold."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from schedgap.harness.compare.methods import bounding
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import collected, unbounded
 from schedgap.harness.compare.task import MethodResult, MethodTask
-from schedgap.harness.engine.pool import run_all
+from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.study import Finished
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.export import returned
@@ -71,8 +72,9 @@ def _bounded(
 ) -> Comparison:
     """Return the results, with those of the cheapest models that bound their problems, where that is wanted."""
     first = [MethodTask(to_json(one), one.name, mark, "", limits=limits or Limits()) for mark, one in instances.items()]
-    while bound and (tasks := unbounded(first, done)):
-        done += run_all(tasks, jobs=1)
+    with closing(Pool(1)) as pool:
+        while bound and (tasks := unbounded(first, done)):
+            done += pool.run(tasks)
     return collected(Finished({}, instances, done))
 
 

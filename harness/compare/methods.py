@@ -50,17 +50,6 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
     return in_order(chosen, everything)
 
 
-SEARCHES_S = 60.0
-"""Seconds that searches which end with their limit share on an instance, where nobody says how long each may take:
-``gen/200jobs`` with all papers, nine of them, then takes a minute on two cores instead of two."""
-
-
-def usual_limit_s(chosen: Iterable[Spec], most: float) -> float:
-    """Return the time limit of each solve where none is asked for: `most`, or less if many methods search."""
-    searches = sum(spec.kind == "matheuristic" for spec in chosen)
-    return min(most, round(SEARCHES_S / max(searches, 1), 1))
-
-
 def solved_by(chosen: Iterable[Spec], solvers: Sequence[str]) -> list[Spec]:
     """Return the methods with each model once per solver; heuristics, and models where no solver is named, as they are.
 

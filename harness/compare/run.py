@@ -40,6 +40,7 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.published import together, with_published
 from schedgap.harness.table import to_parquet, types_of
 from schedgap.harness.verify import differ
+from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
@@ -143,14 +144,27 @@ def plan(
     if len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
     return [
-        MethodTask(text, instance.name, instance.fingerprint, spec.id, seed, name, limits=limits)
+        MethodTask(text, instance.name, instance.fingerprint, spec.id, seed, name, limits=_shared(limits, spec, used))
         for instance in instances
         for text in [to_json(instance)]
-        for spec in chosen
-        if not every or PAPERS.get(spec.paper).usual(instance)
+        for used in [[spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]]
+        for spec in used
         for seed in seeds
         for name, limits in kinds.items()
     ]
+
+
+SEARCHES_S = 24.0
+"""Seconds that models which start from known decisions share on an instance, where nobody says how long each may take:
+they go on until they have a proof or no time. ``gen/200jobs`` with all papers, nine of them, is then compared in half a
+minute of computing besides."""
+
+
+def _shared(limits: Limits, spec: Spec, used: Sequence[Spec]) -> Limits:
+    """Return the limits of a method: a search that has none of its own shares the usual time with the others used."""
+    if limits.time_limit_s is not None or not starts_from_decisions(spec):
+        return limits
+    return replace(limits, time_limit_s=min(limits.seconds, SEARCHES_S / sum(map(starts_from_decisions, used))))
 
 
 def compare_here(
@@ -181,6 +195,8 @@ def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = Fals
         asked = {_place(task, task.method) for task in first}
         wanted = (replace(task, method=h.id, helps=True) for task in last for h in related(find_spec(task.method)))
         first += [task for task in dict.fromkeys(wanted) if _place(task, task.method) not in asked]
+    # Models take longer than most heuristics: these come last, so that no worker waits long for another's last task.
+    first.sort(key=lambda task: task.method in HEURISTICS)
 
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         if first and not done:

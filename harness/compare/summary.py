@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from schedgap.harness.compare.row import Row, ratio
 from schedgap.harness.engine.result import grouped
+from schedgap.harness.engine.task import Limits
 
 TIME_SHIFT_S = 1.0
 """Shift of times: heuristics of milliseconds and models of a minute stand in one table."""
@@ -90,8 +91,8 @@ def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
     """Return the seconds that a run's ``run.json`` says a method was allowed, by name where it has several limits."""
     limits = meta.get("limits") or {}
     if "time_limit_s" in limits or not limits:
-        return float(limits.get("time_limit_s", 60.0))
-    return {name: float(kind.get("time_limit_s", 60.0)) for name, kind in limits.items()}
+        return Limits(limits.get("time_limit_s")).seconds
+    return {name: Limits(kind.get("time_limit_s")).seconds for name, kind in limits.items()}
 
 
 def _summary(rows: Sequence[Row], allowed: float) -> MethodSummary:

@@ -68,7 +68,7 @@ class MethodTask(InstanceTask["MethodResult"]):
 
         They are twice the solver's limit, and time to read the instance, to build and to check.
         """
-        return (2 + 2 * self.limits.cross_check) * self.limits.time_limit_s + 30.0 + READ_S * len(self.instance_json)
+        return (2 + 2 * self.limits.cross_check) * self.limits.seconds + 30.0 + READ_S * len(self.instance_json)
 
     def attempt(self) -> MethodResult:
         """Run the method, and check what it decides."""
@@ -248,7 +248,7 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
         "proved_bound": proof.bound if proof else None,
         "termination": f"{solution.termination}; {solution.solution_status}",
         **{name: getattr(solution, name) for name in ("nodes", "iterations", "peak_mb", "cross_check", "solver")},
-        "integral_s": integral(solution, task.limits.time_limit_s) if bounds else None,
+        "integral_s": integral(solution, task.limits.seconds) if bounds else None,
         **vars(solution.times),
         **{name: getattr(solution.size, name) for name in ("rows", "columns", "nonzeros")},
     }

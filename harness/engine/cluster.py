@@ -47,7 +47,8 @@ def connect(address: str) -> Client:
     if not ADDRESS.fullmatch(address):
         raise UsageError(f"--dask {address}: a scheduler's address is written as tcp://host:8786")
     # What it has to say about lost connections, it says in lines of the log; here they are rows and one last line.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client"):  # Dask gives the second a level of its own
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:

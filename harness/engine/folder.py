@@ -65,7 +65,7 @@ class _Meta(BaseModel):
     files: dict[str, str]
     plugins: list[dict[str, Any]]
     needs: list[str]
-    limits: dict[str, float | bool] | dict[str, dict[str, float | bool]] = {}
+    limits: dict[str, float | bool | None] | dict[str, dict[str, float | bool | None]] = {}
     seeds: list[int] = []
     policies: list[str] = []
     claims: list[str] = []

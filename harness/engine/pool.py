@@ -33,36 +33,42 @@ def workers_for(jobs: int, threads: int) -> int:
     return fitting if jobs == 0 else min(jobs, fitting)
 
 
-def run_all(tasks: Iterable[Task[R]], jobs: int = 0) -> Iterator[R]:
-    """Run tasks in worker processes (0: as many as there are cores) and yield each result as it finishes.
+class Pool:
+    """Worker processes, `jobs` at once (0: as many as there are cores), that stay from one stage of tasks to the next.
 
-    Notes
-    -----
-    Workers are forked from a clean server process (``forkserver``), because forking a process with running threads
-    can deadlock. Closing the generator, as Ctrl-C does, stops all workers.
+    They are forked from a clean server process (``forkserver``), because forking a process with running threads can
+    deadlock.
     """
-    waiting = deque(tasks)
-    if not waiting:
-        return
-    threads, module = max(task.limits.threads for task in waiting), type(waiting[0]).__module__
-    most = workers_for(jobs, threads)
-    idle: list[Worker] = []
-    busy: list[Worker] = []
-    try:
-        while waiting or busy:
-            while waiting and len(busy) < most:
-                worker = idle.pop() if idle else Worker(module, threads, loaded())
-                busy.append(worker)
+
+    def __init__(self, jobs: int = 0) -> None:
+        self.jobs = jobs
+        self._idle: list[Worker] = []
+        self._busy: list[Worker] = []
+
+    def run(self, tasks: Iterable[Task[R]]) -> Iterator[R]:
+        """Run tasks and yield each result as it finishes."""
+        waiting = deque(tasks)
+        if not waiting:
+            return
+        threads, module = max(task.limits.threads for task in waiting), type(waiting[0]).__module__
+        most = workers_for(self.jobs, threads)
+        while waiting or self._busy:
+            while waiting and len(self._busy) < most:
+                worker = self._idle.pop() if self._idle else Worker(module, threads, loaded())
+                self._busy.append(worker)
                 worker.give(waiting.popleft())
-            connection.wait([worker.pipe for worker in busy], max(0.0, min(worker.left_s for worker in busy)))
-            for worker in [worker for worker in busy if worker.left_s <= 0 or worker.pipe.poll()]:
+            wait_s = max(0.0, min(worker.left_s for worker in self._busy))
+            connection.wait([worker.pipe for worker in self._busy], wait_s)
+            for worker in [worker for worker in self._busy if worker.left_s <= 0 or worker.pipe.poll()]:
                 result = worker.result()
-                busy.remove(worker)
+                self._busy.remove(worker)
                 if not worker.pipe.closed:
-                    idle.append(worker)
-                yield result  # every worker is in a list by now, and is stopped if nobody asks on
-    finally:
-        for worker in (*idle, *busy):
+                    self._idle.append(worker)
+                yield result
+
+    def close(self) -> None:
+        """Stop all workers, also in the middle of a task."""
+        for worker in (*self._idle, *self._busy):
             worker.stop()
 
 
@@ -108,7 +114,7 @@ class Worker:
             if self.pipe.poll(max(0.0, self.left_s)):
                 result = pickle.loads(self.pipe.recv_bytes())
                 return self.task.failed(*result) if isinstance(result, Failure) else result
-            reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:g} s of wall-clock time"
+            reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:.4g} s of wall-clock time"
         except (EOFError, OSError):
             self.process.join(1.0)
             reason = "error", f"the worker died ({_cause(self.process.exitcode)})"

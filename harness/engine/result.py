@@ -133,7 +133,8 @@ class Found(Generic[R]):
         names = list(self.meta.get("instances", {}).values()) or [one.name for one in self.instances.values()]
         about = [names[0] if len(names) == 1 else f"{len(names)} instances"] if names else []
         bad, state = sum(not row.ok for row in self.rows), "interrupted" if self.interrupted else ""
-        told = [*about, f"{len(self.rows)} rows", f"{bad} not in order" if bad else "", state, self.folder]
+        rows = "1 row" if len(self.rows) == 1 else f"{len(self.rows)} rows"
+        told = [*about, rows, f"{bad} not in order" if bad else "", state, self.folder]
         return f"{type(self).__name__}({', '.join(str(one) for one in told if one)})"
 
     def _repr_html_(self) -> str:
@@ -276,6 +277,9 @@ class Opened(Mapping[K, T]):
 
     def __getitem__(self, key: K) -> T:
         return opened(self._values[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values  # Mapping would ask for the value
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._values)

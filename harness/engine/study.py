@@ -11,7 +11,7 @@ import importlib
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +21,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 from schedgap.harness import environment
 from schedgap.harness.engine import KINDS
 from schedgap.harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damage_explained, new_folder, open_stored
-from schedgap.harness.engine.pool import run_all
+from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.result import Result, Stored
 from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean, some
@@ -127,7 +127,7 @@ def execute(
     meta = described(study.kind, meta, instances)
     earlier = _earlier(study, resume, meta) if resume else None
     with ExitStack() as stack:
-        runner: Runner = partial(run_all, jobs=running.get("jobs", 0))
+        runner: Runner = stack.enter_context(closing(Pool(running.get("jobs", 0)))).run
         if dask is not None:
             from schedgap.harness.engine.cluster import connect, run_on_cluster
 

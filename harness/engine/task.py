@@ -31,13 +31,14 @@ class Limits:
     ----------
     time_limit_s
         Seconds for the solver, or for a task that does not solve. Models that cannot prove search until it is reached.
+        Where absent, 20, or less for searches that share what a study gives all of them.
     rel_gap, threads, memory_mb
         Passed to the solver; memory cap of a worker process.
     all_sizes, cross_check
         Run methods above their stated size, too; ask PuLP/CBC for a second opinion on every model.
     """
 
-    time_limit_s: float = 20.0
+    time_limit_s: float | None = None
     rel_gap: float = 1e-6
     threads: int = 1
     memory_mb: int = 4096
@@ -45,11 +46,16 @@ class Limits:
     cross_check: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.time_limit_s < math.inf:
-            raise UsageError(f"time limit = {self.time_limit_s:g} s: must be a positive number of seconds")
+        if not 0 < self.seconds < math.inf:
+            raise UsageError(f"time limit = {self.seconds:g} s: must be a positive number of seconds")
         if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
             right = f"a worker takes between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB"
             raise UsageError(f"memory = {self.memory_mb} MB: {right}")
+
+    @property
+    def seconds(self) -> float:
+        """Return the time limit, or the usual one where there is none."""
+        return 20.0 if self.time_limit_s is None else self.time_limit_s
 
     def given(self, usual: Limits) -> dict[str, Any]:
         """Return what differs from the usual limits, by option of the command line."""
@@ -62,7 +68,7 @@ class Limits:
         from schedgap.models.solve import SolveOptions
 
         return SolveOptions(
-            time_limit_s=self.time_limit_s,
+            time_limit_s=self.seconds,
             rel_gap=self.rel_gap,
             threads=self.threads,
             seed=seed,
@@ -112,7 +118,7 @@ class Task(ABC, Generic[R]):
     @property
     def hard_limit_s(self) -> float:
         """Wall-clock seconds after which its worker is killed."""
-        return self.limits.time_limit_s
+        return self.limits.seconds
 
     def run(self) -> R:
         """Do it in this process; what cannot be done is ``skipped``, what raises is an ``error``.

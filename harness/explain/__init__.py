@@ -17,7 +17,7 @@ from itertools import chain, takewhile
 from schedgap.harness.explain import formats
 from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of
 from schedgap.harness.explain.formats import Document, Sizes
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, some
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import HeuristicSpec
 from schedgap.heuristics.simulator import POLICIES
@@ -67,6 +67,9 @@ class Explanation:
     def sizes(self) -> dict[str, Sizes]:
         """Sizes by model."""
         return {d.id: d.sizes for d in self.documents if d.sizes}
+
+    def __repr__(self) -> str:
+        return f"Explanation({some([document.id for document in self.documents])})"
 
     def _repr_markdown_(self) -> str:
         return self.markdown

@@ -9,7 +9,7 @@ from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.stories import STORIES
-from schedgap.harness.text import clean, number, percent, seconds, some
+from schedgap.harness.text import at_most, clean, number, percent, seconds, some
 
 KINDS = {"online": 0, "given": 1, "baseline": 2}
 """Kinds of heuristics, those first that an answer is about; models answer where there are none."""
@@ -70,6 +70,7 @@ def _answer(rows: Sequence[Row], brief: bool) -> str:
         return answer
     best, least = _name(others[0]).removeprefix(f"{known[0].paper}."), _amount(others[0])
     least = least.removeprefix("at most ") if far.startswith("at most ") else least
+    least = {"optimal": "is, too" if far == "optimal" else "is optimal"}.get(least, least)
     return f"{answer}, {'best ' * (len(others) > 1)}baseline {best} {least}"
 
 
@@ -111,6 +112,5 @@ def _amount(group: Sequence[Row]) -> str:
     proved = all(row.ratio_is_upper is False for row in group)
     if proved and percent(_gap(group[0])) == "0 %":
         return "optimal every time" if len(group) > 1 else "optimal"
-    at_most = "" if proved and len(group) == 1 else "at most "
-    middle = f" (median {percent(median(map(_gap, group)))})" if len(group) > 2 else ""
-    return f"{at_most}{percent(_gap(group[0]), up=not proved)}{middle}"
+    amount = percent(_gap(group[0])) if proved and len(group) == 1 else at_most(_gap(group[0]))
+    return amount + (f" (median {percent(median(map(_gap, group)))})" if len(group) > 2 else "")

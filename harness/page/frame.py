@@ -22,7 +22,6 @@ from schedgap.harness.compare.row import Row
 from schedgap.harness.engine.result import Found, grouped
 from schedgap.harness.figure import Drawing, theme, themed
 from schedgap.harness.published import Measures, not_shown
-from schedgap.harness.reproduce.setting import about
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.table import LONG, Block, Cell, Note, Table, of_texts
 from schedgap.harness.text import clean, differs, published_cells, seconds, some
@@ -94,7 +93,8 @@ def _trouble(bad: AnyRows, of: str, word: str) -> str:
     if not bad:
         return ""
     named = [f"{clean(first.method, 60)} ({_why(first)})" for first, *_ in grouped(bad, "method")]
-    more = f" and {len(named) - NAMED} more methods" if len(named) > NAMED else ""
+    left = len(named) - NAMED
+    more = f" and {left} more method{'s' * (left > 1)}" if left > 0 else ""
     verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
     return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
 
@@ -364,6 +364,8 @@ def published_section(rows: AnyRows, instances: Mapping[str, Instance], study: M
     listed = [*published_notes(rows, only_differing=False), *not_compared(rows, instances, study)]
     if not tables and not listed:
         return []
+    from schedgap.harness.reproduce.setting import about  # imports pandas, of which tables alone need nothing
+
     if figures := about(instance.name for instance in instances.values()):
         listed.append(("figures and tables of the papers on it", f"harness reproduce {' '.join(figures)}"))
     return [Section("published", "Published numbers", macro("published", tables[0] if tables else None, listed))]

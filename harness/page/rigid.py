@@ -117,7 +117,7 @@ def _worst(why: Why) -> str:
         return "no waiting could have been avoided"
     groups = why.groups(1)
     group = next((one for one in groups if one.by == "submitted"), groups[-1])
-    of_what = f"submitted on {group.name}" if group.by == "submitted" else f"of {group.name} GPUs"
+    of_what = f"submitted on {group.name}" if group.by == "submitted" else f"of size {group.name}"
     return f"{percent(group.share)} of the avoidable waiting fell on jobs {of_what}"
 
 

@@ -12,7 +12,7 @@ from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, left_out, table
-from schedgap.harness.text import ABSENT, clean, number, percent, seconds
+from schedgap.harness.text import ABSENT, at_most, clean, number, seconds
 from schedgap.models.simulated import SIMULATED
 
 
@@ -170,8 +170,8 @@ def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, bey
     if not certified:
         return text
     near = min(certified, key=lambda row: float(getattr(row, ratio)))
-    above = percent(getattr(near, ratio) - 1.0, up=True)
-    far = "proved optimal" if above == "0 %" else f"at most {above} {beyond}"
+    above = at_most(getattr(near, ratio) - 1.0)
+    far = "proved optimal" if above == "at most 0 %" else f"{above} {beyond}"
     return f"{text}, {far}" if near is best else f"{text}; {clean(near.policy, 60)} is {far}"
 
 
@@ -186,6 +186,5 @@ def _over(rows: Sequence[SimulationRow]) -> str:
             furthest = {group[0].policy: max(getattr(row, ratio) for row in group) for group in whole}
             best = min(furthest, key=furthest.__getitem__)
             total = "total time" if field == "ttd_s" else "mean completion time"
-            most = percent(furthest[best] - 1.0, up=True)
-            return f"{over}, the {total} of {clean(best, 60)} is at most {most} {beyond}."
+            return f"{over}, the {total} of {clean(best, 60)} is {at_most(furthest[best] - 1.0)} {beyond}."
     return f"{over}, no policy is bounded on all of them." if answers(rows) else ""

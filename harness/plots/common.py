@@ -217,9 +217,9 @@ def traces(data: Compared) -> Drawn:
     solves = [(str(m), mine.sort_values("time_s", kind="stable")) for m, mine in points.groupby("method", sort=False)]
     known = some([(m, mine) for m, mine in solves if len(mine) > 1])
     shown = sorted(known, key=lambda item: -item[1]["time_s"].iloc[-1])[:MAX_TRACES]
-    records = [
-        _trace(m, *mine.reindex(columns=["time_s", "incumbent", "bound"]).to_numpy(float).T) for m, mine in shown
-    ]
+    # What was known stays known: a point says only what has changed.
+    columns = ["time_s", "incumbent", "bound"]
+    records = [_trace(m, *mine.reindex(columns=columns).astype(float).ffill().to_numpy().T) for m, mine in shown]
     chart = style.between(records, style.x("second", "time [s]"), ("incumbent", "bound"), "objective", "end")
     count = len(known)
     chosen = f"The {MAX_TRACES} that took longest of n = {count}" if count > MAX_TRACES else f"n = {count}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import altair as alt
 
 from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.engine.result import Later, Opened
 from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots import style
 from schedgap.harness.text import clean
@@ -66,10 +67,11 @@ class Compared(Part):
         return known
 
     @cached_property
-    def decisions(self) -> dict[str, Any]:
-        """Verified decisions by method, in the order of the rows; of several seeds the first."""
-        found = {method: self.run.decisions.get(row.name) for method, row in self.verified.items()}
-        return {method: decision for method, decision in found.items() if decision is not None}
+    def decisions(self) -> Mapping[str, Any]:
+        """Verified decisions by method, in the order of the rows; of several seeds the first. Read when asked for."""
+        kept = self.run.decisions
+        names = {method: row.name for method, row in self.verified.items() if row.name in kept}
+        return Opened({method: Later(partial(kept.__getitem__, name)) for method, name in names.items()})
 
     @cached_property
     def prices(self) -> dict[str, Any]:

@@ -279,13 +279,14 @@ def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock
 def between(
     records: Sequence[Mapping[str, Any]], axis: alt.X, series: tuple[str, str], title: str, told: str, most: float = 0.0
 ) -> Any:
-    """Return two stairs and what lies between them, a panel per record; a series without any value is left out.
+    """Return two stairs and what lies between them, a panel per record; a series without a line is left out.
 
     Records have ``panel``, ``method``, the text `told`, and arrays of the axis and of both series, the lower one first.
     All panels end at `most` where it is given; else each has axes of its own.
     """
     low, high = series
-    names = [name for name in (low, high) if any(np.isfinite(np.asarray(each[name], float)).any() for each in records)]
+    known = {name: [np.isfinite(np.asarray(each[name], float)).sum() for each in records] for name in (low, high)}
+    names = [name for name, counts in known.items() if max(counts) > 1]
     looks = {low: (ACCENT, [1, 0]), high: (BOUND, DASHED)}
     look = {
         channel: keyed(kind, "series", {name: looks[name][i] for name in names})

@@ -119,7 +119,7 @@ def _plan(setting: Setting, memory_mb: int) -> _Planned:
 
 def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int) -> Sequence[Task[Any]]:
     if run.policies:
-        limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.time_limit_s)
+        limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
         return simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
     kinds = run.kinds(Limits(memory_mb=memory_mb))
     return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
@@ -135,7 +135,7 @@ def _wanted(task: Task[Any], setting: Setting) -> bool:
 
 def _label(limits: Limits) -> str:
     """Return limits in words, so that rows of several figures under other limits are told apart."""
-    return ", ".join(f"{name}={value}" for name, value in {"s": limits.time_limit_s, **limits.given(Limits())}.items())
+    return ", ".join(f"{name}={value}" for name, value in {"s": limits.seconds, **limits.given(Limits())}.items())
 
 
 def _stages(tasks: Sequence[Task[Any]]) -> Callable[[Sequence[Any]], Sequence[Task[Any]]]:

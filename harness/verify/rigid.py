@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import Rows, refuse, refusing, well_formed, whole
+from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
 from schedgap.instances.arrays import Ints
 from schedgap.instances.rigid import SHORT_S, Schedule, View
+from schedgap.instances.workload import servers
 
 HORIZON = 2**61
 """Ticks end before that, so that sums of two stay whole numbers of 64 bits."""
@@ -23,11 +24,13 @@ UNITS = {"slowdown": "", "idle": "_gpu_h"}
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Return the verdict on intervals in which jobs hold their gangs.
 
-    All jobs run for their durations, none before its release or twice at once, each without interruption unless the
-    problem allows it, and no pool has more GPUs in use than it has. The verdict measures all objectives.
+    All jobs run for their durations, each in a single pool where it can, none before its release or twice at once, each
+    without interruption unless the problem allows it, and no pool has more GPUs in use than it has, nor has a server,
+    where the decision says servers. The verdict measures all objectives.
     """
-    well_formed(decision, {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON)})
-    runs = _rows(view, whole(decision, "job", "start", "end"))
+    fields: dict[str, Range] = {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON), "pool": len(view.pools)}
+    well_formed(decision, fields)
+    runs = _rows(view, whole(decision, *fields))
     lines = runs.broken(runs.end < runs.start, "job {job} ends at {end}, before it starts at {start}{more}")
     jobs, everybody = runs.by("job"), Rows(runs.names, job=np.arange(view.size))
     refuse([*lines, *everybody.broken(~np.isin(everybody.job, jobs.job), "job {job} does not run{more}")])
@@ -36,9 +39,12 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         "job {job} starts at {start}, before its release at {release}{more}",
         release=view.release[runs.job],
     )
-    ran = jobs.total(runs.end - runs.start)
+    pool, ran = jobs.head(runs.pool), jobs.total(runs.end - runs.start)
+    due = view.lasts[jobs.job, pool]
+    lines += jobs.broken(jobs.least(runs.pool) != jobs.most(runs.pool), "job {job} runs in several pools{more}")
+    lines += jobs.broken(due < 0, "job {job} runs in pool {pool}, where it cannot{more}", pool=pool)
     lines += jobs.broken(
-        ran != view.duration, "job {job} runs for {ran} ticks instead of {due}{more}", ran=ran, due=view.duration
+        (due >= 0) & (ran != due), "job {job} runs for {ran} ticks instead of {due}{more}", ran=ran, due=due
     )
     if not problem.endswith(".preemptive"):
         lines += jobs.broken(jobs.count > 1, "job {job} is interrupted: it runs {count} times{more}", count=jobs.count)
@@ -46,54 +52,73 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     job, start, end = runs.job[order], runs.start[order], runs.end[order]
     twice = Rows(runs.names, job=job[1:], start=start[1:])
     lines += twice.broken((job[1:] == job[:-1]) & (start[1:] < end[:-1]), "job {job} runs twice at {start}{more}")
-    idle = Fraction(0)
-    for p in range(len(view.pools)):
-        used_too_much, idle_ticks = _sweep(view, runs, p)
-        lines += used_too_much
-        idle += idle_ticks
+    lines += _on_servers(view, runs, decision)
+    overfull, idle = _in_pools(view, runs, jobs, pool)
     measured = objectives(view, jobs.most(runs.end), idle)
-    return Verdict(measured[problem.split(".")[1]], tuple(lines), _metrics(view, runs, jobs, measured), measured)
+    told = _metrics(view, runs, jobs, ran, measured)
+    return Verdict(measured[problem.split(".")[1]], (*lines, *overfull), told, measured)
 
 
 def _rows(view: View, arrays: dict[str, Ints]) -> Rows:
     tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"
-    names = {"job": lambda j: view.instance.jobs[j].id, "start": lambda t: f"{t}{tick}", "end": lambda t: f"{t}{tick}"}
-    return Rows(names, **arrays)
+    times = dict.fromkeys(("start", "end", "at"), lambda t: f"{t}{tick}")
+    return Rows(times | {"job": lambda j: view.instance.jobs[j].id, "pool": view.pools.__getitem__}, **arrays)
 
 
-def _sweep(view: View, runs: Rows, pool: int) -> tuple[list[str], int]:
-    """Return where a pool has too many GPUs in use, and GPU-ticks that are free while a job of it waits.
+def _sums(rows: Rows, by: str, *changes: Ints) -> tuple[Groups, list[Ints]]:
+    """Return the moments `at` which sums change, by what they are of, and the sums from then on, which end at 0."""
+    moments = rows.by(by, "at")
+    return moments, [np.cumsum(moments.total(change)) for change in changes]
+
+
+def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[str], int]:
+    """Return where a pool has too many GPUs in use, and GPU-ticks that are free while a job that runs in it waits.
 
     Ends come before starts of the same moment. A job waits from its release to its last end whenever it does not run.
     """
-    mine = view.pool[runs.job] == pool
-    job, start, end = runs.job[mine], runs.start[mine], runs.end[mine]
-    members = np.flatnonzero(view.pool == pool)
-    last = np.zeros(view.size, np.int64)
-    np.maximum.at(last, job, end)
-    one = np.ones(job.size, np.int64)
-    here = np.ones(members.size, np.int64)
-    at = np.concatenate([end, start, view.release[members], last[members]])
-    gpus = np.concatenate([-view.gpus[job], view.gpus[job], np.zeros(2 * members.size, np.int64)])
-    waits = np.concatenate([one, -one, here, -here])
-    order = np.argsort(at, kind="stable")
-    times, first = np.unique(at[order], return_index=True)
-    used = np.cumsum(np.add.reduceat(gpus[order], first)) if times.size else gpus
-    waiting = np.cumsum(np.add.reduceat(waits[order], first)) if times.size else waits
-    room = int(view.capacity[pool])
-    moments = Rows({}, at=times, used=used)
-    told = f"pool {view.pools[pool]}: {{used}} GPUs in use at {{at}}, it has {room}{{more}}"
+    gpus, run, job = view.gpus[runs.job], np.ones(runs.job.size, np.int64), np.ones(view.size, np.int64)
+    at = np.concatenate([runs.end, runs.start, view.release, jobs.most(runs.end)])
+    events = Rows(runs.names, pool=np.concatenate([runs.pool, runs.pool, pool, pool]), at=at)
+    held, waits = np.concatenate([-gpus, gpus, 0 * job, 0 * job]), np.concatenate([run, -run, job, -job])
+    moments, (used, waiting) = _sums(events, "pool", held, waits)
+    room = view.capacity[moments.pool]
+    told = "pool {pool}: {used} GPUs in use at {at}, it has {room}{more}"
     free = np.maximum(room - used, 0)[:-1] * (waiting[:-1] > 0)
-    return moments.broken(used > room, told), sum((free.astype(object) * np.diff(times).astype(object)).tolist())
+    idle = sum((free.astype(object) * np.diff(moments.at).astype(object)).tolist())
+    return moments.broken(used > room, told, used=used, room=room), idle
 
 
-def objectives(view: View, completion: Ints, idle: Fraction) -> dict[str, float]:
-    """Return the objectives, by exact sums, in the units of the problems."""
+def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
+    """Return which servers have too many GPUs in use, and when first, where the decision says servers."""
+    if not np.size(decision.run):
+        return []
+    there = servers(view.instance)
+    well_formed(decision, {"run": runs.job.size, "server": there.size, "gpus": (1, LARGEST)})
+    names = runs.names | {"server": there.names.__getitem__}
+    held = Rows(names, **whole(decision, "run", "server", "gpus"))
+    held.job, held.pool = runs.job[held.run], runs.pool[held.run]
+    lines = held.broken(
+        there.gpu_type[held.server] != held.pool, "job {job}: server {server} is not in pool {pool}{more}"
+    )
+    each = held.by("run")
+    given, job = each.total(held.gpus), runs.job[each.run]
+    told = "job {job} holds {given} GPUs of servers, its gang has {gang}{more}"
+    lines += each.broken(given > view.gpus[job], told, job=job, given=given, gang=view.gpus[job])
+    at = np.concatenate([runs.end[held.run], runs.start[held.run]])
+    events = Rows(names, server=np.tile(held.server, 2), at=at)
+    moments, (used,) = _sums(events, "server", np.concatenate([-held.gpus, held.gpus]))
+    room = there.gpus[moments.server]
+    told = "server {server}: {used} GPUs in use at {at}, it has {room}{more}"
+    return [*lines, *moments.broken(used > room, told, used=used, room=room)]
+
+
+def objectives(view: View, completion: Ints, idle: int) -> dict[str, float]:
+    """Return the objectives, by exact sums, in the units of the problems; slowdowns compare with the fastest run."""
     hour = Fraction(3600) / (Fraction(1) if view.tick_s == 1 else Fraction(1, 1_000_000))
     flow = (completion - view.release).tolist()
     weight = [Fraction(w) for w in view.weight.tolist()]
     short = int(SHORT_S * hour / 3600)
-    least = np.maximum(view.duration, short).tolist()
+    least = np.maximum(view.lasts.min(axis=1, initial=HORIZON, where=view.lasts >= 0), short).tolist()
     slow = sum(max(1.0, f / p) for f, p in zip(flow, least, strict=True))
     weighted = sum((w * f for w, f in zip(weight, flow, strict=True)), Fraction(0))
     return {
@@ -105,9 +130,9 @@ def objectives(view: View, completion: Ints, idle: Fraction) -> dict[str, float]
     }
 
 
-def _metrics(view: View, runs: Rows, jobs: Rows, measured: dict[str, float]) -> dict[str, float]:
+def _metrics(view: View, runs: Rows, jobs: Groups, ran: Ints, measured: dict[str, float]) -> dict[str, float]:
     first = jobs.least(runs.start)
-    waited = (jobs.most(runs.end) - view.release - view.duration).astype(float)
+    waited = (jobs.most(runs.end) - view.release - ran).astype(float)
     hours = view.ticks_of_hour
     return {
         "wait_h": float(waited.mean()) / hours,

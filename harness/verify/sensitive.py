@@ -135,7 +135,7 @@ def _measured(given: MatrixSensitivity, gang: int, cpus: Array, memory_gb: Array
     """Return the progress of the cells at or below amounts; 0 below the grid."""
     a = np.searchsorted(gang * np.array(given.cpus_per_gpu), cpus * (1 + SLACK), "right")
     b = np.searchsorted(gang * np.array(given.memory_gb_per_gpu), memory_gb * (1 + SLACK), "right")
-    return np.pad(np.array(given.progress), ((1, 0), (1, 0)))[a, b]
+    return np.where((a > 0) & (b > 0), np.array(given.progress)[a - 1, b - 1], 0.0)
 
 
 def _piped(given: PipelineSensitivity, gpus: Array, cpus: Array, memory_gb: Array) -> Array:

@@ -17,7 +17,7 @@ from schedgap.harness.verify.rounds_bound import most_progress
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
 from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, overfull
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, ORACLE, PLACEMENT, RUN, Schedule, View
+from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, PLACEMENT, RUN, Schedule, View
 
 EVEN = 1e-6
 """Relative distance of a server's CPUs and memory from proportion to the GPUs there."""
@@ -27,6 +27,9 @@ SLIVER = 1e-9
 
 SUPER = frozenset({FREE.id, IDEAL.id, ORACLE.id})
 """Problems in which all servers of a GPU type are one machine."""
+
+RUNS = frozenset({RUN.id, MAKESPAN.id})
+"""Problems of whole runs."""
 
 EVERYBODY = frozenset({IDEAL.id, FAIR.id, PLACEMENT.id, ORACLE.id})
 """Problems in which all jobs of the round run."""
@@ -70,7 +73,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         lines += _below(facts, _equal_split(facts)[facts.gangs.job], "fair progress by 1/n of every GPU type")  # (26)
     promised = {*claims, *(("proportional",) if problem in FLOORED else ())}
     lines += [line for name, rule in CLAIMS.items() if name in promised for line in rule(facts)]
-    return _judged_run(facts, lines) if problem == RUN.id else _judged_round(facts, [*lines, *_round(facts)])
+    return _judged_run(facts, lines) if problem in RUNS else _judged_round(facts, [*lines, *_round(facts)])
 
 
 def _facts(view: View, decision: Schedule, problem: str) -> Facts:
@@ -162,7 +165,7 @@ def _offers(facts: Facts) -> list[str]:
     view, offers, found, total = facts.view, facts.offers, facts.gangs, facts.pooled.gpus.sum()
     pairs, rounds = offers.by("row", "job"), offers.by("row")
     absent = np.asarray(~facts.pooled.able.any(axis=1))[offers.job]
-    if facts.problem == RUN.id:
+    if facts.problem in RUNS:
         last = np.full(view.size, -1, np.int64)
         np.maximum.at(last, found.job, found.row)
         absent |= (offers.row < view.arrival[offers.job]) | (offers.row > last[offers.job])
@@ -196,7 +199,7 @@ def _all_offered(facts: Facts) -> list[str]:
 def _no_idle_gpu(facts: Facts) -> list[str]:
     """Return a line where a picked job waits and enough GPUs of a type on which it can run are free."""
     view, found, offers = facts.view, facts.gangs, facts.offers
-    if not offers.row.size and facts.problem != RUN.id:
+    if not offers.row.size and facts.problem not in RUNS:
         offers = Rows(offers.names, row=np.zeros_like(view.runnable), job=view.runnable)
     rounds = offers.by("row")
     used = np.zeros((rounds.row.size, view.types))
@@ -294,7 +297,7 @@ def _completions(facts: Facts) -> Rows:
 
 
 def _judged_run(facts: Facts, lines: list[str]) -> Verdict:
-    """Return the verdict on a run, in which every possible job completes: its mean completion time."""
+    """Return the verdict on a run, in which every possible job completes: their mean completion time, or its end."""
     view, found, jobs = facts.view, facts.gangs, _completions(facts)
     arrival, done = view.arrival[found.job], jobs.before + jobs.last
     others = Rows(found.names, job=np.arange(view.size))
@@ -321,8 +324,9 @@ def _judged_run(facts: Facts, lines: list[str]) -> Verdict:
         "makespan_s": float(completion_s[done].max()) - float(view.workload.arrival_s[done].min()),
         **_shares(facts),
     }
-    mean_s = float(jct_s.mean())
-    return Verdict(mean_s, (), metrics, {"jct_mean_s": mean_s, "completion_s": completion_s})
+    mean_s, end_s = float(jct_s.mean()), float(completion_s[done].max())
+    quantities = {"jct_mean_s": mean_s, "completion_s": completion_s}
+    return Verdict(mean_s if facts.problem == RUN.id else end_s, (), metrics, quantities)
 
 
 def _shares(facts: Facts) -> dict[str, float]:
@@ -352,5 +356,5 @@ RUN_QUANTITIES = (
 )
 
 VERIFIERS.register(
-    VerifierSpec("synergy", check, lambda problem: RUN_QUANTITIES if problem == RUN.id else ROUND_QUANTITIES)
+    VerifierSpec("synergy", check, lambda problem: RUN_QUANTITIES if problem in RUNS else ROUND_QUANTITIES)
 )

@@ -1,13 +1,14 @@
 """The executed schedule, and what first-come-first-served, backfilling and size-based rules make of the same jobs.
 
 Durations are known to all rules but FCFS, Tiresias, and backfilling by requested times; a run that lasted longer than
-it had asked for counts as asked for. Nobody knows releases in advance.
+it had asked for counts as asked for. Nobody knows releases in advance. Jobs that may choose among pools are put, at
+release, where each would end first after the area that is there; the rules then go pool by pool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ def _interrupted(view: View, rule: int, threshold: float = 0.0) -> Schedule:
     found = []
     for jobs, capacity in view.by_pool():
         job, start, end = kernels().interrupting(*_of(view, jobs), capacity, rule, threshold)
-        found.append((jobs[job], start, end))
+        found.append((jobs[job], start, end, view.pool[jobs[job]]))
     return Schedule(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
 
@@ -156,10 +157,21 @@ def _no_history(view: View, interrupted: bool) -> str | None:
     return "no job was interrupted" if interrupted else "jobs were interrupted: see rigid.interrupted"
 
 
+def _settled(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule for jobs that may choose among pools, which are in settled ones."""
+
+    @wraps(rule)
+    def run(view: View, context: Context, **settings: Any) -> Any:
+        return rule(view.settled, context, **settings)
+
+    return run
+
+
 def _register(name: str, run: Callable[..., Any], source: str, *, preemptive: bool = False, **more: Any) -> None:
     problem = "rigid.flow.preemptive" if preemptive else "rigid.flow"
     parameters = (objectives(preemptive), *more.pop("parameters", ()))
     kind = more.pop("kind", "baseline")
+    run = _settled(run) if kind == "baseline" else run
     HEURISTICS.register(
         HeuristicSpec(
             f"rigid.{name}", "rigid", problem, kind=kind, run=run, source=source, parameters=parameters, **more

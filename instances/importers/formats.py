@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers import history
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.gavel import gavel
@@ -89,11 +90,8 @@ class Format:
     def read(self, path: Path, options: Options) -> Instance:
         """Return the instance of a trace (see :func:`schedgap.instances.importers.import_trace`)."""
         text = read_text(path)
-        first = first_line(text)
-        check_format(path, text, self.id, self.form or self.lacking(first))
-        width = 0 if self.header_in(first) else self.fields_in(first)
-        places = {at: c for at, c in zip(self.places.get(str(width), ()), self.columns, strict=False) if at >= 0}
-        frame = parse(path, text, places, width, self.delimiter) if width else parse_headed(path, text, self.columns)
+        check_format(path, text, self.id, self.form or self.lacking(first_line(text)))
+        frame = self.table(path, text)
         named = {c.field: c.name for c in self.columns if c.field and c.name in frame}
         if "id" in named:
             check_unique(path, frame[named["id"]])
@@ -103,6 +101,13 @@ class Format:
                 frame[key] /= self.per_s
         jobs, left_out, about = MORE.get(self.id, plain)(path, frame, options)
         return to_instance(Trace(self.id, path, jobs_of(jobs), left_out, **{**self.about, **about}), options)
+
+    def table(self, path: Path, text: str) -> pd.DataFrame:
+        """Return the columns of a table, with or without a header."""
+        first = first_line(text)
+        width = 0 if self.header_in(first) else self.fields_in(first)
+        places = {at: c for at, c in zip(self.places.get(str(width), ()), self.columns, strict=False) if at >= 0}
+        return parse(path, text, places, width, self.delimiter) if width else parse_headed(path, text, self.columns)
 
     def lacking(self, line: str) -> str:
         """Return the columns of the header, and which of them `line` does not have."""
@@ -167,6 +172,53 @@ def pai2020(path: Path, tasks: pd.DataFrame, options: Options) -> Jobs:
     return jobs, left_out, about
 
 
+PAI_JOBS = Format(
+    "pai2020",
+    (
+        Column("job_name", "text", "the name of the job"),
+        Column("user", "text", "the name of a user", blank=True),
+        Column("start_time", "number", "seconds, 0 or more", blank=True),
+    ),
+    places={"6": (0, 2, 4)},
+    numbers=(4,),
+)
+"""PAI's ``pai_job_table``: ``job_name,inst_id,user,status,start_time,end_time``."""
+
+SHANGHAI_S = 8 * 3600
+"""How far the clock on the wall in Shanghai is ahead."""
+
+
+def pai2020_ran(table: Format, path: Path, options: Options) -> Instance:
+    """Return the instance of a task table with what ran, submitted by the job table beside it."""
+    text, beside = read_text(path), path.with_name(path.name.replace("task", "job"))
+    check_format(path, text, table.id, table.form)
+    if beside == path or not beside.exists():
+        wanted = "pai_job_table.csv beside pai_task_table.csv, or so named"
+        raise InstanceError(f"{path}: {wanted}: it says when jobs were submitted")
+    tasks, submitted = table.table(path, text), PAI_JOBS.table(beside, read_text(beside))
+    check_unique(beside, submitted["job_name"])
+    jobs, left_out, _ = pai2020(path, tasks, options)
+    known = submitted.set_index("job_name").reindex(jobs.index)
+    lines = pd.Series(tasks.index, tasks["job_name"]).groupby(level=0).min()
+    frame = pd.DataFrame(
+        {
+            "id": jobs.index.astype(str),
+            "submit": known["start_time"] + SHANGHAI_S,
+            "start": jobs["submit_s"] + SHANGHAI_S,
+            "end": jobs["end"] + SHANGHAI_S,
+            "gpus": jobs["gpus"],
+            "type": jobs["gpu_type"],
+            "status": jobs["status"],
+            "user": known["user"].fillna(""),
+        }
+    ).set_axis(lines.reindex(jobs.index), axis=0)
+    frame, unknown = sifted(frame, {f"{beside.name} does not say when they were submitted": frame["submit"].isna()})
+    shared = int(jobs["gpus_used"].count())
+    notes = ["weekdays and times of day are Shanghai's, dates are not the real ones"]
+    notes += [f"gangs of {count(shared)} rounded up to whole GPUs, which no other job shares"] if shared else []
+    return history.to_instance(history.Log(table.id, path, frame, left_out | unknown, tuple(notes)), options)
+
+
 MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": gavel, "openb": openb, "pai2020": pai2020}
 """What turns the lines of a table into jobs where a line is not just a job."""
 
@@ -175,4 +227,5 @@ for _id, _facts in tomllib.loads(resources.files(__package__).joinpath("formats.
     _words = {name: _facts.pop(name) for name in ("title", "layout", "source", "licence")}
     _table = Format(_id, columns_of(_facts.pop("columns")), **_facts)
     _ran = partial(read_as, _id, _table.history) if _table.history else None
+    _ran = partial(pai2020_ran, _table) if _id == PAI_JOBS.id else _ran
     IMPORTERS.register(ImporterSpec(_id, read=_table.read, recognise=_table.recognise, history=_ran, **_words))

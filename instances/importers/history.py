@@ -7,6 +7,9 @@ A job runs on its pool (a GPU type, or a partition) from its start to its end. R
   counts as submitted then.
 - **Cluster**: the GPUs of each pool that the user names, or a node list, or the log's header; otherwise the most that
   the log has in use at once. Where a log uses more than there are, the moment is told, and its own peak counts.
+- **Servers**: where the log says on which servers a job ran, and a node list names these, each is checked as well. A
+  gang whose GPUs the log does not divide holds on a server what the others cannot have, and one GPU at least.
+- **Other types**: where the log says how long a job would run on another type (``duration:TYPE``), it may move there.
 - **Weights**: the log's, or the GPUs of the gang.
 """
 
@@ -24,20 +27,20 @@ import pandas as pd
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.clusters import count, instance_of, told_left_out
+from schedgap.instances.importers.nodes import LARGEST_HOST, node_list, rooms_of, sure
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
-from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, parse_headed, read_text, seconds, shown
-from schedgap.instances.importers.table import Column as TableColumn
+from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, seconds, shown
 from schedgap.instances.rigid import steps
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup, limits
-
-LARGEST_HOST = 10_000
-"""Most GPUs of a server; a pool without known servers is one, or as few as that allows."""
 
 UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null"}
 """How logs write a time that they do not know."""
 
 NEVER_STARTED = "they never started"
 STILL_RUNNING = "they still ran when the log was taken, or nobody knows when they ended"
+
+ELSEWHERE = "duration:"
+"""How columns begin that say how long jobs would run on another type, whose name follows."""
 
 OPTIONAL: Mapping[str, Any] = {"type": "", "partition": "", "user": "", "requested": np.nan, "weight": np.nan}
 """Columns that a log may lack, and what stands for them."""
@@ -50,8 +53,10 @@ class Log:
     Attributes
     ----------
     frame
-        ``id``, ``submit``, ``start``, ``end`` (seconds), ``gpus``; of :data:`OPTIONAL` what there is, ``hosts`` (names
-        as tuples) and ``status``. Start and end are missing where the log knows durations alone (``duration``).
+        ``id``, ``submit``, ``start``, ``end`` (seconds), ``gpus``; of :data:`OPTIONAL` what there is, ``status``,
+        ``hosts`` (GPUs by the name of a server, 0 where the log does not say how many), and ``duration:TYPE`` (seconds
+        on another type, NaN where it cannot run). Start and end are missing where the log knows durations alone
+        (``duration``).
     left_out, notes
         Reason and number of lines left out; what the reader decided.
     unit
@@ -146,15 +151,18 @@ def to_instance(log: Log, options: Options) -> Instance:
         raise InstanceError(f"{log.path}: no job ran: {'; '.join(derived) or 'the log is empty'}")
     derived += log.notes
     frame = _cut(_jobs(log, _checked(log, frame, derived), derived), options, derived)
-    frame["pool"] = _pools(log, frame, options)
-    capacity = _capacity(log, frame, options, derived)
+    frame["pool"] = _pools(log, frame["type"], frame, options)
+    nodes = None if options.nodes is None else node_list(Path(options.nodes))
+    capacity = _capacity(log, frame, options, nodes, derived)
+    frame["elsewhere"] = pd.Series(_elsewhere(log, frame, options, capacity, derived), frame.index)
+    servers = _servers(log, frame, nodes, derived) if "hosts" in frame else {}
     origin = float(frame["submit"].min())
     if frame["weight"].isna().any():
         frame["weight"] = frame["weight"].fillna(frame["gpus"])
-        derived.append("weights of jobs are their GPUs: the log has none")
+        derived.append(f"weights of jobs are their {log.unit}s: the log has none")
     name, users, began = log.path.name.split(".")[0], filter(None, frame["user"]), origin + ahead if log.dates else None
     jobs = _instance_jobs(frame, origin)
-    return instance_of(log, name, options, derived, users, jobs, cluster=_cluster(capacity), began_s=began)
+    return instance_of(log, name, options, derived, users, jobs, cluster=_cluster(capacity, servers), began_s=began)
 
 
 def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
@@ -214,18 +222,25 @@ def _cut(frame: pd.DataFrame, options: Options, derived: list[str]) -> pd.DataFr
     return frame.copy()
 
 
-def _pools(log: Log, frame: pd.DataFrame, options: Options) -> pd.Series:
-    types = frame["type"].where(frame["type"] != "", log.unit)
+def _pools(log: Log, types: pd.Series, frame: pd.DataFrame, options: Options) -> pd.Series:
+    """Return the pool of each line on these types."""
+    types = types.where(types != "", log.unit)
     return types + "@" + frame["partition"].where(frame["partition"] != "", "-") if options.by_partition else types
 
 
-def _capacity(log: Log, frame: pd.DataFrame, options: Options, derived: list[str]) -> dict[str, int]:
-    """Return the GPUs of each pool that runs something, and tell where they come from and what contradicts them."""
+def _capacity(
+    log: Log, frame: pd.DataFrame, options: Options, nodes: pd.DataFrame | None, derived: list[str]
+) -> dict[str, int]:
+    """Return the GPUs of each pool that runs something, and tell where they come from and what contradicts them.
+
+    Further pools are those that the user has named where jobs may be moved.
+    """
     known, source = log.capacity, log.capacity_from
     if options.gpus is not None:
         known, source = options.gpus, "as asked for"
-    elif options.nodes is not None:
-        known, source = _nodes(Path(options.nodes)), f"node list {options.nodes}"
+    elif nodes is not None:
+        totals = nodes.groupby("type")["gpus"].sum()
+        known, source = {str(name): int(total) for name, total in totals.items() if total}, f"node list {options.nodes}"
     pools = list(dict.fromkeys(frame["pool"]))
     if known is not None and pools == [log.unit]:
         known = {"": sum(known.values())}
@@ -249,7 +264,51 @@ def _capacity(log: Log, frame: pd.DataFrame, options: Options, derived: list[str
         else:
             derived.append(f"{room} {pool}: {source}; the log uses up to {peak}")
         found[pool] = max(peak, room, most)
+    further = known if known and frame.columns.str.startswith(ELSEWHERE).any() else {}
+    return found | {pool: room for pool, room in further.items() if pool and pool not in found}
+
+
+def _elsewhere(
+    log: Log, frame: pd.DataFrame, options: Options, capacity: Mapping[str, int], derived: list[str]
+) -> list[dict[str, float]]:
+    """Return how long each line's job would run in other pools of the cluster."""
+    found: list[dict[str, float]] = [{} for _ in range(len(frame))]
+    for name in frame.columns[frame.columns.str.startswith(ELSEWHERE)]:
+        pools = _pools(log, pd.Series(name.removeprefix(ELSEWHERE), frame.index), frame, options)
+        there = pools.isin(list(capacity))
+        if not there.all():
+            who, pool = count(int((~there).sum()), "line"), pools[~there].iloc[0]
+            derived.append(
+                f"{name} of {who} left out: nothing ran on {pool}, and nobody says how many there are (--gpus)"
+            )
+        for one, pool, own, lasts in zip(found, pools, frame["pool"], frame[name].where(there), strict=True):
+            if pool != own and not isnan(lasts):
+                one[pool] = lasts
     return found
+
+
+def _servers(
+    log: Log, frame: pd.DataFrame, nodes: pd.DataFrame | None, derived: list[str]
+) -> dict[str, tuple[str, int]]:
+    """Return pool and GPUs of each server that a node list names, of which lines hold in ``hosts`` what they must."""
+    rooms = {} if nodes is None else rooms_of(nodes, list(dict.fromkeys(frame["pool"])))
+    lines = zip(frame["gpus"], frame["pool"], frame["hosts"], strict=True)
+    frame["hosts"] = pd.Series([sure(int(gpus), pool, on, rooms) for gpus, pool, on in lines], frame.index)
+    if not rooms:
+        return rooms
+    rows = zip(frame["hosts"], frame["start"], frame["end"], strict=True)
+    held = [(name, start, end, gpus) for on, start, end in rows for name, gpus in on.items() if name in rooms]
+    told = []
+    for server, mine in pd.DataFrame(held, columns=["server", "start", "end", "gpus"]).groupby("server"):
+        pool, room = rooms[str(server)]
+        peak, when, _ = _peak(mine, room)
+        if peak > room:
+            rooms[str(server)] = pool, peak
+            told.append(f"{peak} {pool} are in use on {server}, which has {room}, first at {log.moment(when)}")
+    derived.append(f"{len({row[0] for row in held})} of {count(len(rooms), 'server')} are checked one by one")
+    if told:
+        derived.append(f"{told[0]}{f' (and so on {len(told) - 1} others)' * (len(told) > 1)}: the peak counts")
+    return rooms
 
 
 def _peak(mine: pd.DataFrame, room: int | None) -> tuple[int, float, int]:
@@ -265,25 +324,13 @@ def _peak(mine: pd.DataFrame, room: int | None) -> tuple[int, float, int]:
     return peak, float(at[first]), most
 
 
-def _nodes(path: Path) -> dict[str, int]:
-    """Return the GPUs of each type by a node list: CSV with ``gpus`` (or ``gpu``) and ``type`` (or ``model``)."""
-    text = read_text(path)
-    header = [name.strip() for name in text.splitlines()[0].split(",")]
-    gpus = "gpu" if "gpu" in header else "gpus"
-    type_ = "model" if "model" in header else "type"
-    columns = (
-        TableColumn(gpus, "whole", "a whole number of GPUs, 0 to 10000", high=LARGEST_HOST),
-        TableColumn(type_, "text", "a GPU type", blank=True, optional=True),
-    )
-    frame = parse_headed(path, text, columns)
-    types = frame[type_] if type_ in frame else pd.Series("", frame.index)
-    return {str(name): int(total) for name, total in frame[gpus].groupby(types).sum().items() if total}
-
-
-def _cluster(capacity: Mapping[str, int]) -> Cluster:
-    """Return a cluster of a server for each pool, or of several alike where one would have too many GPUs."""
-    groups = []
-    for pool, number in capacity.items():
+def _cluster(capacity: Mapping[str, int], servers: Mapping[str, tuple[str, int]]) -> Cluster:
+    """Return a cluster of these servers, and for the rest of each pool one, or several alike if it is too large."""
+    groups = [ServerGroup(name=n, count=1, gpu_type=pool, gpus=gpus) for n, (pool, gpus) in servers.items()]
+    for pool, total in capacity.items():
+        number = total - sum(gpus for kind, gpus in servers.values() if kind == pool)
+        if number <= 0:
+            continue
         hosts = next(hosts for hosts in range(-(-number // LARGEST_HOST), number + 1) if number % hosts == 0)
         groups.append(ServerGroup(name=pool, count=hosts, gpu_type=pool, gpus=number // hosts))
     return Cluster(gpu_types=tuple(GpuType(name=pool) for pool in capacity), servers=tuple(groups))
@@ -291,25 +338,26 @@ def _cluster(capacity: Mapping[str, int]) -> Cluster:
 
 def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:
     """Yield the jobs, times from `origin` on."""
-    runs: dict[str, list[tuple[float, float]]] = {}
-    for name, start, end in zip(frame["id"], _since(frame["start"], origin), _since(frame["end"], origin), strict=True):
-        runs.setdefault(name, []).append((start, end))
+    runs: dict[str, list[tuple[tuple[float, float], dict[str, int]]]] = {}
+    hosts = frame["hosts"] if "hosts" in frame else pd.Series([{}] * len(frame))
+    spans = zip(_since(frame["start"], origin), _since(frame["end"], origin), strict=True)
+    for name, run, on in zip(frame["id"], spans, hosts, strict=True):
+        runs.setdefault(name, []).append((run, on))
     whole = frame.drop_duplicates("id")
     total = frame.groupby("id", sort=False)["duration"].sum().reindex(whole["id"]).tolist()
-    hosts = whole["hosts"] if "hosts" in whole else [()] * len(whole)
     status = whole["status"] if "status" in whole else [""] * len(whole)
-    names = ("id", "user", "gpus", "weight", "pool", "partition", "requested")
-    rows = zip(
-        *(whole[name].tolist() for name in names), _since(whole["submit"], origin), total, hosts, status, strict=True
-    )
-    for name, user, gpus, weight, pool, partition, requested, submit, lasted, on, ended in rows:
-        known = [run for run in runs[name] if not isnan(run[0])]
+    names = ("id", "user", "gpus", "weight", "pool", "partition", "requested", "elsewhere")
+    rows = zip(*(whole[name].tolist() for name in names), _since(whole["submit"], origin), total, status, strict=True)
+    for name, user, gpus, weight, pool, partition, requested, others, submit, lasted, ended in rows:
+        known = [run for run, _ in runs[name] if not isnan(run[0])]
+        on = tuple(where for _, where in runs[name])
         history = History(
             gpu_type=pool,
             runs=tuple(known),
-            hosts=on,
+            hosts=on if known and any(on) else (),
             partition=partition or None,
             requested_s=None if isnan(requested) else requested,
+            durations_s=others,
         )
         yield Job(
             id=name,
@@ -318,7 +366,7 @@ def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:
             gpus=int(gpus),
             epochs=max(1, round(gpus * lasted)),
             weight=weight,
-            rates={pool: 1.0},
+            rates={pool: 1.0} | {other: lasted / seconds for other, seconds in others.items() if seconds},
             duration_s=round(sum(end - start for start, end in known), 6) if known else lasted,
             status=ended or None,
             history=history,

@@ -1,13 +1,15 @@
 """Any CSV log with a header, by a map of its columns: ``id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu``.
 
 Needed are submit, start and gpus (or cpus, cores, nodes, processors), and end or duration; wait may stand for start.
-Also known are id (else the line), type, partition, user, requested, weight and status. Times are seconds, ISO dates, or
-what the option `time_format` says; durations are seconds or ``h:mm:ss``. Fields are separated by commas, semicolons or
-tabs. Lines without a start or an end are left out.
+Also known are id (else the line), type, partition, user, requested, weight, status, and server (``g[1-2],c1``). Jobs
+may move to another GPU type where a column says how long each would run there, ``duration:V100=v100_s``, empty where
+it cannot. Times are seconds, ISO dates, or what the option `time_format` says; durations are seconds or ``h:mm:ss``.
+Fields are separated by commas, semicolons or tabs. Lines without a start or an end are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pandas as pd
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.history import (
+    ELSEWHERE,
     NEVER_STARTED,
     STILL_RUNNING,
     Log,
@@ -24,6 +27,7 @@ from schedgap.instances.importers.history import (
     to_instance,
 )
 from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
+from schedgap.instances.importers.sacct import hosts
 from schedgap.instances.importers.table import first_line, read_text, sifted, split
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
@@ -33,7 +37,7 @@ HELD = {"gpus": "GPU", "cpus": "CPU", "cores": "core", "nodes": "node", "process
 
 KNOWN = (
     *("id", "submit", "start", "end", "duration", "wait", "type", "partition", "user", "requested", "weight", "status"),
-    *HELD,
+    *("server", *HELD),
 )
 
 
@@ -52,12 +56,15 @@ def mapping(options: Options) -> Mapping[str, str]:
     """Return the user's map of columns, or raise where it lacks something or has something unknown."""
     given = options.columns or {name: name for name in ("id", "submit", "start", "end", "gpus")}
     for name in given:
-        if name not in KNOWN:
-            raise UsageError(f"--map: {unknown('column', name, KNOWN)}")
+        if name not in KNOWN and not re.fullmatch(f"{ELSEWHERE}.+", name):
+            raise UsageError(f"--map: {unknown('name', name, KNOWN)}")
     needs = (("submit",), ("start", "wait"), ("end", "duration"), tuple(HELD))
-    for need in needs:
-        if not any(name in given for name in need):
-            raise UsageError(f"--map: no column for {' or '.join(need)}, as in id=job,submit=queued_at,start=begin,…")
+    missing = [" or ".join(need) for need in needs if not any(name in given for name in need)]
+    if missing:
+        raise UsageError(f"--map: no column for {', for '.join(missing)}; as in submit=queued_at,start=begin,…")
+    held = [name for name in HELD if name in given]
+    if len(held) > 1:
+        raise UsageError(f"--map: {' and '.join(held)}: one of them says what a job holds")
     return given
 
 
@@ -68,9 +75,10 @@ def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
     lines = split(path, text, delimiter, '"')
     _, header = next(lines)
     header = [name.strip() for name in header]
-    for name, column in columns.items():
-        if column not in header:
-            raise InstanceError(f"{path}: line 1: {name}: {unknown('column', column, header)}; --map {name}=…")
+    if absent := [name for name, column in columns.items() if column not in header]:
+        found = f"{absent[0]}: {unknown('column', columns[absent[0]], header)}"
+        how = f"--map {','.join(f'{name}=…' for name in absent)}; the header has {', '.join(header)}"
+        raise InstanceError(f"{path}: line 1: {found} ({how[:300]})")
     rows = {}
     for number, line in lines:
         if len(line) != len(header):
@@ -78,8 +86,7 @@ def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
         rows[number] = [line[header.index(column)].strip() for column in columns.values()]
     if not rows:
         raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    found = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns.values()), dtype=object)
-    return found.set_axis(list(columns), axis=1)
+    return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns), dtype=object)
 
 
 def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Log:
@@ -87,7 +94,7 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Lo
     frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
     for name in [name for name in ("submit", "start", "end") if name in lines]:
         frame[name] = times(path, lines[name], options)
-    for name in [name for name in ("duration", "wait", "requested") if name in lines]:
+    for name in lines.columns[lines.columns.str.match(f"(duration|wait|requested)$|{ELSEWHERE}")]:
         frame[name] = durations(path, lines[name])
     held = next(name for name in HELD if name in lines)
     for name in [name for name in (held, "weight") if name in lines]:
@@ -95,6 +102,8 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Lo
         refuse(path, ~(numbers >= 0), lines[name], "a number, 0 or more")
         frame[name] = numbers
     frame["gpus"] = frame[held]
+    if "server" in lines:
+        frame["hosts"] = lines["server"].map(lambda text: dict.fromkeys(hosts(text), 0))
     if "start" not in lines:
         frame["start"] = frame["submit"] + frame["wait"]
     if "end" not in lines:

@@ -122,7 +122,9 @@ def read_history(path: Path, options: Options) -> Instance:
             "user": [clean_name(job.user) for _, job, _, _ in ran],
             "partition": [job.vc or "" for _, job, _, _ in ran],
             "status": [job.status or "" for _, job, _, _ in ran],
-            "hosts": [tuple(clean_name(s.ip) for s in attempt.detail if s.ip) for *_, attempt in ran],
+            "hosts": [
+                {clean_name(s.ip): len(s.gpus) for s in attempt.detail if s.ip and s.gpus} for *_, attempt in ran
+            ],
         },
         index=range(1, len(ran) + 1),
     )

@@ -34,7 +34,7 @@ class Options:
     throughputs
         Throughput table of Gavel (JSON), for the rates of Gavel's job types.
     nodes
-        Node list of Alibaba's openb trace (CSV): the cluster.
+        Node list of Alibaba's openb trace, or of the servers of a log (CSV): the cluster.
     name
         Name of the instance; by default the format and the name of the file.
     history

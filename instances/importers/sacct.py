@@ -161,7 +161,8 @@ def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
             "requested": requested(path, lines),
         }
     )
-    frame["hosts"] = [hosts(text) for text in lines["NodeList"]] if "NodeList" in lines else [()] * len(lines)
+    if "NodeList" in lines:
+        frame["hosts"] = lines["NodeList"].map(lambda text: dict.fromkeys(hosts(text), 0))
     frame = requeued(eligible(path, lines, frame, options, notes), notes)
     dates = not lines["Submit"].str.isdigit().all() or bool((frame["submit"] > 1e8).all())
     notes += ["times without a zone count as UTC"] if options.timezone is None and dates else []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,24 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
 
 
+def _nothing() -> Ints:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Intervals ``(k,)`` in which jobs hold all their GPUs, from `start` to `end`, in ticks of the view."""
+    """Intervals ``(k,)`` in which jobs hold all their GPUs in a pool, from `start` to `end`, in ticks of the view.
+
+    Where it is known, `run` ``(m,)`` holds so many `gpus` for certain on a `server`; runs count from 0.
+    """
 
     job: Ints
     start: Ints
     end: Ints
+    pool: Ints
+    run: Ints = field(default_factory=_nothing)
+    server: Ints = field(default_factory=_nothing)
+    gpus: Ints = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,6 +52,8 @@ class View:
         What really ran, if that is known of all jobs.
     asked
         Whether the instance knows requested times.
+    moves
+        ``(n, P)`` how long each job runs in each pool, -1 where it cannot, if jobs may choose; one that starts stays.
     """
 
     instance: Instance
@@ -54,6 +68,7 @@ class View:
     capacity: Ints
     executed: Schedule | None
     asked: bool
+    moves: Ints | None = None
 
     @property
     def size(self) -> int:
@@ -64,6 +79,50 @@ class View:
     def ticks_of_hour(self) -> float:
         """Ticks in an hour."""
         return 3600 / self.tick_s
+
+    @cached_property
+    def lasts(self) -> Ints:
+        """``(n, P)`` how long each job runs in each pool, -1 where it cannot."""
+        if self.moves is not None:
+            return self.moves
+        return np.where(self.pool[:, None] == np.arange(len(self.pools)), self.duration[:, None], -1)
+
+    @cached_property
+    def relaxed(self) -> View:
+        """Jobs at their fastest, on pools that are one where a job may choose between them: its bounds bound this."""
+        if self.moves is None:
+            return self
+        from scipy.sparse.csgraph import connected_components  # takes each process 0.2 s, and logs seldom say moves
+
+        able = self.moves >= 0
+        count, of = connected_components(able.T.astype(float) @ able, directed=False)
+        return replace(
+            self,
+            moves=None,
+            duration=np.where(able, self.moves, np.iinfo(np.int64).max).min(axis=1),
+            pool=of[self.pool].astype(np.int64),
+            pools=tuple("+".join(np.array(self.pools)[of == one]) for one in range(count)),
+            capacity=np.bincount(of, self.capacity, count).astype(np.int64),
+            executed=None,
+        )
+
+    @cached_property
+    def settled(self) -> View:
+        """Each job in the pool where it would end first, at its release, after the area that is there."""
+        if self.moves is None:
+            return self
+        pool, ahead, before = self.pool.copy(), np.zeros(len(self.pools)), 0
+        for j in np.lexsort((np.arange(self.size), self.release)).tolist():
+            ahead = np.maximum(ahead - (self.release[j] - before) * self.capacity, 0.0)
+            before = self.release[j]
+            pool[j] = np.where(self.moves[j] < 0, np.inf, ahead / self.capacity + self.moves[j]).argmin()
+            ahead[pool[j]] += self.gpus[j] * self.moves[j, pool[j]]
+        return self.within(pool)
+
+    def within(self, pool: Ints) -> View:
+        """Return the view in which the pool ``(n,)`` of each job is settled."""
+        lasts = self.lasts[np.arange(self.size), pool]
+        return replace(self, moves=None, pool=pool, duration=lasts, requested=np.maximum(self.requested, lasts))
 
     def by_pool(self) -> list[tuple[Ints, int]]:
         """Return the jobs of each pool that has some, in the order of their release, and its number of GPUs."""
@@ -87,7 +146,7 @@ OBJECTIVES = {
 
 def starts_of(view: View, starts: Ints) -> Schedule:
     """Return the schedule in which each job runs once, from its start ``(n,)`` on."""
-    return Schedule(np.arange(view.size), starts, starts + view.duration)
+    return Schedule(np.arange(view.size), starts, starts + view.duration, view.pool)
 
 
 def completions(view: View, schedule: Schedule) -> Ints:

@@ -104,6 +104,7 @@ class Instance(Content):
                 ("distributed.update_ms", "PS type", profile.update_ms),
                 ("rates", "GPU type", job.rates),
                 ("history.gpu_type", "GPU type", [job.history.gpu_type] if job.history else []),
+                ("history.durations_s", "GPU type", job.history.durations_s if job.history else []),
             ):
                 for name in names:
                     _check_known(f"{path}.{field}", name, known[kind], kind)

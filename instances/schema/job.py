@@ -110,19 +110,28 @@ class DistributedProfile(Record):
 
 
 class History(Record):
-    """How a job ran as a log has it: where, when (from and to, in seconds), and for how long it had asked to run."""
+    """How a job ran as a log has it: where, when (from and to, in seconds), and for how long it had asked to run.
+
+    `hosts` has for each run the GPUs that it held for certain on servers, `durations_s` how long the whole job would
+    have run on other GPU types, to which it may be moved.
+    """
 
     gpu_type: Name
     runs: tuple[tuple[float, float], ...] = rule("pairs of times, one after another", max_length=100_000, default=())
-    hosts: tuple[Name, ...] = rule("names of servers", max_length=100_000, default=())
+    hosts: tuple[Mapping[Name, Annotated[int, Field(ge=1)]], ...] = rule(
+        "for each run, one GPU or more on each server", max_length=100_000, default=()
+    )
     partition: Name | None = None
     requested_s: float | None = rule("a requested time is 0 or more seconds", ge=0, default=None)
+    durations_s: Mapping[Name, Annotated[float, Field(ge=0)]] = rule("0 or more seconds on a GPU type", default={})
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         times = [time for run in self.runs for time in run]
         if any(a > b for a, b in pairwise([0.0, *times])):
             raise violation("runs", self.runs[:4], "pairs of times of 0 s or more, one after another")
+        if len(self.hosts) not in (0, len(self.runs)):
+            raise violation("hosts", f"{len(self.hosts)} entries", f"one for each of {len(self.runs)} runs, or none")
         return self
 
 

@@ -1,8 +1,9 @@
 """Gangs of fixed duration in event time: what ran in a log, or could have run.
 
 A job holds a gang of GPUs of one pool (a GPU type, or a partition of one) for a fixed time after its release. Which
-GPUs of the pool is left open: a schedule holds by count. Logs say pool, duration and release (:class:`History`); of
-another instance, each job takes its fastest GPU type on which its gang fits, and all of its work at the rate there.
+GPUs of the pool is left open: a schedule holds by count. Logs say pool, duration and release (:class:`History`). They
+may say how long a job would run in other pools, to which it may then be moved, and on which servers it ran. Of another
+instance, each job takes its fastest GPU type on which its gang fits, and all of its work at the rate there.
 
 Times are whole seconds where all of them are, else whole microseconds, durations rounded up; no comparison has a
 tolerance.
@@ -11,6 +12,7 @@ tolerance.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.rigid import OBJECTIVES, Schedule, View
 from schedgap.instances.schema import History, Instance
-from schedgap.instances.workload import workload
+from schedgap.instances.workload import server_names, workload
 
 FINE_S = 1e-6
 """Length of a tick where not all times are whole seconds."""
@@ -51,31 +53,53 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
     lasted = np.array([job.duration_s or 0.0 for job in jobs])
     release = np.array([job.submit_s for job in jobs])
     requested = np.array([np.nan if h.requested_s is None else h.requested_s for h in histories])
-    times = np.concatenate([ran[:, 1:].ravel(), lasted, release])
+    gpus, pool = np.array([job.gpus for job in jobs]), np.array([index[history.gpu_type] for history in histories])
+    others = [(j, index[kind], lasts) for j, h in enumerate(histories) for kind, lasts in h.durations_s.items()]
+    other = np.array(others, float).reshape(-1, 3)
+    times = np.concatenate([ran[:, 1:].ravel(), lasted, release, other[:, 2]])
+    if times.max() > LONGEST_S:
+        raise NotApplicableError(f"rigid: {instance.name}: {times.max():g} s are more than {LONGEST_S:.3g} s")
     tick_s = 1.0 if (times == np.round(times)).all() else FINE_S
-    executed = Schedule(ran[:, 0].astype(np.int64), ticks(ran[:, 1], tick_s), ticks(ran[:, 2], tick_s))
+    which = ran[:, 0].astype(np.int64)
+    placed = _placed(instance, histories)
+    executed = Schedule(which, ticks(ran[:, 1], tick_s), ticks(ran[:, 2], tick_s), pool[which], *placed)
     complete = len(set(executed.job.tolist())) == len(jobs)
     duration = ticks(lasted, tick_s)
     if complete:
         duration = np.zeros(len(jobs), np.int64)
         np.add.at(duration, executed.job, executed.end - executed.start)
     asked = ticks(np.ceil(np.nan_to_num(requested)), tick_s)
+    capacity, moves = _capacity(instance), None
+    if others:
+        moves = np.full((len(jobs), len(index)), -1)
+        moves[other[:, 0].astype(int), other[:, 1].astype(int)] = ticks(other[:, 2], tick_s)
+        moves[np.arange(len(jobs)), pool] = duration
+        moves[gpus[:, None] > capacity] = -1
     return _checked(
         View(
             instance=instance,
             tick_s=tick_s,
             release=ticks(release, tick_s),
             duration=duration,
-            gpus=np.array([job.gpus for job in jobs]),
-            pool=np.array([index[history.gpu_type] for history in histories]),
+            gpus=gpus,
+            pool=pool,
             requested=np.maximum(duration, asked),
             weight=np.array([job.weight for job in jobs]),
             pools=tuple(index),
-            capacity=_capacity(instance),
+            capacity=capacity,
             executed=executed if complete else None,
             asked=bool(np.isfinite(requested).any()),
+            moves=moves,
         )
     )
+
+
+def _placed(instance: Instance, histories: Sequence[History]) -> Ints:
+    """Return ``(3, m)`` runs, servers of the cluster, and the GPUs that the log says they hold there."""
+    index = {name: i for i, name in enumerate(server_names(instance))}
+    hosts = chain.from_iterable(history.hosts or ({},) * len(history.runs) for history in histories)
+    held = [(r, index[name], gpus) for r, on in enumerate(hosts) for name, gpus in on.items() if name in index]
+    return np.array(held, np.int64).reshape(-1, 3).T
 
 
 def _of_rates(instance: Instance) -> View:
@@ -133,7 +157,9 @@ def describe(v: View) -> str:
     span = int((v.release + v.duration).max() - v.release.min())
     area = float((v.gpus * v.duration.astype(float)).sum())
     load = area / (float(v.capacity.sum()) * span) if span else 0.0
-    return f"{v.size:,} gangs of fixed duration on {pools}; load {load:.0%} of {span / v.ticks_of_hour:.4g} h"
+    free = 0 if v.moves is None else int(((v.moves >= 0).sum(axis=1) > 1).sum())
+    choice = f"; {free:,} may run in other pools, too" if free else ""
+    return f"{v.size:,} gangs of fixed duration on {pools}; load {load:.0%} of {span / v.ticks_of_hour:.4g} h{choice}"
 
 
 def problems() -> list[Problem]:

@@ -11,7 +11,7 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.views import gavel, hadar, synergy, zhou
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, duals, listed, unit_of, whole
 from schedgap.models.hadar.fluid import gangs
-from schedgap.models.intervals import Pricing, Tightest
+from schedgap.models.intervals import Tightest
 from schedgap.models.registry import Outcome
 from schedgap.models.single_machine import Best, bound_of
 from schedgap.models.solve import SolveOptions
@@ -32,8 +32,8 @@ class Value(NamedTuple):
 
 def over_intervals(found: Tightest, there: Array) -> Value:
     """Return the bound at prices over intervals on what all ends are worth, for so much ``(d,)`` of each resource."""
-    fluid = found.fluid
-    length = np.diff(fluid.edges)
+    pricing = found.pricing
+    length = np.diff(pricing.edges)
     finite = np.isfinite(length)
     by_row = np.maximum(found.generated.prices, 0.0).reshape(len(there), -1)[:, finite]
     each = np.divide(by_row, there[:, None], out=np.zeros_like(by_row), where=there[:, None] > 0)
@@ -41,11 +41,10 @@ def over_intervals(found: Tightest, there: Array) -> Value:
     rounded = whole(each, unit)
     prices = np.zeros((len(there), len(length)))
     prices[:, finite] = rounded * unit * there[:, None]
-    pricing = Pricing(fluid)
     most = pricing(prices.ravel(), pricing.domain).most
-    most = most if fluid.must else np.maximum(most, 0.0)
+    most = most if pricing.must else np.maximum(most, 0.0)
     paid = float((prices[:, finite] * length[finite]).sum())
-    edges = fluid.edges[np.isfinite(fluid.edges)].tolist()
+    edges = pricing.edges[np.isfinite(pricing.edges)].tolist()
     return Value(
         paid + float(most.sum()),
         paid + float(np.abs(most).sum()),

@@ -11,7 +11,8 @@ from schedgap.models.certificates.fluid import over_intervals
 from schedgap.models.certificates.proof import Proof, Prover
 from schedgap.models.intervals import Tightest
 from schedgap.models.registry import Outcome
-from schedgap.models.rigid.bounds import Least, goal_of, least, machines_of
+from schedgap.models.rigid.bounds import Least, arrived, goal_of, least, machines_of
+from schedgap.models.rigid.starts import Starts
 from schedgap.models.solve import SolveOptions
 
 EXACT = 1e-12
@@ -23,13 +24,16 @@ its end are long beside those from release to completion."""
 
 
 def gangs(view: View, outcome: Outcome, options: SolveOptions, *, objective: str) -> Proof | None:
-    """Prove the bound by intervals, or by the best relaxation in closed form."""
+    """Prove the bound by intervals, of starts or of a fluid, or by the best relaxation in closed form."""
     if isinstance(outcome.evidence, Tightest):
-        machines = machines_of(view)
+        machines = machines_of(view.relaxed)
         value, size, told = over_intervals(outcome.evidence, np.ones(len(machines)))
-        arrived = float(goal_of(view, objective).weight @ view.release)
+        starts = isinstance(outcome.evidence.pricing, Starts)
+        before = 0.0 if starts else arrived(view, goal_of(view, objective).weight)
         told["machines"] = [[pool, list(share)] for pool, share in (machine.code for machine in machines)]
-        return Proof.of(-value - arrived, size + arrived, -1, told, CLOSE)
+        if starts:
+            told |= {"starts": True, "edges": [round(edge * view.ticks_of_hour) for edge in told["edges"]]}
+        return Proof.of(-value - before, size + before, -1, told, CLOSE)
     found = outcome.evidence if isinstance(outcome.evidence, Least) else least(view, objective)
     return Proof.of(found.value, abs(found.value), -1, {"pools": found.pools}, EXACT)
 

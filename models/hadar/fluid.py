@@ -14,7 +14,7 @@ from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, 
 from schedgap.models.hadar.columns import too_large
 from schedgap.models.hadar.common import best_progress, somebody_rejected
 from schedgap.models.hadar.forked import able, classes
-from schedgap.models.intervals import NOBODY, Fluid, Goal, first_edges, stated, tightest
+from schedgap.models.intervals import NOBODY, Fluid, Goal, Pricing, first_edges, stated, tightest
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, no_reason
 from schedgap.models.single_machine import Jobs, Ways
 from schedgap.models.solve import SolveOptions
@@ -116,9 +116,9 @@ def utilities(view: View, run: Gangs, edges: Array) -> Goal:
     return Goal(value, slope, free)
 
 
-def posed(view: View, run: Gangs, must: bool, edges: Array) -> Fluid:
-    """Return the problem over edges in whole slots."""
-    return Fluid(run, edges, utilities(view, run, edges), must)
+def posed(view: View, run: Gangs, must: bool, edges: Array) -> Pricing:
+    """Return the oracle over edges in whole slots."""
+    return Pricing(Fluid(run, edges, utilities(view, run, edges), must))
 
 
 def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.ConcreteModel:

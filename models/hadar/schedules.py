@@ -155,6 +155,9 @@ def schedules(view: View, prices: Prices | None = None, extreme: bool = False, m
     TooManyError
         If there are more than `most`.
     """
+    refused = TooManyError(f"more than {most:,} schedules; hadar.p2.columns makes them as needed")
+    if prices is None and sum(_of_best_mix(view, job) for job in view.possible.tolist()) > most:
+        raise refused
     owner: list[int] = []
     worth: list[float] = []
     uses: list[tuple[int, int, int, int]] = []
@@ -162,9 +165,16 @@ def schedules(view: View, prices: Prices | None = None, extreme: bool = False, m
         utility = view.utility(job)
         for steps in job_schedules(view, job, prices, extreme):
             if len(owner) == most:
-                raise TooManyError(f"more than {most:,} schedules; hadar.p2.columns makes them as needed")
+                raise refused
             uses += [(len(owner), t, r, n) for t, mix in steps for r, n in enumerate(mix) if n]
             owner.append(job)
             worth.append(float(utility[steps[-1][0]]))
     table = np.array(uses, np.int64).reshape(-1, 4)
     return Schedules(np.array(owner, np.int64), np.array(worth, float), *table.T)
+
+
+def _of_best_mix(view: View, job: int) -> int:
+    """Return how many minimal schedules of a job hold its fastest mix alone: any of its slots, as many as it needs."""
+    best = max(progress for _, progress in mixes(view, job))
+    slots = math.ceil(float(view.workload.work[job]) * (1 - ROUNDING) / best)
+    return math.comb(view.slots - int(view.arrival[job]), slots)

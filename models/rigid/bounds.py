@@ -21,6 +21,9 @@ less than 1, which is a completion no earlier than :math:`e_j = r_j + \max(p_j, 
 earlier than :math:`t + \sum_{r_j \ge t} v_j`, nor than any :math:`r_j + p_j`.
 
 **Idle GPU-hours** are at least 0; nothing better is proved here.
+
+**Moves.** Where jobs may choose among pools, these count as one with all of their GPUs, and :math:`p_j` is the shortest
+duration. Whatever runs at a moment fits into that pool, and no run is shorter, so that all of the above bounds it.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times,
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 
 TINY = 1e-9
-"""Ticks that a run of no length counts as, where something is divided by it."""
+"""Ticks, or hours, that a run of no length counts as, where something is divided by it."""
 
 PARTS = 1024
 """Parts of weights on mean busy times are multiples of one in so many, which certificates have as whole numbers."""
@@ -53,8 +56,8 @@ ROUNDING = 1e-15
 MARGIN = 1e-9
 """Part of a bound by which sums of floats may be wrong."""
 
-MOST_JOBS = 3000
-"""Most jobs for intervals by column generation."""
+MOST_JOBS = 20_000
+"""Most jobs for intervals by column generation: 12 s of computing and 600 MB."""
 
 SUMS = ("flow", "slowdown", "weighted")
 """Objectives that are weighted sums of completion times."""
@@ -89,7 +92,8 @@ class Goal(NamedTuple):
 
 
 def goal_of(view: View, objective: str) -> Goal:
-    """Return the sum that an objective is, in the unit of its problem."""
+    """Return the sum that an objective is, in the unit of its problem; nobody is faster than at its fastest."""
+    view = view.relaxed
     alone = view.release + view.duration
     if objective == "slowdown":
         long = np.maximum(view.duration, round(SHORT_S / view.tick_s))
@@ -149,7 +153,7 @@ def least_sum(view: View, objective: str) -> Least:
         completion[jobs] = ends
         names.append(f"{how} ({best.name})")
         told.append({"share": list(best.code), "parts": part.astype(int).tolist()})
-        rounding = ROUNDING * len(jobs) * float(release[-1] + volume.sum() + alone.max())
+        rounding = TINY + ROUNDING * len(jobs) * float(release[-1] + volume.sum() + alone.max())
         total += float(goal.weight[jobs] @ (ends - release)) - rounding * float(goal.weight[jobs].sum())
     sure = float(goal.weight @ (goal.earliest - view.release)) * (1 - MARGIN)
     return Least("; ".join(dict.fromkeys(names)), max(total, sure), completion, told)
@@ -197,6 +201,7 @@ def least_makespan(view: View) -> Least:
 
 def least(view: View, objective: str) -> Least:
     """Return the best bound in closed form on an objective, in the unit of its problem."""
+    view = view.relaxed
     if objective == "idle":
         return Least("an amount is 0 or more", 0.0, (view.release + view.duration).astype(float))
     return least_makespan(view) if objective == "makespan" else least_sum(view, objective)
@@ -246,6 +251,7 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
 
     Duals: that of an interval is what more GPUs would save there.
     """
+    view = view.relaxed
     goal, hour = goal_of(view, objective), view.ticks_of_hour
     cells = _cells(view)
     m = pyo.ConcreteModel()
@@ -328,7 +334,7 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     --------
     schedgap.models.intervals : the proof.
     """
-    hour = view.ticks_of_hour
+    view, hour = view.relaxed, view.ticks_of_hour
     began = clock.now()
     weight, earliest = goal_of(view, objective)
     start, alone = view.release / hour, np.maximum(view.duration / hour, TINY)
@@ -338,9 +344,18 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     run = gangs(start, alone, goal, np.arange(view.size), uses)
     found = intervals.least_completion(run, 0.0, options)
     solution = found.generated.solution(-1)
-    least = None if solution.bound is None else solution.bound * (1 - MARGIN) - float(goal.weight @ start)
+    least = None if solution.bound is None else solution.bound * (1 - MARGIN) - arrived(view, weight)
     solution = replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began))
     return Outcome(solution, None, evidence=found)
+
+
+def arrived(view: View, weight: Array) -> float:
+    """Return what a sum of completions has beyond that of flow times: the releases, and runs of no length that count.
+
+    Each run of no length takes :data:`TINY` hours in the fluid, which delays nobody by more than all of them.
+    """
+    empty = int((view.relaxed.duration == 0).sum())
+    return float(weight @ view.release + weight.sum() * TINY * view.ticks_of_hour * empty)
 
 
 def machines_of(view: View) -> list[Share]:
@@ -355,8 +370,9 @@ def machines_of(view: View) -> list[Share]:
     return list(found.values())
 
 
-def _too_many(view: View) -> str | None:
-    return f"{view.size} jobs in intervals (more than {MOST_JOBS})" if view.size > MOST_JOBS else None
+def too_many(view: View, most: int = MOST_JOBS) -> str | None:
+    """Say that there are too many jobs for intervals, if there are."""
+    return f"{view.size} jobs in intervals (more than {most})" if view.size > most else None
 
 
 def minimised(names: tuple[str, ...], wider: str = ".preemptive", *more: Parameter) -> dict[str, Any]:
@@ -382,6 +398,6 @@ model(
     decode=no_decision,
     source="Fluid relaxation over intervals of time, by column generation",
     procedure=by_intervals,
-    too_large=_too_many,
+    too_large=too_many,
     **minimised(SUMS),
 )(build)

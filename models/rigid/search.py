@@ -10,9 +10,10 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.rigid import Schedule, View, first_starts, kernels, starts_of
 from schedgap.models.registry import SEEDED, Outcome, model
-from schedgap.models.rigid.bounds import SUMS, goal_of, least, minimised
+from schedgap.models.rigid.bounds import SUMS, Goal, goal_of, least, minimised
 from schedgap.models.solve import Size, Solution, SolveOptions, Times, TracePoint, peak_mb
 
 MOST_EXACT = 9
@@ -55,10 +56,13 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     .. math:: \sum_j f_{0,j} \le G \quad \forall pool \label{room}
     .. math:: C \ge C_j \quad \forall j \label{latest}
 
-    The last row is there where C is minimised instead. Jobs of different pools have no rows in common.
+    The last row is there where C is minimised instead. Jobs of different pools have no rows in common; jobs that may
+    choose among pools have no such program (`NotApplicableError`).
 
     Duals (of the relaxation) say little: the rows with T are slack at any price.
     """
+    if view.moves is not None:
+        raise NotApplicableError("jobs may choose among pools, which this program does not say")
     goal, hour = goal_of(view, objective), view.ticks_of_hour
     release, duration = (view.release / hour).tolist(), (view.duration / hour).tolist()
     pool = view.pool.tolist()
@@ -128,9 +132,8 @@ def decode(view: View, built: pyo.ConcreteModel, solution: Solution) -> Schedule
 class Pool:
     """The search in one pool."""
 
-    def __init__(self, view: View, jobs: Ints, capacity: int, objective: str, seed: int) -> None:
-        goal = goal_of(view, objective)
-        self.jobs, self.latest, self.rng = jobs, objective == "makespan", np.random.default_rng(seed)
+    def __init__(self, view: View, jobs: Ints, capacity: int, goal: Goal, latest: bool, seed: int) -> None:
+        self.jobs, self.latest, self.rng = jobs, latest, np.random.default_rng(seed)
         self.of = view.release[jobs], view.duration[jobs], view.gpus[jobs], capacity
         self.weight = np.ascontiguousarray(goal.weight[jobs])
         self.floor = np.rint(goal.earliest[jobs]).astype(np.int64)
@@ -175,22 +178,27 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
 
     The first schedules are lists by duration, area, weight and release, what really ran, and, if `seeded`, what others
     decided. Rounds of a large-neighbourhood search follow, pool by pool: some jobs that start one after another change
-    places in the list, and all start anew.
+    places in the list, and all start anew. Jobs that may choose among pools are where they ran, or where each would end
+    first at its release, whichever has the better lists; there they stay.
     """
     began = clock.now()
-    bound = least(view, objective)
-    found = [Pool(view, jobs, capacity, objective, options.seed) for jobs, capacity in view.by_pool()]
+    bound, goal, latest = least(view, objective), goal_of(view, objective), objective == "makespan"
+    tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]
+    pools = [[Pool(v, *each, goal, latest, options.seed) for each in v.by_pool()] for v in tried]
+    view, found = min(zip(tried, pools, strict=True), key=lambda one: _value(view, objective, goal, one[1]))
     known = [seed.decision for seed in options.seeds] if seeded else []
     if view.executed is not None and view.executed.job.size == view.size:
         known.append(view.executed)
     for schedule in known:
+        if (schedule.pool != view.pool[schedule.job]).any():
+            continue
         starts = first_starts(view, schedule)
         for pool in found:
             pool.offer(starts[pool.jobs])
     trace: list[TracePoint] = []
     known_value = np.inf
     while True:
-        value = _value(view, objective, found)
+        value = _value(view, objective, goal, found)
         if value < known_value:
             known_value = value
             trace.append(TracePoint(clock.now() - began, value, bound.value))
@@ -217,11 +225,10 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
     return Outcome(solution, starts_of(view, starts), prices=bound.completion, evidence=bound)
 
 
-def _value(view: View, objective: str, found: list[Pool]) -> float:
+def _value(view: View, objective: str, goal: Goal, found: list[Pool]) -> float:
     """Return the objective of the best starts of all pools."""
     if objective == "makespan":
         return (max(pool.cost for pool in found) - float(view.release.min())) / view.ticks_of_hour
-    goal = goal_of(view, objective)
     flows = [np.maximum(p.best + p.of[1], p.floor) - p.of[0] for p in found]
     return float(sum((goal.weight[p.jobs] * flow).sum() for p, flow in zip(found, flows, strict=True)))
 

@@ -159,7 +159,7 @@ def shown(where: Path) -> list[str]:
     (folder,) = (where / "runs").iterdir()
     rows = [row.as_dict() for row in reopen(folder).rows]
     timeless = [{k: v for k, v in row.items() if k not in CLOCKED and not k.endswith("_s")} for row in rows]
-    return [repr(row).replace(str(where), "") for row in timeless]
+    return [repr(row).replace(str(folder), "") for row in timeless]
 
 
 @pytest.fixture(scope="module")

@@ -132,3 +132,10 @@ def test_a_lesson_shows_its_figures(driver: Any, address: str) -> None:
     widths = "[...document.querySelectorAll('.cell_output img, .cell_output svg')].map(e => e.clientWidth)"
     assert wait(driver, f"{widths}.some(w => w > 100)")
     assert complaints(driver) == []
+
+
+def test_sliders_show_their_first_picture(driver: Any, address: str) -> None:
+    driver.get(f"{address}/lessons/02-hadar-prices.html")
+    text = wait(driver, "document.querySelector('.cell_output') && document.body.innerText")
+    assert "With log ratio 2.0, gpus 4, step 1; sliders change that in a notebook." in text
+    assert "U_max / U_min = 100, so α = 4.61" in text

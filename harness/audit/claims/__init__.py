@@ -1,5 +1,8 @@
-"""The papers' claims, one file per paper; each registers its own (:data:`schedgap.harness.audit.row.CLAIMS`)."""
+"""The papers' claims, one file per paper; each registers its own."""
 
+from schedgap.harness.audit.row import CLAIMS
 from schedgap.instances.discovery import import_submodules
 
 import_submodules(__name__)
+
+__all__ = ["CLAIMS"]

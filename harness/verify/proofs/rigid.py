@@ -3,7 +3,8 @@
 Parts of a pool that are in use at once add up to at most 1, and so do values of such a function at them: ``area`` is
 the part itself; ``from`` λ is 1 above 1 − λ, 0 below λ, and the part between; ``above`` k is ⌊(k + 1) part⌋/k, or the
 part where (k + 1) part is a whole number. Times are ticks: whole seconds where the instance has no others, else
-microseconds, as many as rounding makes of them. Each busy period of a machine counts by what is best there.
+microseconds, as many as rounding makes of them. Each busy period of a machine counts by what is best there. Pools among
+which a job may choose are one pool, and the job is as fast as in the fastest of them.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Rigid:
         self.tick_s, columns = found[0], [np.asarray(column).tolist() for column in found[1:]]
         self.gangs = [Gang(*one) for one in zip(*columns, strict=True)]
         require(all(g.gpus <= self.there[g.pool] for g in self.gangs), "a gang does not fit in its pool")
+        if all(known):
+            self.gangs, self.there = merged(self.gangs, self.jobs, held.types, self.there, self.tick_s)
         self.hour = 3600 if self.tick_s == 1 else 3_600_000_000
         self.weight, self.due, self.size = self.goal(problem.split(".")[1])
 
@@ -76,7 +79,8 @@ def logged(jobs: Sequence[Data], types: Sequence[str]) -> tuple[Any, ...]:
     ran = np.array(runs, float).reshape(-1, 3)
     lasted = np.array([job.get("duration_s") or 0.0 for job in jobs])
     release = np.array([job.get("submit_s", 0.0) for job in jobs])
-    times = np.concatenate([ran[:, 1:].ravel(), lasted, release])
+    others = [s for job in jobs for s in job["history"].get("durations_s", {}).values()]
+    times = np.concatenate([ran[:, 1:].ravel(), lasted, release, others])
     tick_s = 1.0 if (times == np.round(times)).all() else 1e-6
     which = ran[:, 0].astype(int)
     duration = np.rint(lasted / tick_s).astype(np.int64)
@@ -86,6 +90,25 @@ def logged(jobs: Sequence[Data], types: Sequence[str]) -> tuple[Any, ...]:
         np.add.at(duration, which, each)
     pools = [types.index(job["history"]["gpu_type"]) for job in jobs]
     return tick_s, np.rint(release / tick_s).astype(np.int64), duration, [job["gpus"] for job in jobs], pools
+
+
+def merged(
+    gangs: Sequence[Gang], jobs: Sequence[Data], types: Sequence[str], there: Sequence[int], tick_s: float
+) -> tuple[list[Gang], list[int]]:
+    """Return the gangs at their fastest, in pools that are one where a job may choose between them, and their GPUs."""
+    of, found = list(range(len(there))), []
+    for gang, job in zip(gangs, jobs, strict=True):
+        shortest = gang.duration
+        for kind, seconds in job["history"].get("durations_s", {}).items():
+            other = types.index(kind)
+            if other != gang.pool and gang.gpus <= there[other]:
+                shortest = min(shortest, round(seconds / tick_s))
+                first, last = sorted((of[gang.pool], of[other]))
+                of = [first if p == last else p for p in of]
+        found.append(gang._replace(duration=shortest))
+    names = sorted(set(of))
+    rooms = [sum(room for p, room in zip(of, there, strict=True) if p == name) for name in names]
+    return [gang._replace(pool=names.index(of[gang.pool])) for gang in found], rooms
 
 
 def rated(held: Gangs) -> tuple[Any, ...]:
@@ -123,7 +146,7 @@ def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return a bound on the mean of weighted times from release to completion."""
     rigid = Rigid(data, proof["problem"])
     if "edges" in proof:
-        return -1, over_intervals(rigid, proof)
+        return -1, by_starts(rigid, proof) if proof.get("starts") else over_intervals(rigid, proof)
     sure = sum(w * (e - g.release) for w, e, g in zip(rigid.weight, rigid.due, rigid.gangs, strict=True))
     found = Fraction(0)
     for jobs, unit, volume, told in machines(rigid, proof):
@@ -206,9 +229,56 @@ class Machines(Fleet):
 
 
 def over_intervals(rigid: Rigid, proof: Data) -> Fraction:
-    """Return a bound on the same mean by prices of the machines over intervals."""
-    fleet = Machines(rigid, proof)
-    return completion(fleet, proof) - total(np.array(fleet.weight) * np.array(fleet.start)) * Fraction(1 + 1e-12)
+    """Return a bound on the same mean by prices of the machines over intervals; what runs for no time delays nobody."""
+    fleet, empty = Machines(rigid, proof), sum(gang.duration == 0 for gang in rigid.gangs)
+    before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * empty)
+    return completion(fleet, proof) - total(before) * Fraction(1 + 1e-12)
+
+
+def by_starts(rigid: Rigid, proof: Data) -> Fraction:
+    """Return a bound on the same mean where nobody is interrupted: what each job costs from its best start on.
+
+    Prices are whole numbers for a tick of a machine, so that all is exact; a job pays for the machines that its pool is
+    while it runs. Its cost is linear between the moments at which it starts or ends with an interval or ends when due.
+    """
+    require(not proof["problem"].endswith(".preemptive"), "jobs that may be interrupted have more than a start")
+    require(all(t == int(t) for t in proof["edges"]), "intervals do not end with ticks")
+    edges = np.array([int(t) for t in proof["edges"]], object)
+    length = edges[1:] - edges[:-1]
+    require(bool((length > 0).all()), "time does not go on")
+    unit = Fraction(proof["unit"]) * FINE / rigid.hour
+    prices = [[math.floor(whole * unit) for whole in machine] for machine in proof["prices"]]
+    require(len(prices) == len(proof["machines"]), "there are other machines")
+    require(all(len(p) == len(length) and min(p) >= 0 for p in prices), "prices are negative or few")
+    paid = [np.array([0, *np.cumsum(np.array(machine, object) * length)], object) for machine in prices]
+    found = -Fraction(sum(int(machine[-1]) for machine in paid), FINE)
+    curves: dict[tuple[int, int], tuple[Any, int]] = {}
+    for j, gang in enumerate(rigid.gangs):
+        kind = gang.pool, gang.gpus
+        if kind not in curves:
+            there = rigid.there[gang.pool]
+            values = [
+                (Fraction(*scaled(share, gang.gpus, there)), curve)
+                for (pool, share), curve in zip(proof["machines"], paid, strict=True)
+                if pool == gang.pool
+            ]
+            parts = math.lcm(*(value.denominator for value, _ in values))
+            curves[kind] = sum(int(value * parts) * curve for value, curve in values), parts
+        curve, parts = curves[kind]
+        weight = math.floor(rigid.weight[j] / rigid.size * FINE) * parts
+        turns = np.array([*edges, *(edges - gang.duration), rigid.due[j] - gang.duration, gang.release], object)
+        turns = np.unique(np.maximum(turns, gang.release).astype(np.int64)).astype(object)
+        cost = weight * (np.maximum(turns + gang.duration, rigid.due[j]) - gang.release)
+        cost += at(curve, edges, turns + gang.duration) - at(curve, edges, turns)
+        found += Fraction(int(cost.min()), FINE * parts)
+    return found
+
+
+def at(curve: Array, edges: Array, times: Array) -> Array:
+    """Return a curve that is linear between whole numbers, and constant outside of them, at other whole numbers."""
+    inside = np.clip(np.searchsorted(edges.astype(np.int64), times.astype(np.int64), "right") - 1, 0, len(edges) - 2)
+    slope = (curve[1:] - curve[:-1]) // (edges[1:] - edges[:-1])
+    return np.asarray(curve[inside] + slope[inside] * (np.clip(times, edges[0], edges[-1]) - edges[inside]))
 
 
 def nothing(data: Data, proof: Data) -> tuple[int, Fraction]:

@@ -82,8 +82,12 @@ def _read(one: Run, names: list[str], log: str, found: files.Answer | None, code
         return one.ended("interrupted" if code < 0 else "error", why, bound=bound)
     status: Status = next((s for words, s in STATUS if found.status.startswith(words)), "error")
     solved = bool(one.trace and one.trace[-1].incumbent is not None) or not form.integer.any()
-    if found.status.startswith("Stopped"):
-        status = one.stopped(solved) if "time" in found.status else "gap left" if solved else "interrupted"
+    # CBC 2.10 calls a model infeasible if its time runs out during presolve ("Pre-processing says infeasible or
+    # unbounded"), such as `zhou.ps.offline` on `gen/20jobs?jobs=3` with 1.72 s; 7 s are enough for the optimum.
+    late = status == "infeasible" and one.late
+    if found.status.startswith("Stopped") or late:
+        timed = late or "time" in found.status
+        status = one.stopped(solved) if timed else "gap left" if solved else "interrupted"
     elif status in ("infeasible", "unbounded", "error"):
         return one.ended(status, found.status, bound=bound if status == "error" else None)
     values = np.array([found.values.get(name, 0.0) for name in names]) if solved or status == "optimal" else None
