@@ -129,6 +129,25 @@ def test_what_the_relaxation_rounds_badly_is_solved_all_the_same() -> None:
     assert (complete.status, complete.bound) == ("infeasible", None)
 
 
+def test_prices_alone_leave_a_gap_of_half_the_optimum() -> None:
+    """One GPU, three slots, three jobs of two slots each: half of each of them fits, and so no more than one does.
+
+    Covers need blocks that use more than one GPU, so that only branching closes this.
+    """
+    jobs = [
+        {"id": name, "gpus": 1, "epochs": 1, "minibatches_per_chunk": 720, "rates": {"A": 1},
+         "utility": {"kind": "constant", "amplitude": 1}}
+        for name in "abc"
+    ]  # fmt: skip
+    cluster = {"gpu_types": [{"name": "A"}], "servers": [{"name": "A", "count": 1, "gpu_type": "A", "gpus": 1}]}
+    given = {"name": "halves", "cluster": cluster, "jobs": jobs, "horizon": {"slot_s": 360, "slots": 3}}
+    view = PAPERS.get("hadar").view(validate(given, "inline"))
+    assert generate_value(view) == pytest.approx(1.5)
+    solution = models.get("hadar.p2.columns").run(view).solution
+    assert (solution.status, solution.objective) == ("optimal", pytest.approx(1.0))
+    assert solution.bound == pytest.approx(1.0)
+
+
 def generate_value(view: Any) -> float:
     pricing = Pricing(view)
     return generate(pricing.anything, pricing).value
@@ -140,7 +159,12 @@ def grown(problem: Known, whole: bool = True) -> Iterator[tuple[Tree, float]]:
     tree = Tree(problem.oracle, found, problem.domain, whole, SolveOptions(), None)
     best = -np.inf
     while not tree.done:
-        if (outcome := tree.explore(best, None)) and len(outcome[1]):
+        before, bound = set(tree.open), tree.bound
+        outcome = tree.explore(best, None)
+        (taken,) = before - set(tree.open)
+        assert best == -np.inf or taken.bound == max(node.bound for node in before)
+        assert tree.bound <= bound
+        if outcome and len(outcome[1]):
             solution = outcome[1]
             assert (solution.use.sum(axis=1)[: len(problem.packing.capacity)] <= problem.packing.capacity + 1e-9).all()
             assert len(set(solution.block.tolist())) == len(solution)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,19 +35,14 @@ class Branch:
             self.bound, self.prices = found.bound, found.prices
 
 
-@dataclass(order=True, frozen=True)
+@dataclass(frozen=True, eq=False)
 class Node:
-    """A domain that has not been looked at, and a bound on its solutions; the largest bound comes first."""
+    """A domain that has not been looked at, a bound on its solutions, and its number: later ones are deeper."""
 
-    rank: float
+    bound: float
     number: int
-    domain: Domain = field(compare=False)
-    branch: Branch = field(compare=False)
-
-    @property
-    def bound(self) -> float:
-        """No solution of the domain is worth more."""
-        return -self.rank
+    domain: Domain
+    branch: Branch
 
 
 Close = Callable[[Domain, Generated, float, bool], tuple[float, bool]]
@@ -58,7 +52,7 @@ other way."""
 
 
 class Tree:
-    """The open nodes. Dives into the likelier child until a node is settled, then goes on with the largest bound.
+    """The open nodes, of which that with the largest bound is next; the newest one as long as no solution is known.
 
     Parameters
     ----------
@@ -81,9 +75,8 @@ class Tree:
     ) -> None:
         self.oracle, self.whole, self.solver, self.close, self.master = oracle, whole, solver, close, root.master
         self.root = Branch(domain, root.bound, root.prices)
-        self.heap, self.packing = [Node(-root.bound, 0, domain, self.root)], domain.packing
+        self.open, self.packing = [Node(root.bound, 0, domain, self.root)], domain.packing
         self.floor = max(domain.packing.floor, domain.least)
-        self.dive: Node | None = None
         self.settled = -np.inf
         self.nodes, self.made, self.pivots = 0, 1, root.pivots
         self.work = MASTER * root.pricings * domain.packing.blocks
@@ -91,13 +84,12 @@ class Tree:
     @property
     def bound(self) -> float:
         """No solution is worth more than this and the best known one; ``-inf`` where there is none."""
-        dive = -np.inf if self.dive is None else self.dive.bound
-        return max(self.settled, dive, self.heap[0].bound if self.heap else -np.inf)
+        return max(self.settled, max((node.bound for node in self.open), default=-np.inf))
 
     @property
     def done(self) -> bool:
         """Whether no node is open."""
-        return self.dive is None and not self.heap
+        return not self.open
 
     @property
     def proof(self) -> Branch:
@@ -110,7 +102,7 @@ class Tree:
             return
         found = self.relax(self.root.domain, self.floor, 0.0, time_limit_s)
         self.root.priced(found)
-        self.heap = [Node(-self.root.bound, 0, self.root.domain, self.root)]
+        self.open = [Node(self.root.bound, 0, self.root.domain, self.root)]
 
     def explore(self, incumbent: float, time_limit_s: float | None) -> tuple[Generated, Columns] | None:
         """Settle or split one node; return its relaxation, and the columns of its solution if that is integral.
@@ -122,9 +114,9 @@ class Tree:
         time_limit_s
             Seconds it may take; a node that takes longer stays open.
         """
-        node = self.dive or heapq.heappop(self.heap)
-        self.dive = None
         known = np.isfinite(incumbent)
+        node = max(self.open, key=lambda node: (node.bound if known else 0.0, node.number))
+        self.open.remove(node)
         cutoff = incumbent + self.solver.rel_gap * abs(incumbent) if known else self.floor
         if known and node.bound <= cutoff:
             self.settle(node.bound)
@@ -139,14 +131,14 @@ class Tree:
                 self.settle(bound if known else -np.inf)
                 return None
             if found.ended == "time limit":
-                heapq.heappush(self.heap, Node(-bound, node.number, node.domain, node.branch))
+                self.open.append(Node(bound, node.number, node.domain, node.branch))
                 return found, found.columns.take(np.zeros(0, np.int64))
             domain = self.tightened(self.based(node.domain), found, cutoff)
             node.branch.cut, node.branch.rest = found.prices, domain
             out = (found.x > FRACTION) & (domain.values(found.columns) == -np.inf)
             if out.any():
                 node.branch.parts = (Branch(domain, bound, node.branch.prices),)
-                self.dive = Node(-bound, node.number, domain, node.branch.parts[0])
+                self.open.append(Node(bound, node.number, domain, node.branch.parts[0]))
                 return found, found.columns.take(np.zeros(0, np.int64))
             pair = None if found.ended == "error" else children(domain, found.columns, found.x, self.whole)
             if pair:
@@ -192,10 +184,8 @@ class Tree:
             self.settle(bound)
         else:
             branch.parts = tuple(Branch(part, bound, branch.prices) for part in pair)
-            first, second = (Node(-bound, self.made + i, b.domain, b) for i, b in enumerate(branch.parts))
+            self.open += [Node(bound, self.made - i, b.domain, b) for i, b in enumerate(branch.parts)]
             self.made += 2
-            self.dive = first
-            heapq.heappush(self.heap, second)
 
     def tightened(self, domain: Domain, found: Generated, cutoff: float) -> Domain:
         """Return the domain without ends that no solution above the cutoff has, by the profits at the best prices."""

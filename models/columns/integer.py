@@ -42,9 +42,6 @@ class PackingOptions:
 
     Parameters
     ----------
-    moves
-        Ruin-and-recreate moves per block of the first annealing, at least :data:`FEWEST_MOVES`; each further one has
-        twice as many.
     ruined
         Most blocks that one move takes out.
     hot, cold
@@ -56,7 +53,6 @@ class PackingOptions:
         Of its random choices.
     """
 
-    moves: float = 20.0
     ruined: int = 10
     hot: float = 0.005
     cold: float = 0.0003
@@ -120,7 +116,7 @@ class Packer(ABC):
         self.value, self.covered = 0.0, 0
         self.top: tuple[int, float] | None = None
         self.work, self.moves = 0.0, 0
-        self.cycle, self.done = max(FEWEST_MOVES, int(self.options.moves * packing.blocks)), 0
+        self.cycle, self.done = max(FEWEST_MOVES, MOVES_OF_BLOCK * packing.blocks), 0
         self.warmth = FIRST
         self.last_s: float | None = None
         self.trace: list[TracePoint] = []
@@ -354,7 +350,8 @@ FIRST = 0.01
 """Part of the temperatures at which the first annealing takes place; each later one is twice as long and twice as hot.
 Few moves per block, all that 200 jobs get in a minute, bring most when cold; many, as 50 jobs get, when hot."""
 
-FEWEST_MOVES = 500
+FEWEST_MOVES, MOVES_OF_BLOCK = 500, 20
+"""Moves of the first annealing, at least and by block; each further one has twice as many."""
 
 MOVES = 100
 """Moves at one temperature, and temperatures of an annealing, at most."""

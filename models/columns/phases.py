@@ -92,8 +92,9 @@ def solve_in_phases(
     """Bound a packing problem, branch and search, and say what that proves.
 
     Column generation comes first, and a dive from its prices; then branch and bound by when blocks end and what they
-    take, each node solved by column generation with the columns and covers of the others, and in turns ruin and
-    recreate from the known decisions and from the relaxations of the nodes, until bound or a limit is reached.
+    take, the largest bound first, each node solved by column generation with the columns and covers of the others, and
+    with as much work ruin and recreate from the known decisions and from the relaxations of the nodes, until bound or a
+    limit is reached.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ class _Solve:
                 return LATE
             if self.options.nodes is not None and tree.nodes >= self.options.nodes:
                 return "the limit of nodes is reached"
-            if packer.work <= SEARCHING * tree.work:
+            if packer.work <= tree.work:
                 packer.anneal()
             elif (outcome := tree.explore(incumbent, self.left())) is not None:
                 self.learn(packer, *outcome)
@@ -271,9 +272,6 @@ On ``gen/200jobs`` (utility) 227 of them lower the bound from 3159.1 to 3158.0 i
 
 DIVING = 0.3
 """Share of the time that is left then that the dive may take."""
-
-SEARCHING = 3
-"""Work of the search for solutions by that of branching: on ``gen/200jobs`` 50 nodes do not move the bound."""
 
 LATE = "the time limit is reached"
 """Why a search ended that went on until its time limit."""
