@@ -20,7 +20,7 @@ import importlib
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial, singledispatch
 from hashlib import sha256
@@ -49,10 +49,6 @@ PNG_SCALE = 2.0
 
 THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "line", "#eceff2": "idle"}
 """Colours of paper and ink in ``figure.json`` and charts, and the page's variables for them, which know dark mode."""
-
-WIDE = re.compile(r"[^a-ln-vx-z0-9 .,:;?!'\"()\[\]/_*-]")
-WIDE_EM, USUAL_EM = 1.2, 0.72
-"""Letters that are wide, and how wide they, and all others, are at most."""
 
 _PLAIN = "; ".join(f"--{name}: {colour}" for colour, name in THEMED.items())
 """These variables where there is no page of ours around a figure."""
@@ -149,31 +145,10 @@ def rendered(chart: Spec | str, ending: str) -> bytes:
 
     if ending not in ("svg", "png", "pdf"):
         raise UsageError(f"a figure is written as .svg, .png or .pdf, not as .{ending}")
-    svg = chart if isinstance(chart, str) else _numbered(vl_convert.vegalite_to_svg(_configured(chart)))
+    svg = chart if isinstance(chart, str) else _numbered(vl_convert.vegalite_to_svg({**chart, "config": theme()}))
     if ending == "png":
         return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
     return svg.encode() if ending == "svg" else bytes(vl_convert.svg_to_pdf(svg))
-
-
-def _configured(chart: Spec) -> Spec:
-    """Return a chart with the theme, but without the limits of length that none of its texts can reach.
-
-    The renderer measures a text once more where there is a limit: a third of the time of 36 figures of gen/200jobs.
-    """
-    values = (value for data in chart.get("datasets", {}).values() for row in data for value in row.values())
-    texts = {value for value in values if isinstance(value, str)}
-    reached = {"title": _widest([chart.get("title", "")])} | dict.fromkeys(("axis", "header", "legend"), _widest(texts))
-    config = dict(theme())
-    for part, ems in reached.items():
-        size, limit = ("fontSize", "limit") if part == "title" else ("labelFontSize", "labelLimit")
-        if ems * config[part][size] <= config[part][limit]:
-            config[part] = {**config[part], limit: 0}
-    return {**chart, "config": config}
-
-
-def _widest(texts: Iterable[str]) -> float:
-    """Return the width in ems that no text exceeds, even in DejaVu Sans Bold."""
-    return max((len(text) * USUAL_EM + len(WIDE.findall(text)) * (WIDE_EM - USUAL_EM) for text in texts), default=0.0)
 
 
 def _numbered(svg: str) -> str:
