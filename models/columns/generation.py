@@ -23,7 +23,7 @@ STATUSES: dict[Ended, Status] = {
     "exhausted": "optimal",
     "cut off": "gap left",
     "iterations": "gap left",
-    "time limit": "time limit without incumbent",
+    "time limit": "gap left",
     "infeasible": "infeasible",
     "error": "error",
 }
