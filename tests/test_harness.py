@@ -464,12 +464,19 @@ def test_the_oef_checker_names_what_is_wrong(devices: Any, rounds: Any, violatio
     assert violation in check(view, decision, "oef.envy_free", ("envy_free",)).violations
 
 
-def test_codec_keeps_types_and_refuses_strangers() -> None:
-    decision = Allocation(np.eye(2), np.ones((3, 2, 2), np.int64))
-    back = decode(Allocation, json.loads(json.dumps(encode(decision))))
+@pytest.mark.parametrize("rounds", [3, 5000])  # many numbers are kept as bytes
+def test_codec_keeps_types_and_refuses_strangers(rounds: int) -> None:
+    decision = Allocation(np.eye(2) / 3, np.arange(4 * rounds).reshape(rounds, 2, 2))
+    kept = encode(decision)
+    back = decode(Allocation, json.loads(json.dumps(kept)))
+    assert isinstance(kept["rounds"]["data"], str) == (rounds == 5000)
     assert back.rounds is not None
     assert back.rounds.dtype == np.int64
+    assert (back.rounds == decision.rounds).all()
     assert (back.devices == decision.devices).all()
+    for data in ("AAAA", "!"):
+        with pytest.raises(ValueError, match=r"buffer size|cannot reshape|Incorrect padding"):
+            decode(Allocation, kept | {"devices": kept["devices"] | {"data": data}})
     with pytest.raises(ValueError, match="not a Allocation"):
         decode(Allocation, {"other": 1})
 
