@@ -181,7 +181,7 @@ def test_an_edited_program_is_run_again_and_the_rest_is_kept(command: Command, t
     assert first.returncode == 0, first.stderr
     (folder,) = (tmp_path / "results").iterdir()
     told = json.loads((folder / "run.json").read_text())["plugins"]
-    assert [(one["name"], one["kind"]) for one in told] == [("exec:./mine", "program")]
+    assert [one["name"] for one in told if one["kind"] == "program"] == ["exec:./mine"]
     again = command(*words, "--format", "json", "--resume", folder)
     assert again.stdout == first.stdout, "nothing has changed, so nothing ran"
     path.write_text(fifo.replace('jobs[job]["arrival_s"]', '-jobs[job]["arrival_s"]'))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import Later, RowResult, Stored, opened, packed
+from schedgap.harness.engine.result import Later, RowResult, Stored, from_plain, opened, packed, to_plain
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.simulate.row import Rounds, SimulationRow
@@ -52,11 +52,9 @@ def history_file(row: SimulationRow) -> str:
 
 
 def history_content(trace: Trace) -> dict[str, Any]:
-    """Return a history as plain data; absent times are ``None``."""
-    parts = {name: getattr(trace, name) for name in HISTORY}
-    jobs = {"jobs": list(trace.workload.ids), "servers": list(trace.servers.names)}
-    found: dict[str, Any] = plain({"rules": vars(trace.rules), **jobs, **parts})
-    return found
+    """Return a history as plain data; absent times are NaN."""
+    about = {"rules": vars(trace.rules), "jobs": trace.workload.ids, "servers": trace.servers.names}
+    return {**plain(about), **{name: to_plain(getattr(trace, name)) for name in HISTORY}}
 
 
 def read_history(file: KeptFile, row: SimulationRow, usual: Rules, instance: Instance) -> tuple[Trace, Rounds | None]:
@@ -68,8 +66,8 @@ def read_history(file: KeptFile, row: SimulationRow, usual: Rules, instance: Ins
     with damage_explained(file.folder / file.name):
         parts = file.unpacked()
         rules = POLICIES.get(row.policy).rules(usual)
-        arrays = {  # absent times are NaN
-            name: np.array(parts[name], np.int64 if name in WHOLE else float).reshape(WIDTHS.get(name, -1))
+        arrays = {
+            name: np.array(from_plain(parts[name]), np.int64 if name in WHOLE else float).reshape(WIDTHS.get(name, -1))
             for name in HISTORY
             if name != "unfinished"
         }
