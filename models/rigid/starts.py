@@ -16,7 +16,6 @@ fluid of :mod:`schedgap.models.intervals`, which bounds schedules with interrupt
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -29,7 +28,7 @@ from schedgap.instances.rigid import View
 from schedgap.models.columns import Columns, Domain, Generated, Packing, Priced
 from schedgap.models.intervals import SLIVER, UNSURE, stated, tightest
 from schedgap.models.registry import Outcome, model, no_decision
-from schedgap.models.rigid.bounds import MARGIN, SUMS, goal_of, machines_of, minimised, too_many
+from schedgap.models.rigid.bounds import SUMS, bounded, goal_of, machines_of, minimised, too_many
 from schedgap.models.solve import SolveOptions
 
 MOST_JOBS = 3000
@@ -58,16 +57,17 @@ class Starts:
         self.domain = Domain.of(Packing(np.tile(np.diff(edges), self.uses.shape[1]), view.size, cover=True))
         late, due = edges - self.duration[:, None], (self.earliest - self.duration)[:, None]
         self.turns = np.maximum(np.hstack([late, np.tile(edges, (view.size, 1)), due]), self.release[:, None])
+        self.ends = self.turns + self.duration[:, None]
+        self.delay = self._delay(self.ends)
         self.made: list[Array] = []
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best start of every job; see :class:`schedgap.models.columns.Priced`."""
         each = prices.reshape(self.uses.shape[1], -1) * np.diff(self.edges)
         paid = self.uses @ np.hstack([np.zeros((len(each), 1)), np.cumsum(each, axis=1)])
-        ends = self.turns + self.duration[:, None]
-        cost = self._delay(ends)
+        cost = self.delay.copy()
         for j, curve in enumerate(paid):
-            cost[j] += np.interp(ends[j], self.edges, curve) - np.interp(self.turns[j], self.edges, curve)
+            cost[j] += np.interp(self.ends[j], self.edges, curve) - np.interp(self.turns[j], self.edges, curve)
         best = cost.argmin(axis=1)[:, None]
         start = np.take_along_axis(self.turns, best, axis=1)
         return Priced(-np.take_along_axis(cost, best, axis=1)[:, 0], self._columns(start))
@@ -148,10 +148,7 @@ def by_starts(view: View, options: SolveOptions, objective: str = "flow") -> Out
     """
     view, began = view.relaxed, clock.now()
     found = tightest(partial(Starts, view, objective), first_edges(view), True, options, many=MANY)
-    solution = found.generated.solution(-1)
-    least = None if solution.bound is None else solution.bound * (1 - MARGIN)
-    solution = replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began))
-    return Outcome(solution, None, evidence=found)
+    return bounded(found, began)
 
 
 model(
