@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds
+from schedgap.harness.verify.sensitive import SLACK, Speeds
 from schedgap.instances.arrays import Array, Ints
 
 MOST_SEARCHES = 32
@@ -51,15 +51,16 @@ class Menu:
     part: Array
 
 
-def menu(speeds: Speeds, pooled: Pooled, weight: Array) -> Menu:
+def menu(speeds: Speeds, weight: Array) -> Menu:
     """Return the configurations at fair progress or more that no other one dominates.
 
     `weight` is ``(n,)`` the factor from iterations per second to the objective.
     """
+    pooled = speeds.pooled
     types = np.flatnonzero(pooled.gpus > 0).tolist()
     rows: list[tuple[Array, Array]] = []
     for job in speeds.classes.first.tolist():
-        kept = [_kept(speeds, pooled, job, i) for i in types]
+        kept = [_kept(speeds, job, i) for i in types]
         value = np.concatenate([weight[job] * rate for rate, _ in kept])
         part = np.zeros((value.size, len(types), 3))
         column = np.repeat(np.arange(len(types)), [rate.size for rate, _ in kept])
@@ -73,8 +74,9 @@ def menu(speeds: Speeds, pooled: Pooled, weight: Array) -> Menu:
     return Menu(values, parts.reshape(len(rows), most, -1))
 
 
-def _kept(speeds: Speeds, pooled: Pooled, job: int, i: int) -> tuple[Array, Array]:
+def _kept(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
     """Return rates, and GPUs, CPUs and gigabytes, of one gang's undominated configurations on one GPU type."""
+    pooled = speeds.pooled
     if not pooled.able[job, i]:
         return np.zeros(0), np.zeros((0, 3))
     cpus, memory_gb = (
@@ -90,15 +92,15 @@ def _kept(speeds: Speeds, pooled: Pooled, job: int, i: int) -> tuple[Array, Arra
     return rate.ravel()[keep], np.column_stack((gpus, c[keep], m[keep]))
 
 
-def most_progress(speeds: Speeds, pooled: Pooled, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
+def most_progress(speeds: Speeds, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
     """Return ``(R,)`` upper bounds on the progress of `rounds` rounds in which jobs are picked; 0 where none is.
 
-    `row` and `job` are ``(offers,)`` round, from 0, and picked job; the others are as in :func:`menu`.
+    `row` and `job` are ``(offers,)`` round, from 0, and picked job; `weight` is as in :func:`menu`.
     """
     classes = speeds.classes
     count = np.zeros((rounds, len(classes.first)))
     np.add.at(count, (row, classes.of[job]), 1)
-    return bounds(menu(speeds, pooled, weight), count)
+    return bounds(menu(speeds, weight), count)
 
 
 def bounds(options: Menu, count: Array) -> Array:

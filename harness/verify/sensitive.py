@@ -77,6 +77,11 @@ class Speeds:
         self._units = [_unit(*each) for each in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True)]
 
     @cached_property
+    def pooled(self) -> Pooled:
+        """Servers by GPU type."""
+        return Pooled(self)
+
+    @cached_property
     def classes(self) -> Classes:
         """Jobs by class, in the order in which classes occur first."""
         seen: dict[object, int] = {}
@@ -123,6 +128,20 @@ class Speeds:
                 )
                 out[part] = _piped(given, one[part], c, m)
         return out
+
+
+_kept: list[Speeds] = []
+
+
+def speeds_of(instance: Instance, work: Workload, cluster: Servers) -> Speeds:
+    """Return the rates of the jobs of an instance; the last ones are kept.
+
+    A run that solves each of its rounds has every round checked, all with the same jobs and servers: making their rates
+    anew was a fifth of Synergy-Opt's time.
+    """
+    if not _kept or _kept[0].work is not work or _kept[0].cluster is not cluster:
+        _kept[:] = [Speeds(instance, work, cluster)]
+    return _kept[0]
 
 
 def _unit(capacity: float, unit: float, most: int) -> tuple[float, int]:
