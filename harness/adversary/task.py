@@ -256,10 +256,7 @@ class Lab:
 def usable(heuristic: str) -> tuple[str, ...]:
     """Return the models that prove optima of small instances, the quickest first (measured on a few).
 
-    Raises
-    ------
-    UsageError
-        If none does.
+    It raises `UsageError` if none does.
     """
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)

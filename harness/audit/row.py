@@ -287,13 +287,7 @@ class Audit(Found[Finding]):
         return headline(self.rows)
 
     def finding(self, claim: str) -> Finding:
-        """Return the finding about a claim.
-
-        Raises
-        ------
-        UnknownNameError
-            If that claim was not tried.
-        """
+        """Return the finding about a claim, or raise `UnknownNameError` if that claim was not tried."""
         for finding in self.rows:
             if finding.id == claim:
                 return finding

@@ -66,10 +66,7 @@ def grouped(rows: Iterable[R], *fields: str) -> list[list[R]]:
 def typed(kind: type[T], content: Any) -> T:
     """Return an object of a dataclass from plain data, as a journal keeps it.
 
-    Raises
-    ------
-    ValueError
-        If a value has not the type that its field is declared with.
+    It raises `ValueError` if a value has not the type that its field is declared with.
     """
     return cast(T, _adapter(cast(Any, kind)).validate_python(content))
 
@@ -188,10 +185,7 @@ class Stored:
     def complete(self, key: str) -> bool:
         """Whether there is a sound line with that key, and all its files are as they were written.
 
-        Raises
-        ------
-        ValueError
-            If a file is not.
+        It raises `ValueError` if a file is not.
         """
         if key not in self.lines:
             return False

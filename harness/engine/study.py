@@ -324,12 +324,8 @@ def study_of(kind: str) -> Study[Any]:
 def merge(folders: Sequence[Path], results: Path) -> Any:
     """Return what several folders of one kind and code hold together, each result once, in a new folder in `results`.
 
-    Bounds of one part hold for the rows of the others. Of a result that several parts have, a finished one is kept.
-
-    Raises
-    ------
-    UsageError
-        If there are fewer than two, one is no results folder, or they cannot be one table.
+    Bounds of one part hold for the rows of the others. Of a result that several parts have, a finished one is kept. It
+    raises `UsageError` if there are fewer than two, one is no results folder, or they cannot be one table.
     """
     if len({folder.resolve() for folder in folders}) < 2:
         raise UsageError("merging takes two or more results folders")

@@ -125,10 +125,7 @@ def explain(
 def find(name: str) -> list[str]:
     """Return the ids that a name means: itself, what begins with it, or what matches it; models first.
 
-    Raises
-    ------
-    UnknownNameError
-        If there are none.
+    It raises `UnknownNameError` if there are none.
     """
     known = [*MODELS.ids(), *HEURISTICS.ids()]
     if base_id(name) in known:

@@ -68,10 +68,7 @@ def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
 def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
     """Return a lower bound on a metric in rounds of that length, in seconds, and what proves it.
 
-    Raises
-    ------
-    NotApplicableError
-        If the model cannot run on the instance.
+    It raises `NotApplicableError` if the model cannot run on the instance.
     """
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})

@@ -207,10 +207,7 @@ class Program:
     def start(self) -> Scheduler:
         """Start it.
 
-        Raises
-        ------
-        ProgramError
-            If it has changed, or the system cannot run it.
+        It raises `ProgramError` if it has changed, or the system cannot run it.
         """
         if _digest(self.path) != self.digest:
             raise ProgramError(f"{self.path} was changed after the run began; --resume runs it again")
@@ -220,10 +217,7 @@ class Program:
 def named(id: str) -> Program | None:
     """Return the program that the id of a policy names, ``None`` if it is another policy's.
 
-    Raises
-    ------
-    UsageError
-        If there is no such program, or it cannot be executed.
+    It raises `UsageError` if there is no such program, or it cannot be executed.
     """
     family, _, rest = id.partition(":")
     if family != FAMILY:

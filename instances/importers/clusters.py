@@ -154,10 +154,7 @@ def instance_of(
 ) -> Instance:
     """Return the instance of what was read, called by its format and `name` unless the user says how.
 
-    Raises
-    ------
-    InstanceError
-        If it is none by the schema.
+    It raises `InstanceError` if it is none by the schema.
     """
     spec = IMPORTERS.get(source.format)
     try:

@@ -138,12 +138,8 @@ def zoned(log: Log, options: Options) -> tuple[pd.DataFrame, float]:
 def to_instance(log: Log, options: Options) -> Instance:
     """Return the instance of a log, with every filling recorded.
 
-    Raises
-    ------
-    InstanceError
-        If a line is wrong, or nothing ran.
-    UsageError
-        If an option makes no sense for this log.
+    It raises `InstanceError` if a line is wrong, or nothing ran, and `UsageError` if an option makes no sense for this
+    log.
     """
     frame, ahead = zoned(log, options)
     derived = told_left_out(log.left_out, len(log.frame), "line")

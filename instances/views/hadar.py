@@ -139,12 +139,7 @@ def view(instance: Instance) -> View:
     """Return Hadar's view of `instance`.
 
     An instance without horizon gets the shortest of :data:`SLOT_LENGTHS_S` and the horizon by which its jobs, one after
-    another, would be done.
-
-    Raises
-    ------
-    NotApplicableError
-        If there are no jobs, or jobs without rates.
+    another, would be done. It raises `NotApplicableError` if there are no jobs, or jobs without rates.
     """
     try:
         jobs, hosts = workload(instance), servers(instance)
