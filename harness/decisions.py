@@ -388,7 +388,6 @@ def _from_json(path: Path, one: Form, problem: str) -> pd.DataFrame:
 
 
 def _text(value: Any) -> str:
-    """Return a value of JSON as a field of CSV has it."""
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 

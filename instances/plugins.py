@@ -162,7 +162,6 @@ def _check_method(registry: Any, spec: Any) -> None:
 
 
 def _forget(name: str) -> None:
-    """Take out a plug-in and all that it registered."""
     _loaded.pop(name, None)
     for registry, spec in _entries.pop(name, ()):
         registry.drop([spec.id])

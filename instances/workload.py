@@ -153,7 +153,6 @@ def workload(instance: Instance) -> Workload:
 
 
 def _rates(job: Job, owner: Tenant, position: int) -> Mapping[str, float]:
-    """Rates of one job, from itself or from its tenant's job types."""
     if job.rates:
         return job.rates
     kinds = [kind for kind in owner.job_types if kind.name == job.model] or list(owner.job_types)

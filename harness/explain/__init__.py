@@ -33,13 +33,7 @@ __all__ = ["Explanation", "Sizes", "explain", "find", "stated"]
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanations of one or several methods; a notebook shows it with its mathematics set.
-
-    Attributes
-    ----------
-    documents
-        One per method.
-    """
+    """Explanations, a document for each of one or several methods; a notebook shows it with its mathematics set."""
 
     documents: tuple[Document, ...]
 
@@ -228,7 +222,6 @@ def _counted(found: list[Block], sizes: Sizes | None) -> Iterator[Block]:
 
 
 def _guarantee(spec: HeuristicSpec, instance: Instance) -> str:
-    """Return the guarantee, evaluated on an instance."""
     name = clean(instance.name, 120)
     try:
         found = spec.guarantee(PAPERS.get(spec.paper).view(instance))

@@ -203,7 +203,6 @@ class _Run:
         return now.width.size > 0
 
     def _checked(self, assignment: Assignment) -> _Round:
-        """Check an assignment and return what runs."""
         order = np.argsort(assignment.job * self.cluster.size + assignment.server, kind="stable")
         parts = (assignment.job, assignment.server, assignment.gpus)
         entries = self.kernels.Entries(*(np.asarray(part, np.int64)[order] for part in parts))

@@ -306,7 +306,6 @@ class Scheduler:
                 process.kill()
 
     def _ask(self, message: Message, kind: type[M], when: str) -> M:
-        """Send a message and return its answer."""
         line, newline, more = self._exchange(_line(message), when).partition(b"\n")
         if not newline:
             raise ProgramError(f"{when}: {self._how_it_ended()}")
@@ -386,7 +385,6 @@ def _line(message: Message) -> bytes:
 
 
 def _start(line: bytes) -> str:
-    """Return the start of an answer as messages show it."""
     text = line[:61].decode(errors="replace")
     return text if len(text) <= 60 else text[:59] + "…"
 

@@ -14,8 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.decision import Decision
+from schedgap.instances.arrays import Array, Bools, Decision, Ints
 from schedgap.instances.elastic.machines import Machines, classes, fitting
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType

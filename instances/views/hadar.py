@@ -16,8 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints, members
-from schedgap.instances.decision import Decision
+from schedgap.instances.arrays import Array, Decision, Ints, members
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.decision import Decision
+from schedgap.instances.arrays import Array, Decision, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, JobType
