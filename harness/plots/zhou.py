@@ -60,8 +60,7 @@ def windows(data: Compared) -> Drawn:
     for arch, schedule in online.items():
         used = counted(int(schedule.window_rounds.max()), "round")
         count = counted(len(schedule.window_start), "window")
-        formula = view.architectures[arch].alpha
-        title = f"zhou.{arch}.online: {count}, up to {used} used (α by the formula: {formula})"
+        title = f"zhou.{arch}.online: {count}, up to {used} used"
         found = [*_windows(schedule, last), *_runs(view, schedule)]
         for record in found:
             times = {key: (record[key] - 1) * hours for key in ("time", "end")}

@@ -21,7 +21,7 @@ from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
 from schedgap.harness.verify import differ
 from schedgap.harness.verify.history import check
-from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, most_progress
+from schedgap.harness.verify.sensitive import SLACK, Speeds, most_progress
 from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, servers, simulate, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window, measure, part_used
 from schedgap.instances import clock
@@ -66,16 +66,15 @@ def rounds(instance: Instance, trace: Trace) -> Rounds:
     """Return what the rounds of a history are worth."""
     work, cluster = trace.workload, trace.servers
     speeds = Speeds(instance, work, cluster)
-    pooled = Pooled(speeds)
     row, job, _ = trace.progress.T
     gpu_type = np.zeros(len(trace.progress), np.int64)
     gpu_type[trace.entry_of] = cluster.gpu_type[trace.allocation[:, 2]]  # gangs keep to one
     rate = trace.speed * work.gpus[job] * work.rates[job, gpu_type]
     picked, who = trace.offered.T
-    most = most_progress(speeds, pooled, picked, who, trace.rounds, pooled.weight) if trace.rounds else np.zeros(0)
+    most = most_progress(speeds, picked, who, trace.rounds, speeds.pooled.weight) if trace.rounds else np.zeros(0)
     needed = _fewest_cpus(speeds, job, gpu_type, trace.held, rate)
     return Rounds(
-        progress=np.bincount(row, pooled.weight[job] * rate, trace.rounds).astype(float),
+        progress=np.bincount(row, speeds.pooled.weight[job] * rate, trace.rounds).astype(float),
         most=np.where(np.isin(np.arange(trace.rounds), picked), most, np.nan),
         cpus_needed=trace.used(needed, float(cluster.cpus.sum())),
     )

@@ -89,6 +89,11 @@ class Speeds:
         self._units = [_unit(*each) for each in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True)]
 
     @cached_property
+    def pooled(self) -> Pooled:
+        """Servers by GPU type."""
+        return Pooled(self)
+
+    @cached_property
     def classes(self) -> Classes:
         """Jobs by class, in the order in which classes occur first."""
         seen: dict[object, int] = {}
@@ -135,6 +140,20 @@ class Speeds:
                 )
                 out[part] = _piped(given, one[part], c, m)
         return out
+
+
+_kept: list[Speeds] = []
+
+
+def speeds_of(instance: Instance, work: Workload, cluster: Servers) -> Speeds:
+    """Return the rates of the jobs of an instance; the last ones are kept.
+
+    A run that solves each of its rounds has every round checked, all with the same jobs and servers: making their rates
+    anew was a fifth of Synergy-Opt's time.
+    """
+    if not _kept or _kept[0].work is not work or _kept[0].cluster is not cluster:
+        _kept[:] = [Speeds(instance, work, cluster)]
+    return _kept[0]
 
 
 def _unit(capacity: float, unit: float, most: int) -> tuple[float, int]:
@@ -229,15 +248,16 @@ class Menu:
     part: Array
 
 
-def menu(speeds: Speeds, pooled: Pooled, weight: Array) -> Menu:
+def menu(speeds: Speeds, weight: Array) -> Menu:
     """Return the configurations at fair progress or more that no other one dominates.
 
     `weight` is ``(n,)`` the factor from iterations per second to the objective.
     """
+    pooled = speeds.pooled
     types = np.flatnonzero(pooled.gpus > 0).tolist()
     rows: list[tuple[Array, Array]] = []
     for job in speeds.classes.first.tolist():
-        kept = [_kept(speeds, pooled, job, i) for i in types]
+        kept = [_undominated(speeds, job, i) for i in types]
         value = np.concatenate([weight[job] * rate for rate, _ in kept])
         part = np.zeros((value.size, len(types), 3))
         column = np.repeat(np.arange(len(types)), [rate.size for rate, _ in kept])
@@ -251,8 +271,9 @@ def menu(speeds: Speeds, pooled: Pooled, weight: Array) -> Menu:
     return Menu(values, parts.reshape(len(rows), most, -1))
 
 
-def _kept(speeds: Speeds, pooled: Pooled, job: int, i: int) -> tuple[Array, Array]:
+def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
     """Return rates, and GPUs, CPUs and gigabytes, of one gang's undominated configurations on one GPU type."""
+    pooled = speeds.pooled
     if not pooled.able[job, i]:
         return np.zeros(0), np.zeros((0, 3))
     cpus, memory_gb = (
@@ -268,15 +289,15 @@ def _kept(speeds: Speeds, pooled: Pooled, job: int, i: int) -> tuple[Array, Arra
     return rate.ravel()[keep], np.column_stack((gpus, c[keep], m[keep]))
 
 
-def most_progress(speeds: Speeds, pooled: Pooled, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
+def most_progress(speeds: Speeds, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
     """Return ``(R,)`` upper bounds on the progress of `rounds` rounds in which jobs are picked; 0 where none is.
 
-    `row` and `job` are ``(offers,)`` round, from 0, and picked job; the others are as in :func:`menu`.
+    `row` and `job` are ``(offers,)`` round, from 0, and picked job; `weight` is as in :func:`menu`.
     """
     classes = speeds.classes
     count = np.zeros((rounds, len(classes.first)))
     np.add.at(count, (row, classes.of[job]), 1)
-    return bounds(menu(speeds, pooled, weight), count)
+    return bounds(menu(speeds, weight), count)
 
 
 def bounds(options: Menu, count: Array) -> Array:

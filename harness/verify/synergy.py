@@ -14,7 +14,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
-from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, most_progress, overfull
+from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, most_progress, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, PLACEMENT, RUN, Schedule, View
 
@@ -51,12 +51,16 @@ class Facts:
     view: View
     problem: str
     speeds: Speeds
-    pooled: Pooled
     weight: Array
     machines: Array
     held: Rows
     gangs: Groups
     offers: Rows
+
+    @property
+    def pooled(self) -> Pooled:
+        """Servers by GPU type."""
+        return self.speeds.pooled
 
 
 @refusing
@@ -94,8 +98,7 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
     refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
     parts = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
     refuse(held.broken(parts, "gpus {gpus:g}: GPUs are whole"))
-    speeds = Speeds(view.instance, work, hosts)
-    pooled, found = Pooled(speeds), gangs(held)
+    speeds, found = speeds_of(view.instance, work, hosts), gangs(held)
     found.gang = work.gpus[found.job]
     # What counts is per GPU of the gang, of which placements may hold more than the whole.
     enough = found.enough * (found.gang / found.gpus)[:, None]
@@ -105,9 +108,10 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
         view=view,
         problem=problem,
         speeds=speeds,
-        pooled=pooled,
-        weight=np.ones(view.size) if np.all(view.weight == 1.0) else pooled.weight,
-        machines=pooled.total if pools else np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float),
+        weight=np.ones(view.size) if np.all(view.weight == 1.0) else speeds.pooled.weight,
+        machines=speeds.pooled.total
+        if pools
+        else np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float),
         held=held,
         gangs=found,
         offers=Rows(names, row=picked_row, job=picked),
@@ -331,7 +335,7 @@ def _shares(facts: Facts) -> dict[str, float]:
     if not offers.row.size:
         return {}
     rows, where = np.unique(offers.row, return_inverse=True)
-    most = most_progress(facts.speeds, facts.pooled, where, offers.job, len(rows), facts.weight)
+    most = most_progress(facts.speeds, where, offers.job, len(rows), facts.weight)
     known = np.isin(found.row, rows)
     worth = (facts.weight[found.job] * found.rate)[known]
     share = np.bincount(np.searchsorted(rows, found.row[known]), worth, len(rows)) / np.maximum(most, 1e-300)

@@ -218,12 +218,12 @@ def options_of(machines: Machines, work: Array, most: Ints, rates: Rates, prune:
         Whether dominated options are left out. What is left always contains a cheapest one at any prices of 0 or more,
         whatever is free.
     """
-    from schedgap.instances.elastic import _kernels as kernels
-
     fitting_most = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
     each = [_pareto(job, work[job], np.minimum(most[job], fitting_most), rates) for job in range(len(work))]
     found = np.concatenate([np.zeros((6, 0), np.int64), *each], axis=1)
     if prune:
+        from schedgap.instances.elastic import _kernels as kernels
+
         costs = _costs(machines, found)
         order = np.lexsort((costs.sum(axis=1), found[1], found[4], found[0]))
         group = 2 * found[0, order] + found[4, order]
