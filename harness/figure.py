@@ -373,7 +373,6 @@ def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
 
 
 def _local(name: str) -> str:
-    """Return a tag's or attribute's name without its namespace."""
     return name.rsplit("}", 1)[-1]
 
 

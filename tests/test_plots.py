@@ -31,7 +31,8 @@ from schedgap.harness.figure import (
 )
 from schedgap.harness.plots.common import SHORTEST_S
 from schedgap.harness.plots.oef import CELLS, envy, per_tenant, ranked
-from schedgap.harness.plots.style import PALETTE, label, rows, text_colour
+from schedgap.harness.plots.style import PALETTE, rows, text_colour
+from schedgap.harness.text import clean
 from schedgap.harness.verify.oef import check
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.plugins import load_plugin, restore
@@ -406,7 +407,7 @@ def test_instance_figure_has_a_panel_for_each_thing() -> None:
 
 
 def test_labels_are_short() -> None:
-    assert label("a" * 50, 10) == "aaaaa…aaaa"
+    assert clean("a" * 50, 10) == "aaaaa…aaaa"
 
 
 @pytest.mark.parametrize("colour", [*PALETTE, "#ffffff", "#000000"])

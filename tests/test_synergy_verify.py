@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from schedgap import instances, models
 from schedgap.harness.verify import VERIFIERS, Verdict, history
-from schedgap.harness.verify.rounds_bound import bounds, menu
-from schedgap.harness.verify.sensitive import Speeds
+from schedgap.harness.verify.sensitive import Speeds, bounds, menu
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, simulate
 from schedgap.heuristics.simulator.trace import IMPOSSIBLE

@@ -64,10 +64,7 @@ def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 
 def solved(method: str, view: Any) -> models.Outcome:
     """Run a model on a view to optimality, and re-check what it decides.
 
-    Raises
-    ------
-    AssertionError
-        If the checker contradicts it.
+    It raises `AssertionError` if the checker contradicts it.
     """
     spec = models.get(method)
     outcome = spec.run(view, SolveOptions(rel_gap=0.0))

@@ -45,16 +45,10 @@ REASONS: dict[str, Callable[[Any], str]] = {
 class Facts:
     """The records of a history as tables, with what follows from the instance.
 
-    Attributes
-    ----------
-    trace, work, cluster, speeds
-        The records, jobs and servers; rates by CPUs and memory where the rules are sensitive.
-    held
-        A row per round (`row`), job and server, by job, then round: `gpus`, `cpus`, `memory_gb`.
-    runs
-        A row per job and round in which it runs: its GPUs (`width`), `rate` and start, and later what it achieves.
-    rounds, jobs
-        A row per round with its `number`; a row per job, with whether it could complete at all (`possible`).
+    There are `speeds`, rates by CPUs and memory, where the rules are sensitive. `held` has a row per round (`row`), job
+    and server, by job, then round: `gpus`, `cpus`, `memory_gb`. `runs` has one per job and round in which it runs: its
+    GPUs (`width`), `rate` and start, and later what it achieves; `rounds` one per round with its `number`, and `jobs`
+    one per job, with whether it could complete at all (`possible`).
     """
 
     trace: Trace

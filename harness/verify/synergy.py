@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rounds_bound import most_progress
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
-from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, overfull, speeds_of
+from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, most_progress, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, PLACEMENT, RUN, Schedule, View
 
@@ -73,8 +72,10 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """
     facts = _facts(view, decision, problem)
     lines = [*_capacity(facts), *_gangs(facts), *_offers(facts)]
-    if problem == ORACLE.id:
-        lines += _below(facts, _equal_split(facts)[facts.gangs.job], "fair progress by 1/n of every GPU type")  # (26)
+    if problem == ORACLE.id:  # (26): n jobs in the round share every type alike, each with at most a whole gang (A.2.2)
+        part = facts.pooled.gpus / (max(view.runnable.size, 1) * view.workload.gpus[:, None])
+        split = (part * facts.pooled.fair).sum(axis=1) / np.maximum(part.sum(axis=1), 1.0)
+        lines += _below(facts, split[facts.gangs.job], "fair progress by 1/n of every GPU type")
     promised = {*claims, *(("proportional",) if problem in FLOORED else ())}
     lines += [line for name, rule in CLAIMS.items() if name in promised for line in rule(facts)]
     return _judged_run(facts, lines) if problem in RUNS else _judged_round(facts, [*lines, *_round(facts)])
@@ -153,14 +154,6 @@ def _below(facts: Facts, least: Array, what: str) -> list[str]:
     return facts.gangs.broken(short, text, " ({count} fall short)", least=least)
 
 
-def _equal_split(facts: Facts) -> Array:
-    """Return ``(n,)`` progress with 1/n of every GPU type, n jobs in the round, and at most a whole gang (A.2.2)."""
-    jobs, gang = max(facts.view.runnable.size, 1), facts.view.workload.gpus[:, None]
-    part = facts.pooled.gpus / (jobs * gang)
-    whole = np.maximum(part.sum(axis=1), 1.0)
-    return np.asarray((part * facts.pooled.fair).sum(axis=1) / whole)
-
-
 def _offers(facts: Facts) -> list[str]:
     """Return a line where a picked job occurs twice or is not there, and for missing and too large sets of them.
 
@@ -217,7 +210,6 @@ def _no_idle_gpu(facts: Facts) -> list[str]:
 
 
 def _fragments(facts: Facts) -> int:
-    """Return how many jobs are on several servers."""
     return int((facts.gangs.count > 1).sum())
 
 

@@ -183,7 +183,6 @@ class Ledger:
         return self._read(choices, chosen.start) if self._best.where[0] >= 0 else None
 
     def _read(self, choices: Any, first: int) -> Found:
-        """Return the run that the last search found."""
         workers, ps = np.zeros(self.machines.size, np.int64), np.zeros(self.machines.size, np.int64)
         self._kernels.place(choices, self._servers, self._tables, self._window, self._best, workers)
         option, start, end, host, _, servers = self._best.where.tolist()

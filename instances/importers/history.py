@@ -26,8 +26,15 @@ import pandas as pd
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.clusters import count, instance_of, told_left_out
-from schedgap.instances.importers.nodes import LARGEST_HOST, node_list, rooms_of, sure
+from schedgap.instances.importers.clusters import (
+    LARGEST_HOST,
+    count,
+    instance_of,
+    node_list,
+    rooms_of,
+    sure,
+    told_left_out,
+)
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, seconds, shown
 from schedgap.instances.rigid import steps
@@ -138,19 +145,19 @@ def zoned(log: Log, options: Options) -> tuple[pd.DataFrame, float]:
 def to_instance(log: Log, options: Options) -> Instance:
     """Return the instance of a log, with every filling recorded.
 
-    Raises
-    ------
-    InstanceError
-        If a line is wrong, or nothing ran.
-    UsageError
-        If an option makes no sense for this log.
+    It raises `InstanceError` if a line is wrong, or nothing ran, and `UsageError` if an option makes no sense for this
+    log.
     """
     frame, ahead = zoned(log, options)
     derived = told_left_out(log.left_out, len(log.frame), "line")
     if frame.empty:
         raise InstanceError(f"{log.path}: no job ran: {'; '.join(derived) or 'the log is empty'}")
     derived += log.notes
-    frame = _cut(_jobs(log, _checked(log, frame, derived), derived), options, derived)
+    frame = _jobs(log, _checked(log, frame, derived), derived)
+    ids, most = frame["id"].drop_duplicates(), min(options.max_jobs or limits.MAX_ITEMS, limits.MAX_ITEMS)
+    if len(ids) > most:
+        derived.append(f"only the first {most} of {count(len(ids))} by submission")
+    frame = frame[frame["id"].isin(ids.iloc[:most])].copy()
     frame["pool"] = _pools(log, frame["type"], frame, options)
     nodes = None if options.nodes is None else node_list(Path(options.nodes))
     capacity = _capacity(log, frame, options, nodes, derived)
@@ -211,15 +218,6 @@ def _jobs(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
             )
         frame = pd.concat([frame[~twice], again])
     return frame.sort_values(["submit", "start"], kind="stable")
-
-
-def _cut(frame: pd.DataFrame, options: Options, derived: list[str]) -> pd.DataFrame:
-    number = frame["id"].nunique()
-    most = min(options.max_jobs or limits.MAX_ITEMS, limits.MAX_ITEMS)
-    if number > most:
-        derived.append(f"only the first {most} of {count(number)} by submission")
-        frame = frame[frame["id"].isin(frame["id"].drop_duplicates().iloc[:most])]
-    return frame.copy()
 
 
 def _pools(log: Log, types: pd.Series, frame: pd.DataFrame, options: Options) -> pd.Series:

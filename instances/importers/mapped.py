@@ -28,7 +28,7 @@ from schedgap.instances.importers.history import (
 )
 from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
 from schedgap.instances.importers.sacct import hosts
-from schedgap.instances.importers.table import first_line, read_text, sifted, split
+from schedgap.instances.importers.table import first_line, framed, read_text, sifted, split
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
@@ -84,9 +84,7 @@ def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
         if len(line) != len(header):
             raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {len(header)}")
         rows[number] = [line[header.index(column)].strip() for column in columns.values()]
-    if not rows:
-        raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns), dtype=object)
+    return framed(path, rows, tuple(columns))
 
 
 def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Log:

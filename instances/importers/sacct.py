@@ -37,7 +37,7 @@ from schedgap.instances.importers.history import (
     to_instance,
 )
 from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
-from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, read_text, sifted
+from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, framed, read_text, sifted
 from schedgap.instances.schema import Instance
 
 FREE = ("JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Extra", "Reason")
@@ -81,18 +81,13 @@ def table(path: Path, text: str) -> pd.DataFrame:
     for need in ("Submit", "Start", "End"):
         if need not in header:
             raise InstanceError(f"{path}: line 1: no column {need}: {WANTED}")
-    rows, numbers = [], []
+    rows = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line == head:
             continue
         fields = line.split(delimiter[1])
-        if len(fields) != len(header):
-            fields = settled(path, number, header, fields)
-        rows.append(fields)
-        numbers.append(number)
-    if not rows:
-        raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    return pd.DataFrame(rows, index=numbers, columns=header, dtype=object)
+        rows[number] = fields if len(fields) == len(header) else settled(path, number, header, fields)
+    return framed(path, rows, header)
 
 
 def settled(path: Path, number: int, header: Sequence[str], fields: list[str]) -> list[str]:

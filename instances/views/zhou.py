@@ -258,10 +258,8 @@ class Schedule(Runs):
 def view(instance: Instance) -> View:
     """Return Zhou's view of `instance`.
 
-    Raises
-    ------
-    NotApplicableError
-        If there are no jobs or worker types, if jobs lack rates, or if there are too many servers.
+    It raises `NotApplicableError` if there are no jobs or worker types, if jobs lack rates, or if there are too many
+    servers.
     """
     if not instance.jobs or not instance.worker_types:
         missing = "jobs" if not instance.jobs else "worker types"

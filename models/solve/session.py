@@ -79,16 +79,7 @@ class Session:
         self.set_option("random_seed", options.seed)
         self.set_option("mip_rel_gap", options.rel_gap)
         self.set_option("mip_abs_gap", 0.0 if options.rel_gap == 0 else 1e-9)
-        self._set_algorithm()
-        # HiGHS takes a tenth of it for reduced costs: at its own 1e-6, thousands of columns of little worth that count
-        # as settled add up to a bound below the optimum (P1, utilities from 1e-5 to 1: 0.99828 instead of 0.99839).
-        self.set_option("mip_feasibility_tolerance", 1e-9)
-        if options.nodes is not None:
-            self.set_option("mip_max_nodes", options.nodes)
-
-    def _set_algorithm(self) -> None:
-        """Choose the algorithm for linear programs, also for those of a MIP's nodes where it has a basis."""
-        algorithm, name = self.options.method, "solver"
+        algorithm, name = options.method, "solver"  # of linear programs, also of those of a MIP's nodes with a basis
         if self.is_mip and algorithm in ("ipm", "hipo", "pdlp"):
             name = "mip_lp_solver"
             if algorithm == "pdlp":
@@ -96,6 +87,11 @@ class Session:
         if algorithm == "hipo" and self.highs.setOptionValue(name, algorithm) != highspy.HighsStatus.kOk:
             raise NotApplicableError("highs:hipo is not installed: pip install 'schedgap[solvers]'")
         self.set_option(name, algorithm)
+        # HiGHS takes a tenth of it for reduced costs: at its own 1e-6, thousands of columns of little worth that count
+        # as settled add up to a bound below the optimum (P1, utilities from 1e-5 to 1: 0.99828 instead of 0.99839).
+        self.set_option("mip_feasibility_tolerance", 1e-9)
+        if options.nodes is not None:
+            self.set_option("mip_max_nodes", options.nodes)
 
     def _pass_starts(self) -> None:
         if self.options.basis is not None:
