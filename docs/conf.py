@@ -105,12 +105,18 @@ def formulations(app: Sphinx) -> None:
 
 def reproductions(app: Sphinx) -> None:
     """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings."""
-    kept = read_rows(ROOT / "results/reproductions.json").rows
+    kept = {name: read_rows(ROOT / f"results/{name}.json").rows for name in ("reproductions", "reproductions-whole")}
     columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
+
+    def verdicts(figure: str, name: str) -> str:
+        return to_table([Table("", columns, [[c.cell(row) for c in columns] for row in kept[name] if row.figure == figure])])
+
     pages: dict[str, list[str]] = {}
     for figure, setting in known().items():
-        cells = [[column.cell(row) for column in columns] for row in kept if row.figure == figure]
-        compared = f"`harness reproduce {figure} --quick`\n\n{to_table([Table('', columns, cells)])}"
+        compared = (
+            f"`harness reproduce {figure}`\n\n{verdicts(figure, 'reproductions-whole')}\n\n"
+            f"````{{dropdown}} In small: `harness reproduce {figure} --quick`\n{verdicts(figure, 'reproductions')}\n````\n"
+        )
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
         page.append(
