@@ -66,12 +66,8 @@ class Utilities(NamedTuple):
 def utilities(jobs: Sequence[Job], arrival_s: Array, best_rate: Array) -> Utilities:
     """Return the utility functions of `jobs`.
 
-    Parameters
-    ----------
-    arrival_s
-        ``(n,)`` when their durations begin to count; a deadline is a point in time.
-    best_rate
-        ``(n,)`` iterations per second of one GPU of the fastest type.
+    Durations begin to count at ``(n,)`` `arrival_s`; a deadline is a point in time. `best_rate` ``(n,)`` are iterations
+    per second of one GPU of the fastest type.
     """
     rows = [_parameters(*row) for row in zip(jobs, arrival_s.tolist(), best_rate.tolist(), strict=True)]
     shape, a, b, c = zip(*rows, strict=True)
