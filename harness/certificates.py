@@ -39,10 +39,7 @@ def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, An
 
 
 def checked(content: Mapping[str, Any], instance: Instance) -> str:
-    """Derive the bound of a certificate again from its multipliers, and say that it holds.
-
-    It raises `ValueError` if it does not follow.
-    """
+    """Derive the bound of a certificate again from its multipliers; say that it holds, or raise `ValueError`."""
     try:
         proofs.check(content, json.loads(to_json(instance)))
     except (proofs.RefusedError, ArithmeticError, LookupError, TypeError) as reason:

@@ -82,10 +82,7 @@ class Parameter:
         return f"{number}{unit}{', or ' + words if words else ''}"
 
     def read(self, text: str, default: Value) -> Value:
-        """Return the value that `text` stands for.
-
-        It raises `ValueError` if it is none of the values that :meth:`range` names.
-        """
+        """Return the value that `text` stands for; raise `ValueError` if it is none that :meth:`range` names."""
         if isinstance(default, bool):
             if text.lower() in TRUTH:
                 return TRUTH[text.lower()]

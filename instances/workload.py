@@ -169,10 +169,7 @@ def server_names(instance: Instance) -> tuple[str, ...]:
 
 
 def servers(instance: Instance) -> Servers:
-    """Return the servers of `instance`, group by group.
-
-    It raises `InstanceError` if there are more than :data:`MAX_SERVERS`.
-    """
+    """Return the servers, group by group; raise `InstanceError` if there are more than :data:`MAX_SERVERS`."""
     groups = instance.cluster.servers
     count = [group.count for group in groups]
     if sum(count) > MAX_SERVERS:

@@ -35,10 +35,7 @@ SUFFIXES = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str) -> float:
-    """Return the seconds of ``300``, ``300s``, ``5m`` or ``1h``.
-
-    It raises `UsageError` if the text is no positive duration.
-    """
+    """Return the seconds of ``300``, ``300s``, ``5m`` or ``1h``, or raise `UsageError` for no positive duration."""
     number = text.strip().rstrip("smhin")
     unit = SUFFIXES.get(text.strip()[len(number) :])
     try:

@@ -253,10 +253,7 @@ class Lab:
 
 @functools.cache
 def usable(heuristic: str) -> tuple[str, ...]:
-    """Return the models that prove optima of small instances, the quickest first (measured on a few).
-
-    It raises `UsageError` if none does.
-    """
+    """Return the models that prove optima of small instances, the quickest first; raise `UsageError` if none does."""
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)

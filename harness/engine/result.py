@@ -112,12 +112,8 @@ class CheckedRow(DataRow):
 class Found(Generic[R]):
     """What a study found, as plain data; :mod:`schedgap.harness.page` knows how it is shown.
 
-    Attributes
-    ----------
-    meta, folder
-        Content of ``run.json`` (:func:`schedgap.harness.engine.study.described`); the results folder, if it was saved.
-    rows, instances
-        Rows of its table; instances by fingerprint.
+    `meta` is the content of ``run.json`` (:func:`schedgap.harness.engine.study.described`), `rows` are those of its
+    table, `instances` stand by fingerprint, and `folder` is the results folder, if it was saved.
     """
 
     meta: dict[str, Any]
@@ -183,10 +179,7 @@ class Stored:
         return KeptFile(self.path, name, self.lines[key]["files"].get(name))
 
     def complete(self, key: str) -> bool:
-        """Whether there is a sound line with that key, and all its files are as they were written.
-
-        It raises `ValueError` if a file is not.
-        """
+        """Whether there is a sound line with that key; raise `ValueError` if a file of it is not as it was written."""
         if key not in self.lines:
             return False
         for name in self.lines[key]["files"]:

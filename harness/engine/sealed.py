@@ -45,10 +45,7 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unsealed(content: Any, what: str) -> dict[str, Any]:
-    """Return the plain data of what :func:`sealed` returned.
-
-    It raises `ValueError` if it is not what was written; `what` begins the message.
-    """
+    """Return what :func:`sealed` was given; raise `ValueError`, beginning with `what`, if it is not as written."""
     told = {name: value for name, value in content.items() if name != SEAL} if isinstance(content, dict) else {}
     if not told or content.get(SEAL) != _seal(told):
         raise ValueError(f"{what} is not as it was written (its digest differs)")
@@ -90,20 +87,14 @@ class KeptFile:
     digest: str | None
 
     def content(self) -> bytes:
-        """Return what is in it.
-
-        It raises `ValueError` if it is missing, not a regular file, too large, or not what was written.
-        """
+        """Return what is in it; raise `ValueError` if it is no regular file, too large, or not what was written."""
         content = read_bytes(inside(self.folder, self.name))
         if digest(content) != self.digest:
             raise ValueError(f"{self.name} is not as it was written (its digest differs)")
         return content
 
     def unpacked(self) -> Any:
-        """Return the plain data in it, a file of gzipped JSON.
-
-        It raises `ValueError` as :meth:`content`, or if what is packed in it is too large.
-        """
+        """Return the plain data in it, gzipped JSON; raise `ValueError` as :meth:`content`, or if it is too large."""
         unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         text = unzip.decompress(self.content(), MAX_UNPACKED_MB * 1_000_000)
         if not unzip.eof:

@@ -120,10 +120,7 @@ def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
 def lanes(bars: Bars, gpus: Ints) -> Ints:
     """Give every bar the lowest free rows of its server (which has ``(h,)`` `gpus`), as many as it has GPUs.
 
-    Returns
-    -------
-    numpy.ndarray
-        ``(pieces, 3)``: bar, first row within the server (from 0), rows; neighbouring rows are one piece.
+    It returns ``(pieces, 3)``: bar, first row within the server (from 0), rows; neighbouring rows are one piece.
     """
     until = [np.full(count, -np.inf) for count in gpus]
     pieces: list[tuple[int, int, int]] = []

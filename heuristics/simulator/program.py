@@ -205,10 +205,7 @@ class Program:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def start(self) -> Scheduler:
-        """Start it.
-
-        It raises `ProgramError` if it has changed, or the system cannot run it.
-        """
+        """Start it; raise `ProgramError` if it has changed, or the system cannot run it."""
         if _digest(self.path) != self.digest:
             raise ProgramError(f"{self.path} was changed after the run began; --resume runs it again")
         return Scheduler(self)

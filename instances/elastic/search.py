@@ -28,12 +28,7 @@ from schedgap.instances.elastic.options import Options, Runs
 class Found:
     """A run of one job; its PS type is −1 in a ring.
 
-    Attributes
-    ----------
-    total, cost
-        What was minimised, and its part that resources cost.
-    workers, ps
-        ``(h,)`` workers and parameter servers per server (entry).
+    `total` is what was minimised, `cost` its part that resources cost; `workers` and `ps` are ``(h,)`` by server.
     """
 
     total: float
@@ -73,12 +68,8 @@ def runs_of(chosen: Sequence[tuple[int, Found]], first_slot: int) -> Runs:
 class Ledger:
     """Free resources and prices of servers over ``T`` slots, numbered from 0.
 
-    Parameters
-    ----------
-    machines
-        Servers, or classes of them: then nothing may be booked.
-    constant
-        Whether everything is always free (for pricing): nothing may be booked.
+    Nothing may be booked where the machines are classes of servers, or everything is always free (`constant`, for
+    pricing).
     """
 
     def __init__(self, machines: Machines, options: Options, slots: int, constant: bool = False) -> None:

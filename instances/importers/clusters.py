@@ -158,13 +158,6 @@ def node_list(path: Path) -> pd.DataFrame:
     return found.assign(**{name: "" for name in NODE_LIST if name not in found})
 
 
-def rooms_of(nodes: pd.DataFrame, pools: list[str]) -> dict[str, tuple[str, int]]:
-    """Return pool and GPUs of each server that a node list names; without a type, it is in the only pool."""
-    kinds = nodes["type"].where(nodes["type"].isin(pools) | (len(pools) > 1), pools[0])
-    rows = zip(nodes["server"], kinds, nodes["gpus"].astype(int), strict=True)
-    return {name: (kind, gpus) for name, kind, gpus in rows if name and gpus and kind in pools}
-
-
 def sure(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
     """Return what a gang holds for certain on servers of its pool: what the log says, or others have no room for."""
     of = {name: rooms.get(name, (pool, MAX_GANG)) for name in on}

@@ -26,15 +26,7 @@ import pandas as pd
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.clusters import (
-    LARGEST_HOST,
-    count,
-    instance_of,
-    node_list,
-    rooms_of,
-    sure,
-    told_left_out,
-)
+from schedgap.instances.importers.clusters import LARGEST_HOST, count, instance_of, node_list, sure, told_left_out
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, seconds, shown
 from schedgap.instances.rigid import steps
@@ -289,7 +281,12 @@ def _servers(
     log: Log, frame: pd.DataFrame, nodes: pd.DataFrame | None, derived: list[str]
 ) -> dict[str, tuple[str, int]]:
     """Return pool and GPUs of each server that a node list names, of which lines hold in ``hosts`` what they must."""
-    rooms = {} if nodes is None else rooms_of(nodes, list(dict.fromkeys(frame["pool"])))
+    rooms: dict[str, tuple[str, int]] = {}
+    if nodes is not None:  # without a type, a server is in the only pool
+        pools = list(dict.fromkeys(frame["pool"]))
+        kinds = nodes["type"].where(nodes["type"].isin(pools) | (len(pools) > 1), pools[0])
+        named = zip(nodes["server"], kinds, nodes["gpus"].astype(int), strict=True)
+        rooms = {name: (kind, gpus) for name, kind, gpus in named if name and gpus and kind in pools}
     lines = zip(frame["gpus"], frame["pool"], frame["hosts"], strict=True)
     frame["hosts"] = pd.Series([sure(int(gpus), pool, on, rooms) for gpus, pool, on in lines], frame.index)
     if not rooms:
