@@ -6,6 +6,7 @@ import ast
 import inspect
 import logging
 import textwrap
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import GenericAlias
@@ -18,6 +19,7 @@ import schedgap as sg
 from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
 from schedgap.harness.page.columns import REPRODUCE
+from schedgap.harness.page.reproduce import notes
 from schedgap.harness.reproduce.row import read_rows
 from schedgap.harness.reproduce.setting import known
 from schedgap.harness.table import Table
@@ -105,17 +107,20 @@ def formulations(app: Sphinx) -> None:
 
 def reproductions(app: Sphinx) -> None:
     """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings."""
-    kept = read_rows(ROOT / "results/reproductions.json").rows
+    kept = replace(read_rows(ROOT / "results/reproductions.json"), settings=known())
     columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
     pages: dict[str, list[str]] = {}
     for figure, setting in known().items():
-        cells = [[column.cell(row) for column in columns] for row in kept if row.figure == figure]
-        compared = f"`harness reproduce {figure} --quick`\n\n{to_table([Table('', columns, cells)])}"
+        cells = [[column.cell(row) for column in columns] for row in kept.of(figure)]
+        said = "".join(
+            f"- {f'`{which}`: ' if ' ' in which else f'{which}: '}{what}\n" for which, what in notes(kept, setting)
+        )
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
         page.append(
-            f"## {setting.place}: {setting.title}\n\n"
-            f"{f'Not compared: needs {setting.needs}.' if setting.needs else compared}\n\n"
+            f"## {setting.place}: {setting.title}\n\n**{kept.verdict(figure)}**"
+            f"{f', by `harness reproduce {figure} --quick`' if setting.runs else ''}\n\n"
+            f"{to_table([Table('', columns, cells)])}\n\n{said}\n"
             f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
         )
     for paper, page in pages.items():
