@@ -42,10 +42,7 @@ def to_json(instance: Instance) -> str:
 def write(instance: Instance, path: str | Path) -> None:
     """Write the instance to `path` as canonical JSON; the file appears whole or not at all.
 
-    Raises
-    ------
-    UsageError
-        If the folder does not exist or cannot be written.
+    It raises `UsageError` if the folder does not exist or cannot be written.
     """
     try:
         write_atomically(Path(path), to_json(instance).encode())
@@ -74,11 +71,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def read(path: str | Path) -> Instance:
     """Read an instance from a ``.json`` or ``.toml`` file.
 
-    Raises
-    ------
-    InstanceError
-        If the file is missing, too large, not JSON or TOML, or not a valid instance. The message names the
-        file, the field, the value and what would be right.
+    It raises `InstanceError` if the file is missing, too large, not JSON or TOML, or not a valid instance. The message
+    names the file, the field, the value and what would be right.
     """
     return validate(read_mapping(Path(path)), where=str(path))
 

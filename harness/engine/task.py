@@ -157,7 +157,6 @@ def _parsed(fingerprint: str, text: str) -> Instance:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts in plain data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list | tuple):

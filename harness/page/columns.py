@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from schedgap.harness.adversary.row import Worst
     from schedgap.harness.audit.row import Finding
     from schedgap.harness.compare.row import Row
-    from schedgap.harness.compare.solvers import SolverSummary
-    from schedgap.harness.compare.summary import MethodSummary
+    from schedgap.harness.compare.summary import MethodSummary, SolverSummary
     from schedgap.harness.reproduce.row import ReproducedRow
     from schedgap.harness.simulate.row import SimulationRow
 

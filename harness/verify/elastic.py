@@ -77,21 +77,13 @@ class Hardware:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Well-formed runs, and what follows from them.
+    """Well-formed runs on some hardware, and what follows from them.
 
-    Attributes
-    ----------
-    hardware
-        Where they run.
-    runs
-        A row per run, which holds slots ``start … end − 1``: beside the fields of a decision, its `total` of workers
-        and of PSs (`servers`), the servers that it is on (`hosts`), the `most` workers its job may have, `seconds` that
-        one of them takes for a mini-batch (infinite where it cannot run), and mini-batches done (`work`) in all slots
-        but those `lost` after an interruption.
-    entries
-        A row per run and server, with job, types, first slot and `end` of the run, and ``(e, R)`` what it `takes`.
-    jobs
-        A row per job: number of its `runs`, mini-batches `done` and `asked`.
+    A row of `runs` holds slots ``start … end − 1``: beside the fields of a decision, its `total` of workers and of PSs
+    (`servers`), the servers that it is on (`hosts`), the `most` workers its job may have, `seconds` that one of them
+    takes for a mini-batch (infinite where it cannot run), and mini-batches done (`work`) in all slots but those `lost`
+    after an interruption. `entries` has a row per run and server, with job, types, first slot and `end` of the run, and
+    ``(e, R)`` what it `takes`; `jobs` one per job: number of its `runs`, mini-batches `done` and `asked`.
     """
 
     hardware: Hardware
@@ -138,7 +130,6 @@ def read(
 
 
 def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float, restart: int) -> Plan:
-    """Return what well-formed runs amount to."""
     instance, count, size = machines.instance, runs.job.size, len(machines.instance.jobs)
     runs.end = runs.start + runs.slots
     runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)

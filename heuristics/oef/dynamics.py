@@ -230,12 +230,8 @@ def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.rando
     The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the evaluator sees the
     speedups of these profiles. The deviation is ``|promised − reached| / promised``, promised at profiled and reached
     at true speedups. These are the paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it
-    exceeds the loss, ``1 − reached / reachable``, with what the evaluator reaches on true profiles.
-
-    Raises
-    ------
-    UsageError
-        If `error` is out of range.
+    exceeds the loss, ``1 − reached / reachable``, with what the evaluator reaches on true profiles. It raises
+    `UsageError` if `error` is out of range.
     """
     if not 0 <= error < 1:
         raise UsageError(f"error = {error:g}: a relative error of profiling is within [0, 1)")
@@ -292,10 +288,7 @@ for _name in EVALUATORS:
 def allox(instance: Instance) -> AlloX:
     """Return AlloX for an instance whose jobs fit on a single type, as OEF asks of its own.
 
-    Raises
-    ------
-    NotApplicableError
-        If some job does not.
+    It raises `NotApplicableError` if some job does not.
     """
     policy = AlloX(workload(instance), servers(instance))
     stuck = np.flatnonzero(~policy.gangs.allowed[:, :-1].any(axis=1))

@@ -28,13 +28,7 @@ class Window:
 
     @staticmethod
     def parse(text: str) -> Window:
-        """Return the window of ``FIRST:COUNT``.
-
-        Raises
-        ------
-        UsageError
-            If the text is anything else.
-        """
+        """Return the window of ``FIRST:COUNT``, or raise `UsageError` if the text is anything else."""
         found = re.fullmatch(r"([0-9]{1,9}):([1-9][0-9]{0,8})", text)
         if not found:
             raise UsageError(

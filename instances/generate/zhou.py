@@ -191,10 +191,7 @@ def _times(
 def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:
     """Return what each of `n` jobs would take to be done first, alone and on any number of servers.
 
-    Returns
-    -------
-    slots, taken
-        ``(n,)`` duration, and ``(n, 4)`` GPUs, CPUs, gigabytes and Gbit/s of all its workers and PSs together.
+    That is ``(n,)`` slots, and ``(n, 4)`` GPUs, CPUs, gigabytes and Gbit/s of all its workers and PSs together.
     """
     with_servers, ring = rates(jobs, spec.worker_types, spec.ps_types, spec.slot_s)
     work = np.array([job.iterations for job in jobs], float)

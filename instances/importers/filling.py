@@ -47,13 +47,9 @@ Rating = Literal["recorded", "measured", "catalogue"]
 class Filled:
     """A job, the catalogue model that stands for it, and where its rates come from.
 
-    Attributes
-    ----------
-    naming
-        Whether the trace names the stand-in, names no model, or names one that the catalogue does not know; or whether
-        a split chose it.
-    rates
-        Iterations/s of one GPU of each type that a rate is known for; see :func:`rates_for` for the others.
+    `naming` says whether the trace names the stand-in, no model, or one that the catalogue does not know, or whether a
+    split chose it; `rates` are iterations/s of one GPU of each type that a rate is known for (:func:`rates_for` has the
+    others).
     """
 
     job: TraceJob
