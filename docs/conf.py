@@ -6,6 +6,7 @@ import ast
 import inspect
 import logging
 import textwrap
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import GenericAlias
@@ -18,7 +19,8 @@ import schedgap as sg
 from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
 from schedgap.harness.page.columns import REPRODUCE
-from schedgap.harness.reproduce.row import read_rows
+from schedgap.harness.page.reproduce import notes
+from schedgap.harness.reproduce.row import Reproduction, read_rows
 from schedgap.harness.reproduce.setting import known
 from schedgap.harness.table import Table
 from schedgap.harness.table import to_markdown as to_table
@@ -27,7 +29,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from sphinx.application import Sphinx
 
@@ -106,24 +108,24 @@ def formulations(app: Sphinx) -> None:
 def reproductions(app: Sphinx) -> None:
     """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings."""
     columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
-    whole, small = (read_rows(ROOT / f"results/{name}.json").rows for name in ("reproductions-whole", "reproductions"))
+    tables = (ROOT / f"results/{name}.json" for name in ("reproductions-whole", "reproductions"))
+    whole, small = (replace(read_rows(table), settings=known()) for table in tables)
 
-    def verdicts(figure: str, kept: Sequence[Any]) -> str:
-        cells = [[column.cell(row) for column in columns] for row in kept if row.figure == figure]
-        return to_table([Table("", columns, cells)])
+    def told(figure: str, kept: Reproduction) -> str:
+        cells = [[column.cell(row) for column in columns] for row in kept.of(figure)]
+        pairs = [(f"`{which}`" if " " in which else which, what) for which, what in notes(kept, known()[figure])]
+        said = "".join(f"- {which}: {what}\n" for which, what in pairs)
+        return f"**{kept.verdict(figure)}**\n\n{to_table([Table('', columns, cells)])}\n\n{said}"
 
     pages: dict[str, list[str]] = {}
     for figure, setting in known().items():
         command = f"harness reproduce {figure}"
-        compared = (
-            f"`{command}`\n\n{verdicts(figure, whole)}\n\n"
-            f"````{{dropdown}} In small: {command} --quick\n{verdicts(figure, small)}\n````\n"
-        )
+        small_one = f"\n````{{dropdown}} In small: {command} --quick\n{told(figure, small)}\n````\n"
+        compared = f"`{command}`: {told(figure, whole)}{small_one}" if setting.runs else told(figure, small)
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
         page.append(
-            f"## {setting.place}: {setting.title}\n\n"
-            f"{f'Not compared: needs {setting.needs}.' if setting.needs else compared}\n\n"
+            f"## {setting.place}: {setting.title}\n\n{compared}\n\n"
             f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
         )
     for paper, page in pages.items():

@@ -407,6 +407,36 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
     assert not is_numeric([{"x": "any"}, {"x": "1"}])
 
 
+EACH = """
+title = "The most that a job gains"
+place = "Fig. 0"
+
+[[runs]]
+instances = ["gen/20jobs"]
+policies = ["hadar.srtf", "hadar.fifo"]
+options = { round_s = 900.0, window = "5:10" }
+
+[[numbers]]
+method = "hadar.srtf"
+quantity = "job_jct_ratio:hadar.fifo"
+value = 2.0
+statistic = "largest"
+
+[[numbers]]
+method = "hadar.srtf"
+quantity = "jct_max_ratio:hadar.fifo"
+value = 2.0
+"""
+
+
+def test_single_jobs_are_compared_where_a_figure_is_about_them(tmp_path: Path) -> None:
+    found = reproduce([str(written(tmp_path, EACH))], jobs=1)
+    ours, theirs = (case.measured["job_jct_s"] for case in found.cases["mine"])
+    assert len(ours) == 10
+    assert found.rows[0].measured == pytest.approx((theirs / ours).max())
+    assert found.rows[1].measured == pytest.approx(theirs.max() / ours.max())
+
+
 def test_a_small_version_has_the_same_rows(tmp_path: Path) -> None:
     whole, small = rows_of(written(tmp_path)), rows_of(written(tmp_path), quick=True)
     assert list(whole) == list(small)

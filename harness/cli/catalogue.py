@@ -147,6 +147,11 @@ def import_(
     throughputs: Annotated[Path | None, typer.Option(help="Gavel's throughput JSON.")] = None,
     nodes: Annotated[Path | None, typer.Option(help="Node list (openb).")] = None,
     max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by arrival.")] = None,
+    hours: Annotated[str, typer.Option(help="Only jobs that arrive in these hours of the trace, as 24,48.")] = "",
+    gangs: Annotated[str, typer.Option(help="Only jobs of so many GPUs, as 1,2,4.")] = "",
+    split: Annotated[
+        str, typer.Option(help="Image, language and speech models of Synergy's by these shares, as 20,70,10.")
+    ] = "",
     gpus: Annotated[str | None, typer.Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
     gpus_per_server: Annotated[
         int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")
@@ -166,6 +171,9 @@ def import_(
         raise UsageError(f"{output}: an instance is written as .json")
     options = Options(
         max_jobs=max_jobs,
+        hours=_hours(hours),
+        gangs=tuple(int(size) for size in _numbers("gangs", gangs)),
+        split=_numbers("split", split),
         gpus=gpu_counts(gpus) if gpus else None,
         gpus_per_server=gpus_per_server,
         cpus_per_gpu=cpus_per_gpu,
@@ -180,6 +188,22 @@ def import_(
     say_derived(instance)
     counts = f"{len(instance.jobs)} jobs, {len(instance.tenants)} tenants, {instance.cluster.gpus} GPUs"
     typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...]:
+    """Return the numbers of ``20,70,10``, none of an empty text, or raise `UsageError` for anything else."""
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise UsageError(f"--{name} {text}: numbers are written as 20,70,10") from None
+
+
+def _hours(text: str) -> tuple[float, float] | None:
+    if not (found := _numbers("hours", text)):
+        return None
+    if len(found) != 2:
+        raise UsageError(f"--hours {text}: two hours of the trace, as 24,48")
+    return found[0], found[1]
 
 
 def gpu_counts(text: str) -> dict[str, int]:

@@ -58,7 +58,7 @@ class SimulationRow(CheckedRow):
     estimated_throughput, actual_throughput
         Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
         devices of the slowest type (:func:`schedgap.heuristics.oef.dynamics.throughput`); for policies of that
-        comparison.
+        comparison. `throughput_deviation` is the gap between them as a part of the first.
     published, verified
         As in :class:`schedgap.harness.compare.row.Row`, of the history.
     key
@@ -96,6 +96,9 @@ class SimulationRow(CheckedRow):
     jct_max_s: float | None = None
     jct_short_s: float | None = None
     jct_long_s: float | None = None
+    jct_short_p99_s: float | None = None
+    jct_long_p95_s: float | None = None
+    jct_long_p99_s: float | None = None
     window_jobs: int | None = None
     gru: float | None = None
     cru: float | None = None
@@ -108,6 +111,7 @@ class SimulationRow(CheckedRow):
     utility: float | None = None
     estimated_throughput: float | None = None
     actual_throughput: float | None = None
+    throughput_deviation: float | None = None
     stragglers: int | None = None
     straggler_share: float | None = None
     decision_mean_s: float | None = None

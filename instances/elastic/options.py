@@ -130,6 +130,12 @@ class Options:
         """Return where the options of a job are."""
         return slice(int(self.first[job]), int(self.first[job + 1]))
 
+    def take(self, which: Ints) -> Options:
+        """Return the options of those indices, in ascending order; every job keeps what is left of its own."""
+        first = np.concatenate(([0], np.cumsum(np.bincount(self.job[which], minlength=len(self.first) - 1))))
+        kept = {name: getattr(self, name)[which] for name in ("slots", "worker_type", "ps_type", "together", "workers")}
+        return Options(first, **kept)
+
     @cached_property
     def shortest(self) -> Ints:
         """``(n,)`` slots of each job's fastest option; 0 for jobs without any."""

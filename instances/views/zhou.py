@@ -35,6 +35,9 @@ ARCHITECTURES = {"ps": "parameter servers", "ra": "Ring-AllReduce"}
 
 ROUNDING = 1e-9
 
+RESTARTS = {f"restarts_take_{slots}_slots": slots for slots in range(1, 25)}
+"""What preemptive methods claim of their schedules: slots without work at the beginning of every run but the first."""
+
 FRACTIONS = 11
 """Denominator of the loads at which ``zhou.*.cost`` prices (see :attr:`Architecture.loads`)."""
 
