@@ -27,7 +27,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sphinx.application import Sphinx
 
@@ -105,12 +105,20 @@ def formulations(app: Sphinx) -> None:
 
 def reproductions(app: Sphinx) -> None:
     """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings."""
-    kept = read_rows(ROOT / "results/reproductions.json").rows
     columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
+    whole, small = (read_rows(ROOT / f"results/{name}.json").rows for name in ("reproductions-whole", "reproductions"))
+
+    def verdicts(figure: str, kept: Sequence[Any]) -> str:
+        cells = [[column.cell(row) for column in columns] for row in kept if row.figure == figure]
+        return to_table([Table("", columns, cells)])
+
     pages: dict[str, list[str]] = {}
     for figure, setting in known().items():
-        cells = [[column.cell(row) for column in columns] for row in kept if row.figure == figure]
-        compared = f"`harness reproduce {figure} --quick`\n\n{to_table([Table('', columns, cells)])}"
+        command = f"harness reproduce {figure}"
+        compared = (
+            f"`{command}`\n\n{verdicts(figure, whole)}\n\n"
+            f"````{{dropdown}} In small: {command} --quick\n{verdicts(figure, small)}\n````\n"
+        )
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
         page.append(

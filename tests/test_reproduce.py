@@ -451,9 +451,11 @@ def test_a_table_of_verdicts_is_compared_with_another(tmp_path: Path, command: C
     assert command("diff", kept, found.folder).returncode == 2
 
 
-def test_the_kept_table_is_of_the_settings_as_they_are() -> None:
-    kept = read_rows(ROOT / "results" / "reproductions.json")
-    wanted = [row for setting in known().values() for row in rows(setting.small(), [])]
+@pytest.mark.parametrize("name", ["reproductions", "reproductions-whole"])
+def test_the_kept_table_is_of_the_settings_as_they_are(name: str) -> None:
+    kept = read_rows(ROOT / "results" / f"{name}.json")
+    settings = [one if "whole" in name else one.small() for one in known().values()]
+    wanted = [row for setting in settings for row in rows(setting, [])]
     assert [(row.figure, row.what, row.method) for row in kept.rows] == [
         (row.figure, row.what, row.method) for row in wanted
     ]
