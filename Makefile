@@ -6,8 +6,8 @@ INSTANCE ?= gen/200jobs
 # The lock pins every package that the extras below can pull in, and the build backend, too.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference reproduce \
-  keep-reproductions lock clean
+.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference reproduce reproduce-whole \
+  keep-reproductions keep-reproductions-whole lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -49,15 +49,17 @@ keep-reference:
 	cd results/reference && rm -rf instances schedules certificates
 	cd $(REFERENCE)/*-* && cp -r run.json *.jsonl *.parquet instances schedules certificates $(CURDIR)/results/reference
 
-# The same of the verdicts on the papers' figures and tables, in their small versions.
-REPRODUCED := build/reproduced
-reproduce: install
+# The same of the verdicts on the papers' figures and tables, in their small versions or, in some two hours, whole.
+REPRODUCED = build/$(SIZE)
+reproduce keep-reproductions: SIZE := reproductions
+reproduce-whole keep-reproductions-whole: SIZE := reproductions-whole
+reproduce reproduce-whole: install
 	@rm -rf $(REPRODUCED) && mkdir -p $(REPRODUCED)
-	$(BIN)/harness reproduce all --quick --results $(REPRODUCED)
-	$(BIN)/harness diff results/reproductions.json $(REPRODUCED)/*-*
+	$(BIN)/harness reproduce all $(if $(filter reproduce,$@),--quick) --results $(REPRODUCED)
+	$(BIN)/harness diff results/$(SIZE).json $(REPRODUCED)/*-*
 
-keep-reproductions:
-	cp $(REPRODUCED)/*-*/figures.json results/reproductions.json
+keep-reproductions keep-reproductions-whole:
+	cp $(REPRODUCED)/*-*/figures.json results/$(SIZE).json
 
 bench: dev
 	@mkdir -p results/bench

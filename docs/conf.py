@@ -6,6 +6,7 @@ import ast
 import inspect
 import logging
 import textwrap
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import GenericAlias
@@ -18,7 +19,8 @@ import schedgap as sg
 from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
 from schedgap.harness.page.columns import REPRODUCE
-from schedgap.harness.reproduce.row import read_rows
+from schedgap.harness.page.reproduce import notes
+from schedgap.harness.reproduce.row import Reproduction, read_rows
 from schedgap.harness.reproduce.setting import known
 from schedgap.harness.table import Table
 from schedgap.harness.table import to_markdown as to_table
@@ -105,17 +107,25 @@ def formulations(app: Sphinx) -> None:
 
 def reproductions(app: Sphinx) -> None:
     """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings."""
-    kept = read_rows(ROOT / "results/reproductions.json").rows
     columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
+    tables = (ROOT / f"results/{name}.json" for name in ("reproductions-whole", "reproductions"))
+    whole, small = (replace(read_rows(table), settings=known()) for table in tables)
+
+    def told(figure: str, kept: Reproduction) -> str:
+        cells = [[column.cell(row) for column in columns] for row in kept.of(figure)]
+        pairs = [(f"`{which}`" if " " in which else which, what) for which, what in notes(kept, known()[figure])]
+        said = "".join(f"- {which}: {what}\n" for which, what in pairs)
+        return f"**{kept.verdict(figure)}**\n\n{to_table([Table('', columns, cells)])}\n\n{said}"
+
     pages: dict[str, list[str]] = {}
     for figure, setting in known().items():
-        cells = [[column.cell(row) for column in columns] for row in kept if row.figure == figure]
-        compared = f"`harness reproduce {figure} --quick`\n\n{to_table([Table('', columns, cells)])}"
+        command = f"harness reproduce {figure}"
+        small_one = f"\n````{{dropdown}} In small: {command} --quick\n{told(figure, small)}\n````\n"
+        compared = f"`{command}`: {told(figure, whole)}{small_one}" if setting.runs else told(figure, small)
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
         page.append(
-            f"## {setting.place}: {setting.title}\n\n"
-            f"{f'Not compared: needs {setting.needs}.' if setting.needs else compared}\n\n"
+            f"## {setting.place}: {setting.title}\n\n{compared}\n\n"
             f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
         )
     for paper, page in pages.items():

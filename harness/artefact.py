@@ -49,12 +49,8 @@ def write(found: Found[Any], folder: Path) -> Sequence[str]:
 
     The folder has ``paper.tex`` with all that can be used from it (``tables/``, ``figures/``, ``numbers.tex``,
     ``references.bib``), the run itself (``run/``), the exact environment (``requirements.txt``), and a ``Makefile``:
-    ``make`` sets the paper, ``make check`` runs everything again and compares every number.
-
-    Raises
-    ------
-    UsageError
-        If the folder is not empty, or the results were never written to one.
+    ``make`` sets the paper, ``make check`` runs everything again and compares every number. It raises `UsageError` if
+    the folder is not empty, or the results were never written to one.
     """
     if found.folder is None:
         raise UsageError("these results were not saved; an artefact holds the folder that a command wrote")

@@ -28,13 +28,7 @@ def certificate(about: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
 
 
 def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, Any]:
-    """Return the certificate in a file.
-
-    Raises
-    ------
-    UsageError
-        If it is damaged, or of another bound.
-    """
+    """Return the certificate in a file, or raise `UsageError` if it is damaged, or of another bound."""
     with damage_explained(file.folder / file.name):
         content: dict[str, Any] = file.unpacked()
         if proofs.digest(content, {"digest"}) != content["digest"]:
@@ -45,13 +39,7 @@ def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, An
 
 
 def checked(content: Mapping[str, Any], instance: Instance) -> str:
-    """Derive the bound of a certificate again from its multipliers, and say that it holds.
-
-    Raises
-    ------
-    ValueError
-        If it does not follow.
-    """
+    """Derive the bound of a certificate again from its multipliers; say that it holds, or raise `ValueError`."""
     try:
         proofs.check(content, json.loads(to_json(instance)))
     except (proofs.RefusedError, ArithmeticError, LookupError, TypeError) as reason:
@@ -60,13 +48,7 @@ def checked(content: Mapping[str, Any], instance: Instance) -> str:
 
 
 def export(run: Path, folder: Path) -> None:
-    """Copy the certificates of a results folder, and the instances that they are about, into another folder.
-
-    Raises
-    ------
-    UsageError
-        If they cannot be written.
-    """
+    """Copy certificates of a results folder, with their instances; raise `UsageError` if they cannot be written."""
     try:
         for part in (FOLDER, "instances"):
             if (run / part).is_dir():

@@ -342,12 +342,8 @@ def form(paper: str) -> Form:
 def read(path: Path, view: Any, problem: str) -> Any:
     """Return the decision in a file.
 
-    Raises
-    ------
-    UsageError
-        On the first line that is not what the format asks for, with file, line and field.
-    RefusedError
-        If GPUs are given by type, and there are too few of one.
+    It raises `UsageError` on the first line that is not what the format asks for, with file, line and field, and
+    `RefusedError` if GPUs are given by type, and there are too few of one.
     """
     one = form(problem.partition(".")[0])
     return one.read(view, _lines(path, one, problem), problem)
@@ -392,7 +388,6 @@ def _from_json(path: Path, one: Form, problem: str) -> pd.DataFrame:
 
 
 def _text(value: Any) -> str:
-    """Return a value of JSON as a field of CSV has it."""
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 

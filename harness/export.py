@@ -82,12 +82,8 @@ class Export:
 def exported(method: str, instance: Instance) -> Export:
     """Return the whole model of a method on an instance.
 
-    Raises
-    ------
-    UsageError
-        If the method is no model, or none that could be written as a whole.
-    NotApplicableError
-        If it cannot run on the instance.
+    It raises `UsageError` if the method is no model, or none that could be written as a whole, and `NotApplicableError`
+    if it cannot run on the instance.
     """
     if method not in MODELS:
         raise UsageError(f"{unknown('model', method, MODELS.ids())} (heuristics are no models)")
@@ -123,10 +119,8 @@ def _meanings(spec: ModelSpec, variables: set[str]) -> dict[str, str]:
 def export(method: str, reference: str, path: Path) -> Export:
     """Write a model as a file, and beside it what maps its solutions to decisions.
 
-    Raises
-    ------
-    UsageError
-        If there is no such model or instance, the file's name has another ending, or cannot be written.
+    It raises `UsageError` if there is no such model or instance, the file's name has another ending, or cannot be
+    written.
     """
     suffix, _ = _ending(path)
     found = exported(method, load(reference))
@@ -173,12 +167,8 @@ ROWS = 1e-6
 def returned(path: Path, beside: Path | None = None) -> Returned:
     """Read a solution file of HiGHS, CBC, SCIP or Gurobi back as the decision that it is.
 
-    `beside` is the ``.json`` of the model; by default that of the same name.
-
-    Raises
-    ------
-    UsageError
-        If the file is truncated, in no known format, without a solution, or of another model.
+    `beside` is the ``.json`` of the model; by default that of the same name. It raises `UsageError` if the file is
+    truncated, in no known format, without a solution, or of another model.
     """
     beside = beside or path.with_suffix(".json")
     if not beside.exists():

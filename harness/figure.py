@@ -20,7 +20,7 @@ import importlib
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial, singledispatch
 from hashlib import sha256
@@ -30,7 +30,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup
 
+from schedgap.harness.engine.pool import Worker
 from schedgap.harness.engine.sealed import inside
+from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
@@ -272,16 +274,66 @@ def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
     """Draw all figures of results; return them in order, and a line for each that cannot be drawn."""
     drawings: list[Drawing] = []
     failures: dict[str, None] = {}
-    for pair in _pairs(results):
-        try:
-            if drawing := _drawing(*pair):
-                drawings += [drawing] if drawing.svg else []
-        except MemoryError:
-            raise
-        except Exception as error:  # one figure cannot take the others with it
-            text = clean(f"{type(error).__name__}: {error}", 300)
-            failures[f"the figure {pair[0].id} could not be drawn: {text}"] = None
+
+    def failed(spec: FigureSpec, reason: str) -> None:
+        failures[f"the figure {spec.id} could not be drawn: {reason}"] = None
+
+    def charts() -> Iterator[tuple[FigureSpec, Drawing]]:
+        for spec, part in _pairs(results):
+            try:
+                drawing = _drawing(spec, part)
+            except MemoryError:
+                raise
+            except Exception as error:  # one figure cannot take the others with it
+                failed(spec, clean(f"{type(error).__name__}: {error}", 300))
+            else:
+                yield from [(spec, drawing)] if drawing else []
+
+    for spec, drawing, (svg, reason) in _pictures(charts()):
+        if svg:
+            vars(drawing)["svg"] = svg
+            drawings.append(drawing)
+        else:
+            failed(spec, reason)
     return drawings, list(failures)
+
+
+@dataclass(frozen=True)
+class _Picture(Task[tuple[str, str]]):
+    """A chart whose result is its SVG text, or none and why."""
+
+    spec: Spec
+
+    def identity(self) -> Spec:
+        return self.spec
+
+    def attempt(self) -> tuple[str, str]:
+        return rendered(self.spec, "svg").decode(), ""
+
+    def failed(self, status: Any, reason: str) -> tuple[str, str]:
+        return "", f"{status}: {reason}"
+
+
+def _pictures(charts: Iterable[tuple[FigureSpec, Drawing]]) -> Iterator[tuple[FigureSpec, Drawing, tuple[str, str]]]:
+    """Yield charts with their pictures, which a worker makes while the next chart is made here.
+
+    The renderer holds the interpreter's lock. With a thread instead of a process nothing is gained.
+    """
+    worker: Worker | None = None
+    before: tuple[FigureSpec, Drawing] | None = None
+    try:
+        for chart in charts:
+            if worker and before:
+                yield *before, worker.result()
+            if worker is None or worker.pipe.closed:
+                worker = Worker(__name__, 1, ())
+            worker.give(_Picture(chart[1].spec))
+            before = chart
+        if worker and before:
+            yield *before, worker.result()
+    finally:
+        if worker:
+            worker.stop()
 
 
 def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
@@ -321,7 +373,6 @@ def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
 
 
 def _local(name: str) -> str:
-    """Return a tag's or attribute's name without its namespace."""
     return name.rsplit("}", 1)[-1]
 
 

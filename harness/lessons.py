@@ -98,7 +98,6 @@ class Sliders:
 
 
 def _page(shown: Shown) -> str:
-    """Return figures and texts as HTML."""
     if isinstance(shown, str):
         return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"
     if isinstance(shown, Sequence):

@@ -139,17 +139,24 @@ class AbsentDataError(UsageError):
 
 
 class TraceFile(Record):
-    """A real trace to import: its format, its file in the folder of real traces, and a cluster if not the usual one."""
+    """A real trace to import: its format, its file in the folder of real traces, which jobs, and which cluster.
+
+    What is not said is as ``harness import`` has it without options.
+    """
 
     format: Name
     file: Name
     name: Text = ""
     max_jobs: int | None = rule("only the first so many jobs", gt=0, default=None)
+    hours: tuple[float, float] | None = None
+    gangs: tuple[int, ...] = ()
+    split: tuple[float, ...] = ()
     gpus: Mapping[Name, int] = {}
 
     def loaded(self) -> Instance:
         """Return the instance, or raise `AbsentDataError`."""
-        options = ImportOptions(max_jobs=self.max_jobs, gpus=self.gpus or None, name=self.name or None)
+        said = {name: getattr(self, name) for name in ("max_jobs", "hours", "gangs", "split")}
+        options = ImportOptions(**said, gpus=self.gpus or None, name=self.name or None)
         return import_trace(self.format, data(self.file), options)
 
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import Any, Generic, Literal, TypeVar
 
-from schedgap.harness.text import ABSENT, clean, plain
+from schedgap.harness.text import ABSENT, clean, counted, plain
 from schedgap.instances.errors import UnknownNameError
 
 R = TypeVar("R")
@@ -230,7 +230,7 @@ def table(
 
 def left_out(many: int) -> list[Block]:
     """Return a line that says how many rows of a table are not shown, if any."""
-    return [Line(f"{many} more row{'s' * (many > 1)}: --all-rows", "dim")] if many else []
+    return [Line(f"{counted(many, 'more row')}: --all-rows", "dim")] if many else []
 
 
 def of_texts(headers: Sequence[str], right: Iterable[str] = ()) -> list[Column[Sequence[str]]]:

@@ -32,6 +32,11 @@ def shorten(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return ``1 tenant``, ``3 tenants`` or ``2 policies``."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 def some(names: Sequence[str], most: int = 5) -> str:
     """Return names with commas, of many only the first ones."""
     more = len(names) - most

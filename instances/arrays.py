@@ -1,9 +1,13 @@
-"""Types of arrays, by what their numbers are, and how ragged ones are laid out flat.
+"""Types of arrays, by what their numbers are, how ragged ones are laid out flat, and how decisions made of them show.
 
 Shapes stand in the docstrings of those who take and return arrays.
 """
 
 from __future__ import annotations
+
+import html
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +16,35 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+MAX_SHOWN = 20
+"""Entries of a decision that a notebook shows."""
+
 
 def members(counts: Ints) -> tuple[Ints, Ints]:
     """Return the group of each member of groups of so many members, and its number within the group, from 0."""
     group = np.repeat(np.arange(len(counts)), counts)
     return group, np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+class Decision:
+    """A dataclass of arrays, which the methods of a paper return; declare it with ``repr=False``."""
+
+    def _arrays(self) -> dict[str, Any]:
+        known = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in known.items() if isinstance(value, np.ndarray) and value.size}
+
+    def __repr__(self) -> str:
+        shapes = (f"{name} {'×'.join(map(str, value.shape))}" for name, value in self._arrays().items())
+        return f"{type(self).__module__.rpartition('.')[2]}.{type(self).__name__}({', '.join(shapes) or 'empty'})"
+
+    def _repr_html_(self) -> str:
+        """Return the arrays that are as long as the first one, side by side."""
+        arrays = self._arrays()
+        count = len(next(iter(arrays.values()), ()))
+        columns = {name: value[:MAX_SHOWN].tolist() for name, value in arrays.items() if len(value) == count}
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+        rows = (
+            f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in zip(*columns.values(), strict=True)
+        )
+        more = f", the first {MAX_SHOWN} of {count:,}" if count > MAX_SHOWN else ""
+        return f"<p>{html.escape(repr(self))}{more}</p><table><tr>{head}</tr>{''.join(rows)}</table>"

@@ -40,13 +40,7 @@ def to_json(instance: Instance) -> str:
 
 
 def write(instance: Instance, path: str | Path) -> None:
-    """Write the instance to `path` as canonical JSON; the file appears whole or not at all.
-
-    Raises
-    ------
-    UsageError
-        If the folder does not exist or cannot be written.
-    """
+    """Write canonical JSON to `path`, whole or not at all; raise `UsageError` if the folder cannot be written to."""
     try:
         write_atomically(Path(path), to_json(instance).encode())
     except OSError as error:
@@ -74,11 +68,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def read(path: str | Path) -> Instance:
     """Read an instance from a ``.json`` or ``.toml`` file.
 
-    Raises
-    ------
-    InstanceError
-        If the file is missing, too large, not JSON or TOML, or not a valid instance. The message names the
-        file, the field, the value and what would be right.
+    It raises `InstanceError` if the file is missing, too large, not JSON or TOML, or not a valid instance. The message
+    names the file, the field, the value and what would be right.
     """
     return validate(read_mapping(Path(path)), where=str(path))
 

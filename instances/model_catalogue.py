@@ -229,7 +229,6 @@ def _load() -> dict[str, CatalogueModel]:
 
 
 def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> CatalogueModel:
-    """Build one model, deriving what its entry does not give."""
     like = models.get(entry.get("like", ""))
     by_speedup = "speedup" in entry or "speedup_rank" in entry
     rates, rate_notes = _speedup_rates(entry, like) if by_speedup else _rates(entry, like)
@@ -313,7 +312,6 @@ def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
 
 
 def _entry(name: str) -> dict[str, Any]:
-    """Return what the file says of a model."""
     entry: dict[str, Any] = next(e for e in _document()["models"] if e["name"] == name)
     return entry
 

@@ -82,13 +82,7 @@ class Parameter:
         return f"{number}{unit}{', or ' + words if words else ''}"
 
     def read(self, text: str, default: Value) -> Value:
-        """Return the value that `text` stands for.
-
-        Raises
-        ------
-        ValueError
-            If it is none of the values that :meth:`range` names.
-        """
+        """Return the value that `text` stands for; raise `ValueError` if it is none that :meth:`range` names."""
         if isinstance(default, bool):
             if text.lower() in TRUTH:
                 return TRUTH[text.lower()]
@@ -132,10 +126,7 @@ class Parametrised:
     def default(self, parameter: Parameter) -> Value:
         """Return the default of one of its parameters, which stands in the signature of a function.
 
-        Raises
-        ------
-        ValueError
-            If no function of the spec takes the parameter as a keyword with a default.
+        It raises `ValueError` if no function of the spec takes the parameter as a keyword with a default.
         """
         for function in self._functions().values():
             found = inspect.signature(function).parameters.get(parameter.name)
@@ -165,10 +156,7 @@ def base_id(name: str) -> str:
 def configured(spec: T, query: str) -> T:
     """Return a spec with the settings of a query (``alpha=1&carry=false``); its id states those that matter.
 
-    Raises
-    ------
-    UsageError
-        If the spec has no such parameter, or a value is out of range.
+    It raises `UsageError` if the spec has no such parameter, or a value is out of range.
     """
     asked = pairs(query, spec.id, f"{base_id(spec.id)}?name=value&name=value")
     known = {p.name: p for p in spec.parameters} if isinstance(spec, Parametrised) else {}

@@ -162,7 +162,6 @@ def _check_method(registry: Any, spec: Any) -> None:
 
 
 def _forget(name: str) -> None:
-    """Take out a plug-in and all that it registered."""
     _loaded.pop(name, None)
     for registry, spec in _entries.pop(name, ()):
         registry.drop([spec.id])
@@ -176,10 +175,8 @@ def _forget(name: str) -> None:
 def load_plugin(name: str | os.PathLike[str]) -> Plugin:
     """Load a plug-in (a Python file, or a module that is installed), again where it has changed, and return it.
 
-    Raises
-    ------
-    UsageError
-        If it cannot be found or run, registers nothing, or registers what cannot be; nothing of it stays then.
+    It raises `UsageError` if it cannot be found or run, registers nothing, or registers what cannot be; nothing of it
+    stays then.
     """
     text = os.fspath(name)
     path = Path(text)
@@ -322,10 +319,7 @@ def refresh() -> None:
 def used(ids: Iterable[str]) -> list[Plugin]:
     """Return the plug-ins that registered one of these ids (settings do not count).
 
-    Raises
-    ------
-    UsageError
-        If one of them is a definition that cannot be sent to workers.
+    It raises `UsageError` if one of them is a definition that cannot be sent to workers.
     """
     if not _loaded:
         return []

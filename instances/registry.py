@@ -67,12 +67,8 @@ class Registry(Generic[T]):
     def register(self, spec: T) -> T:
         """Add `spec`, and its variants, and return it.
 
-        Raises
-        ------
-        UsageError
-            If the id is taken, or, outside of the package, the paper or problem of a method does not exist.
-        ValueError
-            If no function takes a parameter that the spec declares.
+        It raises `UsageError` if the id is taken, or, outside of the package, the paper or problem of a method does not
+        exist, and `ValueError` if no function takes a parameter that the spec declares.
         """
         plugins.make_room(self, spec)
         entries = [spec]
@@ -118,12 +114,8 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """Return the spec of that id, with settings (:mod:`schedgap.instances.parameters`) where the id has some.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is none, or it has no such parameter; the message names the nearest known ones.
-        UsageError
-            If a setting is out of range.
+        It raises `UnknownNameError` if there is none, or it has no such parameter; the message names the nearest known
+        ones, and `UsageError` if a setting is out of range.
         """
         if name in self._all:
             return self._all[name]
@@ -156,10 +148,7 @@ class Registry(Generic[T]):
 def matching(specs: Iterable[T], pattern: str) -> list[T]:
     """Return the specs whose id matches a shell pattern (``hadar.*``), set as it says (``zhou.*.online?alpha=1``).
 
-    Raises
-    ------
-    UsageError
-        If a spec that matches does not take the settings.
+    It raises `UsageError` if a spec that matches does not take the settings.
     """
     name, _, settings = pattern.partition("?")
     found = [spec for spec in specs if fnmatch.fnmatchcase(spec.id, name)]
@@ -264,13 +253,7 @@ class PaperSpec:
         object.__setattr__(self, "view", kept(self.view))
 
     def problem(self, name: str) -> Problem:
-        """Return the problem of that id.
-
-        Raises
-        ------
-        UnknownNameError
-            If the paper has no such problem.
-        """
+        """Return the problem of that id, or raise `UnknownNameError` if the paper has no such problem."""
         for problem in self.problems:
             if problem.id == name:
                 return problem

@@ -93,10 +93,7 @@ def advancing(tables: Profiles, cluster: Servers) -> Bools:
 def profiles(instance: Instance, work: Workload, cluster: Servers) -> Profiles:
     """Return the tables of all jobs of `instance`, which `work` and `cluster` are the arrays of.
 
-    Raises
-    ------
-    NotApplicableError
-        If a job has no sensitivity, or no server with GPUs has CPUs and memory.
+    It raises `NotApplicableError` if a job has no sensitivity, or no server with GPUs has CPUs and memory.
     """
     hosts = cluster.gpus > 0
     if not (cluster.cpus[hosts].any() and cluster.memory_gb[hosts].any()):

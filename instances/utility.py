@@ -21,14 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.schema.job import (
-    Constant,
-    EffectiveThroughput,
-    Job,
-    LinearDeadline,
-    NormalisedThroughput,
-    Sigmoid,
-)
+from schedgap.instances.schema import job as schema
+from schedgap.instances.schema.job import Job
 
 THROUGHPUT, SIGMOID, DEADLINE = range(3)
 
@@ -72,12 +66,8 @@ class Utilities(NamedTuple):
 def utilities(jobs: Sequence[Job], arrival_s: Array, best_rate: Array) -> Utilities:
     """Return the utility functions of `jobs`.
 
-    Parameters
-    ----------
-    arrival_s
-        ``(n,)`` when their durations begin to count; a deadline is a point in time.
-    best_rate
-        ``(n,)`` iterations per second of one GPU of the fastest type.
+    Durations begin to count at ``(n,)`` `arrival_s`; a deadline is a point in time. `best_rate` ``(n,)`` are iterations
+    per second of one GPU of the fastest type.
     """
     rows = [_parameters(*row) for row in zip(jobs, arrival_s.tolist(), best_rate.tolist(), strict=True)]
     shape, a, b, c = zip(*rows, strict=True)
@@ -86,14 +76,14 @@ def utilities(jobs: Sequence[Job], arrival_s: Array, best_rate: Array) -> Utilit
 
 def _parameters(job: Job, arrival_s: float, best_rate: float) -> tuple[int, float, float, float]:
     match job.utility:
-        case EffectiveThroughput():
+        case schema.EffectiveThroughput():
             return THROUGHPUT, float(job.iterations), 0.0, 0.0
-        case NormalisedThroughput():
+        case schema.NormalisedThroughput():
             return THROUGHPUT, job.iterations / (job.gpus * best_rate) if best_rate > 0 else 0.0, 0.0, 0.0
-        case Sigmoid(amplitude=a, steepness_per_s=b, midpoint_s=c):
+        case schema.Sigmoid(amplitude=a, steepness_per_s=b, midpoint_s=c):
             return SIGMOID, a, b, c
-        case LinearDeadline(amplitude=a, grace_s=grace):
+        case schema.LinearDeadline(amplitude=a, grace_s=grace):
             left = math.inf if job.deadline_s is None else job.deadline_s - arrival_s
             return DEADLINE, a, left, grace
-        case Constant(amplitude=a):
+        case schema.Constant(amplitude=a):
             return DEADLINE, a, math.inf, 0.0

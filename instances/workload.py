@@ -123,12 +123,8 @@ def told_hopeless(hopeless: Sequence[str | None], what: str) -> str:
 def workload(instance: Instance) -> Workload:
     """Return the jobs of `instance`.
 
-    A job without rates of its own takes those of its tenant's job type of the same name, or of the only one.
-
-    Raises
-    ------
-    InstanceError
-        If there are no jobs, or a job has no rates from anywhere.
+    A job without rates of its own takes those of its tenant's job type of the same name, or of the only one. It raises
+    `InstanceError` if there are no jobs, or a job has no rates from anywhere.
     """
     if not instance.jobs:
         raise InstanceError(f"{instance.name}: a simulation needs jobs; this instance has none")
@@ -157,7 +153,6 @@ def workload(instance: Instance) -> Workload:
 
 
 def _rates(job: Job, owner: Tenant, position: int) -> Mapping[str, float]:
-    """Rates of one job, from itself or from its tenant's job types."""
     if job.rates:
         return job.rates
     kinds = [kind for kind in owner.job_types if kind.name == job.model] or list(owner.job_types)
@@ -174,13 +169,7 @@ def server_names(instance: Instance) -> tuple[str, ...]:
 
 
 def servers(instance: Instance) -> Servers:
-    """Return the servers of `instance`, group by group.
-
-    Raises
-    ------
-    InstanceError
-        If there are more than :data:`MAX_SERVERS`.
-    """
+    """Return the servers, group by group; raise `InstanceError` if there are more than :data:`MAX_SERVERS`."""
     groups = instance.cluster.servers
     count = [group.count for group in groups]
     if sum(count) > MAX_SERVERS:

@@ -104,10 +104,8 @@ class ModelSpec(MethodSpec):
     def run(self, view: Any, options: SolveOptions | None = None) -> Outcome:
         """Build, solve and decode on a view; the spec's LP method applies unless the options name one.
 
-        Raises
-        ------
-        NotApplicableError
-            If the solver is not installed, cannot have this model, or is not asked, as by what adds columns to HiGHS.
+        It raises `NotApplicableError` if the solver is not installed, cannot have this model, or is not asked, as by
+        what adds columns to HiGHS.
         """
         options = options or SolveOptions()
         options = replace(options, solver=str(self.settings.get("solver", options.solver)))
@@ -122,12 +120,8 @@ class ModelSpec(MethodSpec):
     def solve(self, instance: Instance, **options: Any) -> Solution:
         """Solve on an instance (for notebooks; the harness also verifies the decision).
 
-        The options are fields of :class:`~schedgap.models.solve.SolveOptions`.
-
-        Raises
-        ------
-        NotApplicableError
-            If the model cannot run on the instance.
+        The options are fields of :class:`~schedgap.models.solve.SolveOptions`. It raises `NotApplicableError` if the
+        model cannot run on the instance.
         """
         view = PAPERS.get(self.paper).view(instance)
         if reason := self.skip(view):
@@ -156,13 +150,7 @@ def total(*times: Times) -> Times:
 
 
 def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
-    """Return the optimal decision of a registered model on a view, for heuristics that round optima.
-
-    Raises
-    ------
-    NotApplicableError
-        If the model has no optimum on this view.
-    """
+    """Return a model's optimal decision, for heuristics that round it; raise `NotApplicableError` if it has none."""
     spec = MODELS.get(model)
     outcome = spec.run(view, options)
     if outcome.solution.status != "optimal":

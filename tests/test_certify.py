@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from schedgap.harness.certify.run import methods
+from schedgap.harness.certify.logs import methods
 from schedgap.harness.certify.why import Why, occupancy
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare.row import Comparison
@@ -142,7 +142,7 @@ def test_the_command_that_judges_a_log_again_has_all_options_that_were_set(
         raise UsageError(command)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("schedgap.harness.certify.run.compare", compared)
+    monkeypatch.setattr("schedgap.harness.certify.logs.compare", compared)
     (tmp_path / "log.csv").write_text(LOG)
     words = ["certify", "csv", "log.csv", "--map", MAP, "--gpus", "4", "--max-jobs", "4", "--memory-mb", "2048"]
     assert str(CliRunner().invoke(app, words).exception) == " ".join(["harness", *words])

@@ -224,6 +224,23 @@ def test_faster_types_stay_faster(factors: list[float]) -> None:
     assert rates[0] < rates[1] < rates[2]
 
 
+def test_a_tenant_may_lie_and_its_jobs_do_not() -> None:
+    honest, lying = load("gen/oef-20?tenants=4"), load("gen/oef-20?tenants=4&lie=1.5")
+    assert lying.jobs == honest.jobs
+    assert lying.tenants[1:] == honest.tenants[1:]
+    kind = lying.tenants[0].job_types[0]
+    assert kind.rates == honest.tenants[0].job_types[0].rates
+    assert kind.reported_rates is not None
+    told = [kind.reported_rates[name] / rate for name, rate in kind.rates.items()]
+    assert told == pytest.approx([1, 1.5, 2.25])
+
+
+def test_two_classes_of_tenants() -> None:
+    tenants = load("gen/oef-classes?ratio=4&fast=2&tenants=5").tenants
+    rates = [list(tenant.job_types[0].rates.values()) for tenant in tenants]
+    assert rates == [[1, 1, 4]] * 2 + [[1, 1, 1]] * 3
+
+
 def test_oef_scale() -> None:
     small, large = load("gen/oef-scale"), load("gen/oef-scale?tenants=1000")
     assert (len(small.tenants), len(small.cluster.gpu_types), len(small.jobs)) == (200, 10, 0)

@@ -268,3 +268,29 @@ def test_utilisation_never_falls_with_copies(rounds: int, count: int) -> None:
     shares = [utilisation(rounds, count, x) for x in range(1, count + 3)]
     assert all(a <= b + 1e-12 for a, b in pairwise(shares))
     assert max(shares) <= 1
+
+
+def test_a_job_has_as_many_copies_as_it_may() -> None:
+    example = nodes([[1.0] * 5] * 2, [100, 100])
+    v = view(example)
+    for copies, most in ((1, 1), (2, 2), (0, 5)):
+        policy = Recorded(HadarE(example, copies=copies))
+        simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
+        counts = [np.bincount(answer.job).max() for _, answer in policy.rounds]
+        assert max(counts) == most
+
+
+def test_portions_of_nodes_that_train_another_job_stay_undone() -> None:
+    example = nodes([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]], [300, 200, 100])
+    v = view(example)
+    spans, undone = [], []
+    for hadare in (HadarE(example, split="placed"), HadarE(example, split="all")):
+        policy = Recorded(hadare)
+        trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
+        spans.append(trace.makespan_s)
+        left = (float(state.remaining[np.isin(state.jobs, answer.job)].sum()) for state, answer in policy.rounds)
+        undone.append(sum(n - orders.steps.sum() for n, orders in zip(left, hadare.dispatched, strict=True)))
+    assert undone[0] == pytest.approx(0, abs=1e-6)
+    assert undone[1] > 1
+    assert np.isfinite(spans).all()
+    assert spans[1] >= spans[0]

@@ -207,6 +207,8 @@ def test_completion_times_of_a_window_and_of_short_and_long_jobs() -> None:
     found = measure(trace)
     assert found.jct_short_s == pytest.approx(1.5 * hour, rel=1e-3)
     assert found.jct_long_s == pytest.approx(6.5 * hour, rel=1e-3)
+    assert found.jct_short_p99_s == pytest.approx(1.99 * hour, rel=1e-3)
+    assert (found.jct_long_p95_s, found.jct_long_p99_s) == pytest.approx((7.85 * hour, 7.97 * hour), rel=1e-3)
     middle = measure(trace, Window(1, 2))
     assert (middle.window_jobs, middle.finished) == (2, 4)
     assert middle.jct_mean_s == pytest.approx(3.5 * hour, rel=1e-3)

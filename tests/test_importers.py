@@ -609,6 +609,36 @@ def test_long_traces_are_refused_before_they_are_parsed(tmp_path: Path, monkeypa
         imported_text(tmp_path, "itp", ITP + "a,0,1,1\nb,0,1,1\n")
 
 
+ROWS = "\n".join(
+    ["job_id,submission_time,duration,num_gpu", *(f"id-{i},{600 * i},3600,{2 ** (i % 3)}" for i in range(600))]
+)
+
+
+def test_only_some_hours_and_gangs_of_a_trace(tmp_path: Path) -> None:
+    some = imported_text(tmp_path, "itp", ROWS, Options(hours=(10, 20), gangs=(1, 4)))
+    assert {job.gpus for job in some.jobs} == {1, 4}
+    assert [job.id for job in some.jobs][:2] == ["id-60", "id-62"]
+    assert some.jobs[-1].submit_s < 10 * 3600
+    assert "only 60 jobs that arrive from hour 10 to 20 of the trace" in some.derived
+    with pytest.raises(InstanceError, match="no job of 600 jobs is of these hours and gangs"):
+        imported_text(tmp_path, "itp", ROWS, Options(gangs=(3,)))
+
+
+def test_a_split_gives_synergy_s_models_their_shares(tmp_path: Path) -> None:
+    """Each job takes its duration with its share of CPUs and memory, whatever model it gets."""
+    instance = imported_text(tmp_path, "itp", ROWS, Options(split=(20, 70, 10)))
+    models = [MODELS[job.model or ""] for job in instance.jobs]
+    assert {model.suite for model in models} == {"synergy"}
+    shares = [sum(model.task == task for model in models) / 600 for task in ("image", "language", "speech")]
+    assert shares == pytest.approx([0.2, 0.7, 0.1], abs=0.05)
+    for job in instance.jobs:
+        assert job.sensitivity is not None
+        assert job.iterations / (job.gpus * job.rates["V100"]) == pytest.approx(3600, rel=1e-3)
+    again = imported_text(tmp_path, "itp", ROWS, Options(split=(20, 70, 10), hours=(10, 20)))
+    same = {job.id: job.model for job in instance.jobs}
+    assert all(job.model == same[job.id] for job in again.jobs)
+
+
 def test_unknown_format_names_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="unknown importer 'phily'; did you mean philly"):
         import_trace("phily", Path("x"))
@@ -618,6 +648,9 @@ def test_unknown_format_names_the_nearest() -> None:
     ("options", "message"),
     [
         (Options(max_jobs=0), "max_jobs = 0: keep at least one job"),
+        (Options(hours=(3, 3)), "hours = 3, 3: two hours, the earlier first"),
+        (Options(split=(1, 2)), "shares of image, language and speech models, as 20,70,10"),
+        (Options(split=(1, 2, 3), history=True), "what really ran is not read with them"),
         (Options(gpus={}), "a cluster has at least one GPU type"),
         (Options(gpus={"V100": 0}), "gpus: V100 = 0: give 1 to"),
         (Options(gpus={"V1000": 4}), "gpus: unknown GPU type 'V1000'; the catalogue has V100"),

@@ -562,6 +562,16 @@ def test_who_compares_oef_sees_what_was_promised_done_and_mixed() -> None:
     assert {"estimated", "actual", "stragglers"} <= {c.header for c in visible(COLUMNS, list(rows.values()))}
 
 
+def test_wrong_profiles_promise_more_than_is_reached() -> None:
+    """Fig. 10(b): the gap between promised and reached throughput grows with the errors, jobs keep their rates."""
+    instance = paper_testbed(four_tenants())
+    names = ["oef.cooperative", "oef.cooperative?noise=0.3", "oef.cooperative?noise=0.3&noise_seed=1"]
+    exact, wrong, other = rows_of(instance, *names).values()
+    assert exact.throughput_deviation == pytest.approx(abs(1 - exact.actual_throughput / exact.estimated_throughput))
+    assert wrong.estimated_throughput != other.estimated_throughput
+    assert min(wrong.throughput_deviation, other.throughput_deviation) > exact.throughput_deviation
+
+
 def test_who_keeps_no_deviation_starves_small_shares() -> None:
     """Five tenants of one device in turn with memory; without, the same ones have it in every round."""
     instance = paper_testbed([tenant(i, "ResNet") for i in range(5)], widths=(4,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from charts import channels, panels, record, records, scale_of, texts
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
 from schedgap.harness.compare.row import Comparison
+from schedgap.harness.engine.pool import Worker
 from schedgap.harness.figure import (
     FIGURES,
     Drawing,
@@ -28,7 +31,8 @@ from schedgap.harness.figure import (
 )
 from schedgap.harness.plots.common import SHORTEST_S
 from schedgap.harness.plots.oef import CELLS, envy, per_tenant, ranked
-from schedgap.harness.plots.style import PALETTE, label, rows, text_colour
+from schedgap.harness.plots.style import PALETTE, rows, text_colour
+from schedgap.harness.text import clean
 from schedgap.harness.verify.oef import check
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.plugins import load_plugin, restore
@@ -191,6 +195,7 @@ def test_scaling_fits_the_exponent() -> None:
 
 
 MINE = """
+from schedgap.harness.engine.pool import Worker
 from schedgap.harness.figure import figure
 from schedgap.harness.plots.style import rows
 import altair as alt
@@ -402,7 +407,7 @@ def test_instance_figure_has_a_panel_for_each_thing() -> None:
 
 
 def test_labels_are_short() -> None:
-    assert label("a" * 50, 10) == "aaaaa…aaaa"
+    assert clean("a" * 50, 10) == "aaaaa…aaaa"
 
 
 @pytest.mark.parametrize("colour", [*PALETTE, "#ffffff", "#000000"])
@@ -421,3 +426,20 @@ def test_tenants_stand_in_groups_by_speedup() -> None:
     groups = ranked(-np.arange(3.0 * CELLS - 1))
     assert [list(groups[i]) for i in (0, -1)] == [[70, 69, 68], [1, 0]]
     assert len(groups) == CELLS
+
+
+def test_a_picture_whose_process_is_killed_is_one_that_could_not_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    give, given = Worker.give, []
+
+    def killing(self: Worker, task: Any) -> None:
+        given.append(task)
+        if len(given) == 1:
+            os.kill(self.process.pid, signal.SIGKILL)
+            self.process.join()
+        give(self, task)
+
+    monkeypatch.setattr(Worker, "give", killing)
+    pictures, failures = draw_all(oef_run(decisions={}))
+    assert [picture.name for picture in pictures] == ["oef-time"]
+    assert len(failures) == 1
+    assert "the figure gap could not be drawn: error: the worker died (SIGKILL" in failures[0]

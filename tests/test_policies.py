@@ -373,6 +373,15 @@ def test_the_same_again(name: str) -> None:
     assert np.array_equal(first.completion_s, second.completion_s)
 
 
+def test_gavel_s_makespan_policy_ends_first_and_its_max_min_policy_does_not() -> None:
+    """Three jobs want the fast GPU; all must be half done on it and half on slow ones to end together."""
+    work = jobs({"work": 6000.0}, *({"work": 1000.0} for _ in range(5)), rates=(1.0, 2.0))
+    hosts = cluster((0, 1), (1, 1))
+    ends = [run(work, hosts, Gavel(work, hosts, goal)).makespan_s for goal in ("max_min", "makespan")]
+    assert ends[1] < ends[0]
+    assert ends[1] < 1.2 * (6000 + 5000) / 3
+
+
 @pytest.mark.parametrize("name", BASELINES)
 def test_a_single_job_runs_alone_at_its_best_rate_where_types_are_known(name: str) -> None:
     work = jobs({"work": 1000.0, "at": 30.0})

@@ -17,8 +17,9 @@ from schedgap.harness.diffing import diff
 from schedgap.harness.figure import draw_all
 from schedgap.harness.page import to_html
 from schedgap.harness.page.frame import published_section
+from schedgap.harness.plots.reproduce import is_numeric
+from schedgap.harness.plots.reproduce import records_of as drawn_of
 from schedgap.harness.published import COMPARE
-from schedgap.harness.reproduce.drawn import is_numeric, records
 from schedgap.harness.reproduce.measure import Found, _is, evidence, interval, rows, shared
 from schedgap.harness.reproduce.row import (
     DIRECTION,
@@ -377,7 +378,7 @@ def test_a_setting_of_ones_own(tmp_path: Path, command: Command) -> None:
 def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
     found = reproduce([str(written(tmp_path))], jobs=1)
     setting, cases = found.settings["mine"], found.cases["mine"]
-    lines, bars, heat, cdf = (records(setting, drawing, cases) for drawing in setting.drawings)
+    lines, bars, heat, cdf = (drawn_of(setting, drawing, cases) for drawing in setting.drawings)
     assert [(one["x"], one["series"]) for one in lines if "value" in one] == [
         (load, policy) for policy in ("hadar.srtf", "hadar.fifo") for load in ("0.5", "1.5")
     ]
@@ -393,7 +394,7 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
         shares = [one["value"] for one in cdf if one["series"] == policy]
         assert shares == sorted(shares)
         assert shares[-1] == 1
-    rounds = records(setting, setting.drawings[-1].model_copy(update={"quantity": "gru"}), cases)
+    rounds = drawn_of(setting, setting.drawings[-1].model_copy(update={"quantity": "gru"}), cases)
     assert all(0 < one["x"] <= 1 and 0 < one["value"] <= 1 for one in rounds)
     assert [one["value"] for one in rounds if one["series"] == "hadar.fifo"][-1] == 1
     drawn, failures = draw_all(found)
@@ -404,6 +405,36 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
     assert dashed == pytest.approx(known, rel=1e-5)
     assert is_numeric(lines)
     assert not is_numeric([{"x": "any"}, {"x": "1"}])
+
+
+EACH = """
+title = "The most that a job gains"
+place = "Fig. 0"
+
+[[runs]]
+instances = ["gen/20jobs"]
+policies = ["hadar.srtf", "hadar.fifo"]
+options = { round_s = 900.0, window = "5:10" }
+
+[[numbers]]
+method = "hadar.srtf"
+quantity = "job_jct_ratio:hadar.fifo"
+value = 2.0
+statistic = "largest"
+
+[[numbers]]
+method = "hadar.srtf"
+quantity = "jct_max_ratio:hadar.fifo"
+value = 2.0
+"""
+
+
+def test_single_jobs_are_compared_where_a_figure_is_about_them(tmp_path: Path) -> None:
+    found = reproduce([str(written(tmp_path, EACH))], jobs=1)
+    ours, theirs = (case.measured["job_jct_s"] for case in found.cases["mine"])
+    assert len(ours) == 10
+    assert found.rows[0].measured == pytest.approx((theirs / ours).max())
+    assert found.rows[1].measured == pytest.approx(theirs.max() / ours.max())
 
 
 def test_a_small_version_has_the_same_rows(tmp_path: Path) -> None:
@@ -450,9 +481,11 @@ def test_a_table_of_verdicts_is_compared_with_another(tmp_path: Path, command: C
     assert command("diff", kept, found.folder).returncode == 2
 
 
-def test_the_kept_table_is_of_the_settings_as_they_are() -> None:
-    kept = read_rows(ROOT / "results" / "reproductions.json")
-    wanted = [row for setting in known().values() for row in rows(setting.small(), [])]
+@pytest.mark.parametrize("name", ["reproductions", "reproductions-whole"])
+def test_the_kept_table_is_of_the_settings_as_they_are(name: str) -> None:
+    kept = read_rows(ROOT / "results" / f"{name}.json")
+    settings = [one if "whole" in name else one.small() for one in known().values()]
+    wanted = [row for setting in settings for row in rows(setting, [])]
     assert [(row.figure, row.what, row.method) for row in kept.rows] == [
         (row.figure, row.what, row.method) for row in wanted
     ]

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schedgap as sg
-from schedgap.harness.compare import solvers
+from schedgap.harness.compare import summary
 from schedgap.harness.compare.run import certify
 from schedgap.harness.page import blocks
 from schedgap.harness.table import Table
@@ -322,7 +322,7 @@ def test_success_is_claimed_and_correct_is_checked() -> None:
     liar = row.replace(method="admission.offline?solver=cbc", objective=400.0, own_bound=400.0, key="liar")
     slow = row.replace(method="admission.offline?solver=scip", status="time limit without incumbent", solve_s=20.0)
     slow = slow.replace(objective=None, own_bound=None, verified=None, integral_s=20.0)
-    lines = {line.solver: line for line in solvers.by_solver(certify([row, liar, slow]), 20.0)}
+    lines = {line.solver: line for line in summary.by_solver(certify([row, liar, slow]), 20.0)}
     assert (lines["highs"].success, lines["highs"].correct, lines["highs"].wrong) == (1, 1, ())
     assert (lines["cbc"].success, lines["cbc"].correct) == (1, 0)
     assert lines["cbc"].wrong == ("admission.offline on paper/walkthrough",)
@@ -333,11 +333,11 @@ def test_success_is_claimed_and_correct_is_checked() -> None:
 def test_primal_dual_integral() -> None:
     points = (TracePoint(1.0, None, 10.0), TracePoint(2.0, 5.0, 10.0), TracePoint(3.0, 10.0, 10.0))
     done = Solution("optimal", "", trace=points, times=Times(solve_s=4.0))
-    assert solvers.integral(done, 100.0) == pytest.approx(2.0 + 0.5)
+    assert summary.integral(done, 100.0) == pytest.approx(2.0 + 0.5)
     stopped = Solution("time limit with incumbent", "", trace=points[:2], times=Times(solve_s=10.0))
-    assert solvers.integral(stopped, 10.0) == pytest.approx(2.0 + 8 * 0.5)
-    assert solvers.integral(Solution("error", "", times=Times(solve_s=1.0)), 10.0) == pytest.approx(10.0)
-    assert (solvers.gap_of(-1.0, 1.0), solvers.gap_of(0.0, 0.0), solvers.gap_of(None, 1.0)) == (1.0, 0.0, 1.0)
+    assert summary.integral(stopped, 10.0) == pytest.approx(2.0 + 8 * 0.5)
+    assert summary.integral(Solution("error", "", times=Times(solve_s=1.0)), 10.0) == pytest.approx(10.0)
+    assert (summary.gap_of(-1.0, 1.0), summary.gap_of(0.0, 0.0), summary.gap_of(None, 1.0)) == (1.0, 0.0, 1.0)
 
 
 def test_sweep_files_name_solvers(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from schedgap import instances, models
 from schedgap.harness.verify import VERIFIERS, Verdict, history
-from schedgap.harness.verify.rounds_bound import bounds, menu
-from schedgap.harness.verify.sensitive import Pooled, Speeds
+from schedgap.harness.verify.sensitive import Speeds, bounds, menu
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, simulate
 from schedgap.heuristics.simulator.trace import IMPOSSIBLE
@@ -202,7 +201,7 @@ def test_rates_and_shares_are_those_of_the_view(instance: Any, seed: int) -> Non
     cpus, memory_gb = rng.uniform(0, 16, 200).round(int(rng.integers(3))), 5.0 * rng.integers(0, 80, 200)
     wanted = view.profiles.rate_of(view.profiles.kind[job], kind, cpus, memory_gb)
     assert np.allclose(speeds.rate(job, kind, cpus, memory_gb), wanted, rtol=1e-12)
-    pooled = Pooled(speeds)
+    pooled = speeds.pooled
     able, fair = (part[view.profiles.kind] for part in (view.needs.able, view.needs.fair))
     assert np.array_equal(pooled.able, able)
     assert np.allclose(pooled.fair, np.where(able, fair, 0.0), rtol=1e-12)
@@ -226,7 +225,7 @@ def bounded(view: View, rounds: Any) -> Any:
     speeds = Speeds(view.instance, view.workload, view.servers)
     classes = speeds.classes
     count = np.array([np.bincount(classes.of[jobs], minlength=len(classes.first)) for jobs in rounds])
-    return bounds(menu(speeds, Pooled(speeds), view.weight), count)
+    return bounds(menu(speeds, view.weight), count)
 
 
 @given(cases.small(chips=("V100", "K80")))
@@ -416,4 +415,4 @@ def test_who_can_run_is_found_alike_by_engine_view_and_checker(instance: Any) ->
     view = synergy.view(instance)
     found = advancing(view.profiles, view.servers)
     assert np.array_equal(found, view.needs.able[view.profiles.kind].any(axis=1))
-    assert np.array_equal(found, Pooled(Speeds(instance, view.workload, view.servers)).able.any(axis=1))
+    assert np.array_equal(found, Speeds(instance, view.workload, view.servers).pooled.able.any(axis=1))

@@ -194,6 +194,41 @@ def test_a_limited_number_of_workers(ref: str, workers: int) -> None:
         assert abs(mine.iterations - old.iterations) <= old.epochs * workers / 2
 
 
+def test_when_jobs_arrive() -> None:
+    first, spread, rate = (load(f"{PS}?arrival={how}").jobs for how in ("start", "uniform", "poisson"))
+    assert {job.submit_s for job in first} == {0.0}
+    hours = [job.submit_s / 3600 for job in rate]
+    assert hours == sorted(hours)
+    assert all(hour.is_integer() for hour in hours)
+    assert hours[-1] == pytest.approx(150, rel=0.2)
+    last = [max(job.submit_s for job in load(f"{PS}?arrival=poisson&seed={seed}").jobs) / 3600 for seed in range(5)]
+    assert max(last) == 149  # a job that comes after the horizon comes in its last slot
+    assert [job.weight for job in first] == [job.weight for job in spread] == [job.weight for job in rate]
+
+
+@BOTH
+def test_jobs_may_rank_worker_types_alike_or_not(ref: str) -> None:
+    def fastest(types: str) -> set[str]:
+        times = [job.distributed.minibatch_ms for job in load(f"{ref}?types={types}").jobs if job.distributed]
+        return {min(one, key=one.__getitem__) for one in times}
+
+    assert fastest("aligned") == {"p3.8xlarge"}
+    assert len(fastest("shuffled")) == 8
+
+
+def test_gpus_may_be_spread_so_that_their_sum_has_no_large_steps() -> None:
+    """There are 50 servers of each kind: rounded one by one, their GPUs change by 50 at once."""
+    rounded, spread = (
+        [totals(load(f"{PS}?gpus={how}&capacity={capacity}"))[0] for capacity in (0.25, 0.26)]
+        for how in ("rounded", "spread")
+    )
+    assert all(total % 50 == 0 for total in rounded)
+    assert spread[1] / spread[0] == pytest.approx(0.26 / 0.25, rel=0.01)
+    groups = load(f"{PS}?gpus=spread").cluster.servers
+    assert sum(group.count for group in groups) == 150
+    assert len({group.name for group in groups}) == len(groups) == 6
+
+
 def test_unit_worth() -> None:
     assert load(PS).unit_worth is None
     other = load(f"{PS}?unit_worth=2.5")

@@ -27,6 +27,9 @@ SETTINGS = ["alpha=round", "alpha=formula", "alpha=realised", "tight=true", "car
 NAMES = [
     *(spec.id for spec in HEURISTICS if spec.paper == "zhou"),
     *(f"zhou.{arch}.online?{settings}" for arch in ARCHITECTURES for settings in SETTINGS),
+    *(f"zhou.{arch}.{name}?restart_slots=2" for arch in ARCHITECTURES for name in ("antman", "tiresias")),
+    *(f"zhou.{arch}.tiresias?restart_slots=1&know_remaining=false" for arch in ARCHITECTURES),
+    *(f"zhou.{arch}.jain?types=ideal" for arch in ARCHITECTURES),
 ]
 
 
@@ -35,7 +38,8 @@ def context(seed: int = 0) -> Context:
 
 
 def judged(view: View, name: str, decision: Schedule) -> Verdict:
-    return VERIFIERS.get("zhou").check(view, decision, heuristics.get(name).problem, ())
+    spec = heuristics.get(name)
+    return VERIFIERS.get("zhou").check(view, decision, spec.problem, spec.claims)
 
 
 def nothing_fits(a: Architecture, name: str) -> bool:
@@ -390,6 +394,38 @@ def test_tiresias_interrupts_for_less_remaining_work() -> None:
     found = baselines.tiresias(of(cases.instance(jobs, [cases.servers(1, 1)])), context())
     runs = sorted(zip(found.start.tolist(), found.job.tolist(), found.slots.tolist(), strict=True))
     assert runs == [(1, 0, 2), (3, 1, 1), (4, 0, 6)]
+
+
+def test_an_interruption_costs_slots_and_the_checker_counts_them() -> None:
+    """The long job does its other six slots of work after two slots without; nothing is lost before the first run."""
+    view = zhou.view(cases.instance([cases.job(1, 8), cases.job(1, 1, submit_s=2.0)], [cases.servers(1, 1)]))
+    name = "zhou.ra.tiresias?restart_slots=2"
+    paid = heuristics.get(name).run(view, context())
+    runs = sorted(zip(paid.start.tolist(), paid.job.tolist(), paid.slots.tolist(), strict=True))
+    assert runs == [(1, 0, 2), (3, 1, 1), (4, 0, 8)]
+    assert judged(view, name, paid).violations == ()
+    free = heuristics.get("zhou.ra.tiresias").run(view, context())
+    assert judged(view, "zhou.ra.tiresias", free).violations == ()
+    assert [line.partition(" does")[0] for line in judged(view, name, free).violations] == ["J1"]
+
+
+def test_without_knowledge_of_what_remains_service_decides() -> None:
+    """The long job has had two slots when the short one comes, so it waits; equal jobs do not take turns."""
+    short = of(cases.instance([cases.job(1, 4), cases.job(1, 6, submit_s=2.0)], [cases.servers(1, 1)]))
+    known, unknown = (baselines.tiresias(short, context(), know_remaining=known) for known in (True, False))
+    assert sorted(zip(known.start.tolist(), known.job.tolist(), strict=True)) == [(1, 0), (5, 1)]
+    first = sorted(zip(unknown.start.tolist(), unknown.job.tolist(), unknown.slots.tolist(), strict=True))
+    assert first[:2] == [(1, 0, 2), (3, 1, 1)]
+    alike = of(cases.instance([cases.job(1, 64)] * 2, [cases.servers(1, 1)]))
+    assert len(baselines.tiresias(alike, context(), know_remaining=False).start) < 16
+
+
+def test_the_greedy_by_density_may_have_the_ideal_case_only() -> None:
+    """Two workers of the only type are ideal; with any number, both jobs run side by side by τ."""
+    a = of(cases.instance([cases.job(2, 2)] * 2, [cases.servers(1, 2)]))
+    any_, ideal = (baselines.jain(a, context(), types=types) for types in ("any", "ideal"))
+    assert set(ideal.workers.tolist()) == {2}
+    assert len(any_.job) >= len(ideal.job)
 
 
 def test_antman_gives_way_to_guaranteed_jobs() -> None:

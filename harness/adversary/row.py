@@ -68,7 +68,6 @@ class Slice(Result):
 
     @property
     def label(self) -> str:
-        """What progress shows."""
         return f"{self.heuristic}: {self.elite[0].ratio:.4g}" if self.elite else self.heuristic
 
     @property
@@ -78,17 +77,14 @@ class Slice(Result):
 
     @property
     def finished(self) -> bool:
-        """Whether it need not be tried again."""
         return self.reason is None
 
     def content(self) -> dict[str, Any]:
-        """Return what the journal keeps."""
         nothing = self.nothing.content() if self.nothing else None
         return {**vars(self), "elite": [one.content() for one in self.elite], "nothing": nothing}
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Slice:
-        """Return the part that a journal kept."""
         known = {field.name: content[field.name] for field in fields(cls)}
         nothing = Proved.restored(content["nothing"]) if content["nothing"] else None
         return typed(cls, {**known, "elite": tuple(map(Proved.restored, content["elite"])), "nothing": nothing})

@@ -35,13 +35,7 @@ SUFFIXES = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str) -> float:
-    """Return the seconds of ``300``, ``300s``, ``5m`` or ``1h``.
-
-    Raises
-    ------
-    UsageError
-        If the text is no positive duration.
-    """
+    """Return the seconds of ``300``, ``300s``, ``5m`` or ``1h``, or raise `UsageError` for no positive duration."""
     number = text.strip().rstrip("smhin")
     unit = SUFFIXES.get(text.strip()[len(number) :])
     try:
@@ -56,12 +50,8 @@ def seconds_of(text: str) -> float:
 def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
     """Return the heuristics that names mean: ids, patterns, papers (all their online ones), ``*`` for all.
 
-    Raises
-    ------
-    UnknownNameError
-        If a name matches nothing.
-    UsageError
-        If no model proves optima of its problem, so that no ratio would be proved.
+    It raises `UnknownNameError` if a name matches nothing, and `UsageError` if no model proves optima of its problem,
+    so that no ratio would be proved.
     """
     possible = [spec.id for spec in searchable()]
     chosen: dict[str, HeuristicSpec] = {}

@@ -139,7 +139,6 @@ def _swap(content: Document, rng: np.random.Generator) -> None:
 
 
 def _room(content: Document, rng: np.random.Generator) -> None:
-    """Change the size of a group of servers."""
     group = _one(content["cluster"]["servers"], rng)
     key = _one(["gpus", "count"], rng)
     group[key] = max(1, group[key] + int(_one([-1, 1], rng)))
@@ -254,13 +253,7 @@ class Lab:
 
 @functools.cache
 def usable(heuristic: str) -> tuple[str, ...]:
-    """Return the models that prove optima of small instances, the quickest first (measured on a few).
-
-    Raises
-    ------
-    UsageError
-        If none does.
-    """
+    """Return the models that prove optima of small instances, the quickest first; raise `UsageError` if none does."""
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)
@@ -300,7 +293,6 @@ class _Part(Task[Slice]):
 
     @property
     def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which its worker is killed."""
         return self.seconds + RESERVE_S
 
 
@@ -323,7 +315,6 @@ class SearchTask(_Part):
         return {"of": [*lab, self.seed, start, self.tries, self.seconds, self.most]}
 
     def attempt(self) -> Slice:
-        """Search."""
         rng, ends = np.random.default_rng(self.seed), time.perf_counter() + self.seconds
         draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
         elite: list[Proved] = [
@@ -369,7 +360,6 @@ class ShrinkTask(_Part):
         return {"of": [self.lab.heuristic, self.lab.anywhere, self.found.instance.fingerprint, self.seconds]}
 
     def attempt(self) -> Slice:
-        """Shrink."""
         found = self.found
         least, ends = self.found.ratio * (1 - KEPT), time.perf_counter() + self.seconds
         for _ in range(self.tries):

@@ -62,13 +62,7 @@ def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 
 
 
 def solved(method: str, view: Any) -> models.Outcome:
-    """Run a model on a view to optimality, and re-check what it decides.
-
-    Raises
-    ------
-    AssertionError
-        If the checker contradicts it.
-    """
+    """Run a model on a view to optimality; raise `AssertionError` if the checker contradicts what it decides."""
     spec = models.get(method)
     outcome = spec.run(view, SolveOptions(rel_gap=0.0))
     if outcome.decision is not None:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
 from schedgap.harness.engine.sealed import inside
-from schedgap.harness.text import plain
+from schedgap.harness.text import counted, plain
 from schedgap.instances.canonical import read, to_json
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.plugins import options
@@ -162,7 +162,6 @@ class Finding(DataRow, Result):
 
     @property
     def label(self) -> str:
-        """What progress shows."""
         return f"{self.id}: {self.status}"
 
     @property
@@ -172,7 +171,6 @@ class Finding(DataRow, Result):
 
     @property
     def finished(self) -> bool:
-        """Whether it need not be tried again."""
         return self.ok
 
     @property
@@ -196,7 +194,6 @@ class Finding(DataRow, Result):
         return self.told if self.ok else f"failed: {self.reason}"
 
     def content(self) -> dict[str, Any]:
-        """Return what the journal keeps."""
         found: dict[str, Any] = plain(self.as_dict())
         return found
 
@@ -263,7 +260,7 @@ class Finding(DataRow, Result):
 def headline(findings: Sequence[Finding]) -> str:
     """Return in one sentence how many claims were tried, and what came of it."""
     kinds = Counter(kind(finding) for finding in findings)
-    several = f"{len(findings)} claims" if len(findings) != 1 else "1 claim"
+    several = counted(len(findings), "claim")
     papers = len({finding.claim.paper for finding in findings})
     of = f"{several} of {papers} papers" if papers > 1 else several
     return f"{of}: {', '.join(f'{count} {name}' for name, count in kinds.items())}."
@@ -287,13 +284,7 @@ class Audit(Found[Finding]):
         return headline(self.rows)
 
     def finding(self, claim: str) -> Finding:
-        """Return the finding about a claim.
-
-        Raises
-        ------
-        UnknownNameError
-            If that claim was not tried.
-        """
+        """Return the finding about a claim, or raise `UnknownNameError` if that claim was not tried."""
         for finding in self.rows:
             if finding.id == claim:
                 return finding

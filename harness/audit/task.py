@@ -23,16 +23,13 @@ class ClaimTask(Task[Finding]):
     effort: float = 1.0
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the finding depends on."""
         return {"claim": self.claim, "seed": self.seed, "effort": self.effort}
 
     def attempt(self) -> Finding:
-        """Try it."""
         began = time.perf_counter()
         lab = Lab(self.claim, self.seed, self.effort)
         found = lab.finding(CLAIMS.get(self.claim).check(lab))
         return found.replace(seconds=time.perf_counter() - began, key=self.key)
 
     def failed(self, status: Any, reason: str) -> Finding:
-        """Return the finding of a claim that could not be tried to the end."""
         return Finding(self.claim, reason=clean(reason, 300), key=self.key)

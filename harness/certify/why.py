@@ -61,14 +61,9 @@ class Why:
         return np.asarray((ends - self.view.release - self.view.duration) / self.view.ticks_of_hour)
 
     @cached_property
-    def unavoidable(self) -> Array:
-        """``(n,)`` hours that each job waits in the bound's schedule."""
-        return np.asarray((self.bound - self.view.release - self.view.duration) / self.view.ticks_of_hour)
-
-    @cached_property
     def avoidable(self) -> Array:
-        """``(n,)`` hours of waiting that the bound does not ask for."""
-        return self.waited - self.unavoidable
+        """``(n,)`` hours of waiting that the bound does not ask for: those beyond the waiting in its schedule."""
+        return self.waited - (self.bound - self.view.release - self.view.duration) / self.view.ticks_of_hour
 
     @cached_property
     def hours(self) -> Ints | None:
@@ -108,27 +103,23 @@ class Why:
 
     def fragmentation(self) -> float:
         """Return GPU-hours that were free while a job waited whose gang would have fitted into them."""
-        total, starts = 0.0, first_starts(self.view, self.schedule)
-        for p in range(len(self.view.pools)):
-            total += self._fragmentation(p, starts)
-        return total / self.view.ticks_of_hour
-
-    def _fragmentation(self, pool: int, starts: Ints) -> float:
-        view, mine = self.view, self.view.pool[self.schedule.job] == pool
-        job, start, end = self.schedule.job[mine], self.schedule.start[mine], self.schedule.end[mine]
-        members = np.flatnonzero(view.pool == pool)
-        times = np.unique(np.concatenate([start, end, view.release[members]]))
-        used = np.zeros(times.size, np.int64)
-        np.add.at(used, np.searchsorted(times, start), view.gpus[job])
-        np.add.at(used, np.searchsorted(times, end), -view.gpus[job])
-        free, fits = view.capacity[pool] - np.cumsum(used), np.zeros(times.size, bool)
-        for size in np.unique(view.gpus[members]):
-            waiting = np.zeros(times.size, np.int64)
-            these = members[view.gpus[members] == size]
-            np.add.at(waiting, np.searchsorted(times, view.release[these]), 1)
-            np.add.at(waiting, np.searchsorted(times, starts[these]), -1)
-            fits |= (np.cumsum(waiting) > 0) & (free >= size)
-        return float((np.maximum(free, 0)[:-1] * fits[:-1] * np.diff(times).astype(float)).sum())
+        view, total, starts = self.view, 0.0, first_starts(self.view, self.schedule)
+        for pool in range(len(view.pools)):
+            mine, members = view.pool[self.schedule.job] == pool, np.flatnonzero(view.pool == pool)
+            job, start, end = self.schedule.job[mine], self.schedule.start[mine], self.schedule.end[mine]
+            times = np.unique(np.concatenate([start, end, view.release[members]]))
+            used = np.zeros(times.size, np.int64)
+            np.add.at(used, np.searchsorted(times, start), view.gpus[job])
+            np.add.at(used, np.searchsorted(times, end), -view.gpus[job])
+            free, fits = view.capacity[pool] - np.cumsum(used), np.zeros(times.size, bool)
+            for size in np.unique(view.gpus[members]):
+                waiting = np.zeros(times.size, np.int64)
+                these = members[view.gpus[members] == size]
+                np.add.at(waiting, np.searchsorted(times, view.release[these]), 1)
+                np.add.at(waiting, np.searchsorted(times, starts[these]), -1)
+                fits |= (np.cumsum(waiting) > 0) & (free >= size)
+            total += float((np.maximum(free, 0)[:-1] * fits[:-1] * np.diff(times).astype(float)).sum())
+        return total / view.ticks_of_hour
 
     def decisions(self, most: int = 10) -> list[Decision]:
         """Return the starts that cost most: hours that shorter jobs of no more GPUs waited while the job ran.

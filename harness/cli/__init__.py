@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from schedgap.harness.cli import app, catalogue, models, studies  # noqa: F401 -- each adds its commands
+from schedgap.harness.cli import app, catalogue, studies  # noqa: F401 -- each adds its commands
 from schedgap.harness.cli.app import INTERRUPTED, USAGE, complain, protect
 from schedgap.instances.errors import UsageError
 

@@ -1,34 +1,25 @@
-"""Commands about what there is to run: ``list``, ``schema``, ``show``, ``import`` and ``explain``."""
+"""Commands about what there is to run: ``list``, ``schema``, ``show``, ``import``, ``explain`` and ``export``."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from json import dumps as json_of
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from schedgap.harness.cli.app import FormatOption, app, emit_lines, say, stdout
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format
 from schedgap.instances.errors import UsageError
 
 METHOD_COLUMNS = ("kind", "problem", "claims", "source")
 
 
-class Kind(StrEnum):
-    """What ``harness list`` lists."""
-
-    INSTANCES = "instances"
-    MODELS = "models"
-    HEURISTICS = "heuristics"
-    POLICIES = "policies"
-    PAPERS = "papers"
-    FIGURES = "figures"
-    FORMATS = "formats"
-    PLUGINS = "plugins"
+Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
+"""What ``harness list`` lists."""
 
 
 @app.command("list")
@@ -37,44 +28,42 @@ def list_(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List what there is, one line each, with source."""
-    columns, lines = LISTS[kind]
-    emit_lines(kind.value, columns, lines(), output)
+    emit_lines(kind, LISTS[kind], _listed(kind), output)
 
 
-def _instances() -> list[tuple[str, ...]]:
-    from schedgap.instances.catalogue import known
+def _listed(kind: Kind) -> Sequence[tuple[str, ...]]:
+    """Return the lines of a list; what others are about is not imported."""
+    found: Sequence[tuple[str, ...]]
+    match kind:
+        case "figures":
+            found = _figures()
+        case "formats":
+            from schedgap.instances.importers import IMPORTERS
 
-    return [tuple(entry) for entry in known()]
+            found = sorted((i.id, i.title, i.source) for i in IMPORTERS)
+        case "heuristics":
+            from schedgap.heuristics import HEURISTICS
 
+            found = [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
+        case "instances":
+            from schedgap.instances.catalogue import known
 
-def _formats() -> list[tuple[str, ...]]:
-    from schedgap.instances.importers import IMPORTERS
+            found = [tuple(entry) for entry in known()]
+        case "models":
+            from schedgap.models import MODELS
 
-    return sorted((i.id, i.title, i.source) for i in IMPORTERS)
+            found = [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
+        case "papers":
+            found = _papers()
+        case "plugins":
+            from schedgap.instances.plugins import listed
 
+            found = listed()
+        case "policies":
+            from schedgap.heuristics.simulator import POLICIES
 
-def _plugins() -> Sequence[tuple[str, ...]]:
-    from schedgap.instances.plugins import listed
-
-    return listed()
-
-
-def _policies() -> list[tuple[str, ...]]:
-    from schedgap.heuristics.simulator import POLICIES
-
-    return [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
-
-
-def _models() -> list[tuple[str, ...]]:
-    from schedgap.models import MODELS
-
-    return [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
-
-
-def _heuristics() -> list[tuple[str, ...]]:
-    from schedgap.heuristics import HEURISTICS
-
-    return [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
+            found = [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
+    return found
 
 
 def _figures() -> list[tuple[str, ...]]:
@@ -103,33 +92,29 @@ def _papers() -> list[tuple[str, ...]]:
     return [(p.id, *count, p.title) for p, count in zip(PAPERS, counts, strict=True)]
 
 
-LISTS: dict[Kind, tuple[tuple[str, ...], Callable[[], Sequence[tuple[str, ...]]]]] = {
-    Kind.FIGURES: (("figure", "place", "what it shows", "compared", "published"), _figures),
-    Kind.FORMATS: (("format", "what it is", "source"), _formats),
-    Kind.HEURISTICS: (("heuristic", *METHOD_COLUMNS), _heuristics),
-    Kind.INSTANCES: (("instance", "kind", "what it is"), _instances),
-    Kind.MODELS: (("model", *METHOD_COLUMNS), _models),
-    Kind.PAPERS: (("paper", "models", "heuristics", "title"), _papers),
-    Kind.PLUGINS: (("plug-in", "kind", "brought by", "registers"), _plugins),
-    Kind.POLICIES: (("policy", "copies", "source"), _policies),
+LISTS: dict[Kind, tuple[str, ...]] = {
+    "figures": ("figure", "place", "what it shows", "compared", "published"),
+    "formats": ("format", "what it is", "source"),
+    "heuristics": ("heuristic", *METHOD_COLUMNS),
+    "instances": ("instance", "kind", "what it is"),
+    "models": ("model", *METHOD_COLUMNS),
+    "papers": ("paper", "models", "heuristics", "title"),
+    "plugins": ("plug-in", "kind", "brought by", "registers"),
+    "policies": ("policy", "copies", "source"),
 }
-"""Columns and lines of each list; the functions import what they list only."""
-
-
-class Schema(StrEnum):
-    """What ``harness schema`` prints."""
-
-    POLICY = "policy"
+"""Columns of each list."""
 
 
 @app.command()
 def schema(
-    what: Annotated[Schema, typer.Argument(help="policy: what simulate says to the program of --policy exec:…")],
+    what: Annotated[
+        Literal["policy"], typer.Argument(help="policy: what simulate says to the program of --policy exec:…")
+    ],
 ) -> None:
     """Print the JSON Schema of what is exchanged with programs from elsewhere."""
     from schedgap.heuristics.simulator.program import schema as of_policies
 
-    schemas = {Schema.POLICY: of_policies}
+    schemas = {"policy": of_policies}
     typer.echo(json_of(schemas[what](), indent=2, ensure_ascii=False))
 
 
@@ -162,6 +147,11 @@ def import_(
     throughputs: Annotated[Path | None, typer.Option(help="Gavel's throughput JSON.")] = None,
     nodes: Annotated[Path | None, typer.Option(help="Node list (openb).")] = None,
     max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by arrival.")] = None,
+    hours: Annotated[str, typer.Option(help="Only jobs that arrive in these hours of the trace, as 24,48.")] = "",
+    gangs: Annotated[str, typer.Option(help="Only jobs of so many GPUs, as 1,2,4.")] = "",
+    split: Annotated[
+        str, typer.Option(help="Image, language and speech models of Synergy's by these shares, as 20,70,10.")
+    ] = "",
     gpus: Annotated[str | None, typer.Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
     gpus_per_server: Annotated[
         int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")
@@ -181,6 +171,9 @@ def import_(
         raise UsageError(f"{output}: an instance is written as .json")
     options = Options(
         max_jobs=max_jobs,
+        hours=_hours(hours),
+        gangs=tuple(int(size) for size in _numbers("gangs", gangs)),
+        split=_numbers("split", split),
         gpus=gpu_counts(gpus) if gpus else None,
         gpus_per_server=gpus_per_server,
         cpus_per_gpu=cpus_per_gpu,
@@ -195,6 +188,22 @@ def import_(
     say_derived(instance)
     counts = f"{len(instance.jobs)} jobs, {len(instance.tenants)} tenants, {instance.cluster.gpus} GPUs"
     typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...]:
+    """Return the numbers of ``20,70,10``, none of an empty text, or raise `UsageError` for anything else."""
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise UsageError(f"--{name} {text}: numbers are written as 20,70,10") from None
+
+
+def _hours(text: str) -> tuple[float, float] | None:
+    if not (found := _numbers("hours", text)):
+        return None
+    if len(found) != 2:
+        raise UsageError(f"--hours {text}: two hours of the trace, as 24,48")
+    return found[0], found[1]
 
 
 def gpu_counts(text: str) -> dict[str, int]:
@@ -217,15 +226,6 @@ def say_derived(instance: Any) -> None:
         say(f"derived: {line}")
 
 
-class Style(StrEnum):
-    """How explanations are printed."""
-
-    TEXT = "text"
-    LATEX = "latex"
-    MARKDOWN = "markdown"
-    JSON = "json"
-
-
 @app.command()
 def explain(
     name: Annotated[
@@ -234,7 +234,10 @@ def explain(
     instance: Annotated[
         str | None, typer.Option(help="gen/…, paper/…, or a path: where sizes are counted. Default: a small one.")
     ] = None,
-    style: Annotated[Style, typer.Option("--format", help="How it is printed to standard output.")] = Style.TEXT,
+    style: Annotated[
+        Literal["text", "latex", "markdown", "json"],
+        typer.Option("--format", help="How it is printed to standard output."),
+    ] = "text",
     large: Annotated[bool, typer.Option("--all", help="Build models above their stated size, too.")] = False,
 ) -> None:
     """Explain a model or heuristic: its docstring with mathematics and equation numbers, parameters, sizes."""
@@ -245,4 +248,53 @@ def explain(
             say(f"building {model} on {where}")
 
     found = explained(name, instance, large=large, on_model=begins)
-    sys.stdout.write(str(getattr(found, style.value)))
+    sys.stdout.write(str(getattr(found, style)))
+
+
+@app.command()
+def export(
+    method: Annotated[str | None, typer.Argument(help="Id of a model (harness list models).")] = None,
+    instance: Annotated[list[str], typer.Option(help="gen/…, paper/…, or a path. A library has several.")] = [],  # noqa: B006
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File that ends in .mps, .lp, .mps.gz or .lp.gz.")
+    ] = None,
+    library: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write all models of the instances, with an index, instead.")
+    ] = None,
+    known: Annotated[
+        list[Path],
+        typer.Option(metavar="RESULTS", help="Results with best known values. Default: all models run. Repeatable."),
+    ] = [],  # noqa: B006
+    time_limit: Annotated[float | None, typer.Option(help="Seconds of each solve, where they run.")] = None,
+) -> None:
+    """Write a model, or a library of models, as files for solvers; harness verify --solution takes answers back."""
+    if library is not None:
+        if method or output:
+            raise UsageError("a library has all models: leave METHOD and --output out")
+        _library(library, instance, known, time_limit)
+        return
+    if method is None or output is None or len(instance) != 1:
+        raise UsageError("name a model, one --instance and --output FILE; or --library DIR")
+    from schedgap.harness.export import export as run
+
+    found = run(method, instance[0], output)
+    rows, columns = found.form.matrix.shape
+    whole = int(found.form.integer.sum())
+    say(f"{output}: {rows:,} rows, {columns:,} columns ({whole:,} integer); what they mean is in the .json beside it")
+
+
+def _library(folder: Path, instances: list[str], known: list[Path], time_limit_s: float | None) -> None:
+    from schedgap.harness.compare.run import compare, read_run
+    from schedgap.harness.export import DEFAULT
+    from schedgap.harness.export import library as run
+    from schedgap.models import MODELS
+
+    folder.mkdir(parents=True, exist_ok=True)
+    references = instances or list(DEFAULT)
+    if known:
+        runs = [read_run(path) for path in known]
+    else:
+        methods = [spec.id for spec in MODELS if spec.kind != "baseline"]
+        runs = [compare(references, methods, limits=Limits(time_limit_s), bound=False, jobs=1)]
+    entries, left_out = run(folder, references, runs)
+    say(f"{folder}: {len(entries)} models in index.csv, {len(left_out)} left out")

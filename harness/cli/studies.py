@@ -12,29 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from schedgap.harness.cli.app import (
-    FAILED,
-    OK,
-    AllRowsOption,
-    FormatOption,
-    InstanceOption,
-    MemoryOption,
-    ReportOption,
-    ResultsOption,
-    SeedOption,
-    SeedsOption,
-    TopOption,
-    VerboseOption,
-    app,
-    emit_lines,
-    finish,
-    save_report,
-    say,
-    say_damage,
-    study,
-    write,
-    write_results,
-)
+from schedgap.harness.cli import app as cli
 from schedgap.harness.cli.catalogue import gpu_counts, pairs, say_derived
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format, View
@@ -42,13 +20,13 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
 
 
-@app.command()
-@study
+@cli.app.command()
+@cli.study
 def compare(
-    instance: InstanceOption,
+    instance: cli.InstanceOption,
     paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
     method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
-    seed: SeedsOption = [0],  # noqa: B006
+    seed: cli.SeedsOption = [0],  # noqa: B006
     solver: Annotated[
         list[str],
         typer.Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable."),
@@ -59,7 +37,7 @@ def compare(
     ] = None,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
-    memory_mb: MemoryOption = Limits.memory_mb,
+    memory_mb: cli.MemoryOption = Limits.memory_mb,
     all_sizes: Annotated[bool, typer.Option("--all", help="Run methods above their stated size, too.")] = False,
     cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
     certificates: Annotated[
@@ -89,7 +67,7 @@ def compare(
 
         count, without = save(found, decisions)
         left_out = f"; those of {', '.join(without)} have no file format" if without else ""
-        say(f"decisions: {decisions} ({count}, as CSV and JSON{left_out})")
+        cli.say(f"decisions: {decisions} ({count}, as CSV and JSON{left_out})")
     return found
 
 
@@ -97,8 +75,8 @@ CERTIFY_S = 15.0
 """Seconds that each bound, and the search, may take unless asked."""
 
 
-@app.command()
-@study
+@cli.app.command()
+@cli.study
 def certify(
     format_: Annotated[str, typer.Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
     log: Annotated[Path, typer.Argument(help="The log of what ran.")],
@@ -121,13 +99,13 @@ def certify(
     time_format: Annotated[str | None, typer.Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,
     timezone: Annotated[str | None, typer.Option(help="Zone of times without one: Europe/Berlin.")] = None,
     max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by submission.")] = None,
-    seed: SeedOption = 0,
+    seed: cli.SeedOption = 0,
     time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = CERTIFY_S,
-    memory_mb: MemoryOption = Limits.memory_mb,
+    memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
     """Judge what really ran: beside a certified bound, the best schedule found, and other schedulers' ones."""
-    from schedgap.harness.certify.run import certify as run
+    from schedgap.harness.certify.logs import certify as run
     from schedgap.instances.importers import Options
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
@@ -149,15 +127,15 @@ def _columns(text: str) -> dict[str, str]:
     return dict(found)
 
 
-@app.command()
-@study
+@cli.app.command()
+@cli.study
 def sweep(
     file: Annotated[Path, typer.Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
-    seed: SeedsOption = [],  # noqa: B006
+    seed: cli.SeedsOption = [],  # noqa: B006
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds each solve may take, instead of what the file says for all.")
     ] = None,
-    memory_mb: MemoryOption = Limits.memory_mb,
+    memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
     """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
@@ -166,15 +144,15 @@ def sweep(
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
 
 
-@app.command()
-@study
+@cli.app.command()
+@cli.study
 def reproduce(
     figure: Annotated[
         list[str],
         typer.Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all (harness list figures), or a .toml file."),
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Run small versions of the same shape.")] = False,
-    memory_mb: MemoryOption = Limits.memory_mb,
+    memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
     """Run figures and tables of the papers: published beside measured beside certified, and a verdict on each."""
@@ -183,10 +161,10 @@ def reproduce(
     return run(figure, quick=quick, memory_mb=memory_mb, **running)
 
 
-@app.command()
-@study
+@cli.app.command()
+@cli.study
 def simulate(
-    instance: InstanceOption,
+    instance: cli.InstanceOption,
     more: Annotated[
         list[str] | None, typer.Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
     ] = None,
@@ -211,9 +189,9 @@ def simulate(
     window: Annotated[
         str | None, typer.Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
     ] = None,
-    seed: SeedOption = 0,
+    seed: cli.SeedOption = 0,
     time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
-    memory_mb: MemoryOption = Limits.memory_mb,
+    memory_mb: cli.MemoryOption = Limits.memory_mb,
     logs: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify)."),
@@ -239,23 +217,23 @@ def simulate(
         **running,
     )
     if logs:
-        from schedgap.harness.certify.export import save
+        from schedgap.harness.certify.logs import save
 
-        say(f"logs: {logs} ({save(found, logs)} histories, each for sacct and as SWF)")
+        cli.say(f"logs: {logs} ({save(found, logs)} histories, each for sacct and as SWF)")
     return found
 
 
-@app.command()
-@study
+@cli.app.command()
+@cli.study
 def audit(
     paper: Annotated[list[str], typer.Option(help="Only this paper's claims. Repeatable.")] = [],  # noqa: B006
     claim: Annotated[list[str], typer.Option(help="Only claims that match ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
     effort: Annotated[float, typer.Option(help="Factor on how many random cases are tried.")] = 1.0,
-    seed: SeedOption = 0,
+    seed: cli.SeedOption = 0,
     time_limit: Annotated[
         float | None, typer.Option(help="Wall-clock seconds that a claim may take. Default: 900, times the effort.")
     ] = None,
-    memory_mb: MemoryOption = Limits.memory_mb,
+    memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
     """Try every theorem and printed number: confirmed, refuted (with a witness), only for …, not testable."""
@@ -264,8 +242,8 @@ def audit(
     return run(paper, claim, effort=effort, seed=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
 
 
-@app.command()
-@study
+@cli.app.command()
+@cli.study
 def adversary(
     heuristic: Annotated[
         list[str], typer.Option(help="Id, pattern, or paper (its online algorithms); '*' for all. Repeatable.")
@@ -275,9 +253,9 @@ def adversary(
     anywhere: Annotated[
         bool, typer.Option("--anywhere", help="Look also where a guarantee of the paper promises nothing.")
     ] = False,
-    seed: SeedOption = 0,
+    seed: cli.SeedOption = 0,
     time_limit: Annotated[float, typer.Option(help="Seconds each solve of a small instance may take.")] = 2.0,
-    memory_mb: MemoryOption = Limits.memory_mb,
+    memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
     """Search the instance with the largest proved ratio of each online algorithm, shrink it and save it."""
@@ -296,7 +274,7 @@ def adversary(
     )
 
 
-@app.command()
+@cli.app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
     output: Annotated[
@@ -309,10 +287,10 @@ def report(
     """Write the self-contained HTML page of a results folder."""
     from schedgap.harness.engine.study import reopen
 
-    save_report(reopen(folder), output, audit)
+    cli.save_report(reopen(folder), output, audit)
 
 
-@app.command()
+@cli.app.command()
 def paper(
     folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="New folder.")] = Path("artefact"),
@@ -322,55 +300,55 @@ def paper(
     from schedgap.harness.engine.study import reopen
 
     for line in write_artefact(reopen(folder), output):
-        say(line)
-    say(f"{output}: make sets paper.tex, make check runs everything again and compares")
+        cli.say(line)
+    cli.say(f"{output}: make sets paper.tex, make check runs everything again and compares")
 
 
-@app.command()
+@cli.app.command()
 def table(
     folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
-    top: TopOption = 0,
-    all_rows: AllRowsOption = False,
+    top: cli.TopOption = 0,
+    all_rows: cli.AllRowsOption = False,
     sort: Annotated[
         str, typer.Option(metavar="COLUMN", help="Sort by this column; after a minus (-ratio), the largest first.")
     ] = "",
     columns: Annotated[str, typer.Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
-    verbose: VerboseOption = False,
-    output: FormatOption = Format.TABLE,
+    verbose: cli.VerboseOption = False,
+    output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Print what a results folder holds once more."""
     from schedgap.harness.engine.study import reopen
 
     found = reopen(folder)
-    say_damage(found)
+    cli.say_damage(found)
     names = [name.strip() for name in columns.split(",") if name.strip()]
-    write_results(found, output, View(math.inf if all_rows else top, sort, names, verbose))
+    cli.write_results(found, output, View(math.inf if all_rows else top, sort, names, verbose))
 
 
-@app.command()
+@cli.app.command()
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Results folders of one command and code: parts of one run.")],
-    output: FormatOption = Format.TABLE,
-    results: ResultsOption = Path("results"),
-    report: ReportOption = True,
+    output: cli.FormatOption = Format.TABLE,
+    results: cli.ResultsOption = Path("results"),
+    report: cli.ReportOption = True,
 ) -> None:
     """Put results folders of one kind together: each result once, certified anew with the bounds of all."""
     from schedgap.harness.engine.study import merge as merged
 
     found = merged(folders, results)
     if found.meta["missing"]:
-        say(f"{found.meta['missing']} planned results are in none of the folders")
-    finish(found, output, report)
+        cli.say(f"{found.meta['missing']} planned results are in none of the folders")
+    cli.finish(found, output, report)
 
 
-@app.command()
+@cli.app.command()
 def diff(
     before: Annotated[Path, typer.Argument(help="Results folder, or a figures.json of harness reproduce.")],
     after: Annotated[Path, typer.Argument(help="Results folder of a later run.")],
     tolerance: Annotated[
         float, typer.Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
     ] = 1e-6,
-    output: FormatOption = Format.TABLE,
+    output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
     from schedgap.harness import diffing
@@ -380,18 +358,18 @@ def diff(
 
     first, second = (read_rows(path) if path.suffix == ".json" else reopen(path) for path in (before, after))
     for run in (first, second):
-        say_damage(run)
+        cli.say_damage(run)
     found = diffing.diff(first, second, tolerance)
     if output is Format.TABLE:
-        write(difference.blocks(found), (), (), output)
+        cli.write(difference.blocks(found), (), (), output)
     else:
         for line in (difference.sentence(found), *found.reasons):
-            say(line)
-        emit_lines("", difference.columns(found), difference.lines(found, everything=True), output)
-    raise typer.Exit(OK if found.ok else FAILED)
+            cli.say(line)
+        cli.emit_lines("", difference.columns(found), difference.lines(found, everything=True), output)
+    raise typer.Exit(cli.OK if found.ok else cli.FAILED)
 
 
-@app.command()
+@cli.app.command()
 def verify(
     paths: Annotated[
         list[Path] | None,
@@ -408,7 +386,7 @@ def verify(
     ] = None,
     bound: Annotated[bool, typer.Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
     time_limit: Annotated[float | None, typer.Option(help="Seconds that it may take; 20 unless asked.")] = None,
-    output: FormatOption = Format.TABLE,
+    output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Check results again: a whole folder of ours, or decisions from elsewhere; exit code 1 if one does not hold."""
     if bool(paths) == bool(solution):
@@ -425,8 +403,8 @@ def verify(
         found = given.verify(instance, problem, paths, bound=bound, limits=limits)
     else:
         found = given.verify_solution(solution, model, bound=bound, limits=limits)
-    write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
-    raise typer.Exit(OK if found.ok else FAILED)
+    cli.write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
+    raise typer.Exit(cli.OK if found.ok else cli.FAILED)
 
 
 def _verify_folder(paths: list[Path], output: Format) -> NoReturn:
@@ -438,8 +416,8 @@ def _verify_folder(paths: list[Path], output: Format) -> NoReturn:
     bad = [line for line in found if line[-1]]
     columns = ("result", "what holds", "what is wrong")
     if output is Format.TABLE and not bad:
-        emit_lines(str(paths[0]), columns[:-1], [line[:-1] for line in found], output)
+        cli.emit_lines(str(paths[0]), columns[:-1], [line[:-1] for line in found], output)
     else:
-        emit_lines(str(paths[0]), columns, found, output)
-    say(f"{len(found) - len(bad)} of {len(found)} results hold")
-    raise typer.Exit(FAILED if bad else OK)
+        cli.emit_lines(str(paths[0]), columns, found, output)
+    cli.say(f"{len(found) - len(bad)} of {len(found)} results hold")
+    raise typer.Exit(cli.FAILED if bad else cli.OK)

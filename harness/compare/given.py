@@ -79,7 +79,6 @@ def _bounded(
 
 
 def _checked(instance: Instance, problem: str, file: Path) -> MethodResult:
-    """Return the row of a file of decisions."""
     try:
         decision = decisions.read(file, PAPERS.get(problem.partition(".")[0]).view(instance), problem)
     except RefusedError as refused:

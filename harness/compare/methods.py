@@ -53,10 +53,7 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
 def solved_by(chosen: Iterable[Spec], solvers: Sequence[str]) -> list[Spec]:
     """Return the methods with each model once per solver; heuristics, and models where no solver is named, as they are.
 
-    Raises
-    ------
-    UsageError
-        If a solver is unknown, or a model names one already.
+    It raises `UsageError` if a solver is unknown, or a model names one already.
     """
     found: dict[str, Spec] = {}
     for spec in chosen:

@@ -53,7 +53,7 @@ class Row(CheckedRow):
         ``|best_bound − objective| / |best_bound|``; how many times better the bound is, at least 1, which is only an
         upper estimate (printed with ``≤``) where the optimum is not proved.
     solver, integral_s
-        Who solved a model, and its primal–dual integral (:func:`schedgap.harness.compare.solvers.integral`).
+        Who solved a model, and its primal–dual integral (:func:`schedgap.harness.compare.summary.integral`).
     guarantee, guarantee_factor
         The paper's worst-case ratio on this instance, as text and as a number where it is one.
     published

@@ -154,10 +154,10 @@ def plan(
     ]
 
 
-SEARCHES_S = 24.0
+SEARCHES_S = 12.0
 """Seconds that models which start from known decisions share on an instance, where nobody says how long each may take:
-they go on until they have a proof or no time. ``gen/200jobs`` with all papers, nine of them, is then compared in half a
-minute of computing besides."""
+they go on until they have a proof or no time. ``gen/200jobs`` with all papers has nine of them; everything else there
+takes half a minute of computing."""
 
 
 def _shared(limits: Limits, spec: Spec, used: Sequence[Spec]) -> Limits:

@@ -16,7 +16,7 @@ from schedgap.harness import certificates
 from schedgap.harness.certificates import FOLDER, certificate
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
 from schedgap.harness.compare.row import FINISHED, TOO_LARGE, Row
-from schedgap.harness.compare.solvers import integral
+from schedgap.harness.compare.summary import integral
 from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.sealed import KeptFile
@@ -57,21 +57,16 @@ class MethodTask(InstanceTask["MethodResult"]):
     helps: bool = False
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the result depends on."""
         known = [method for method, _ in self.known]
         about = {"fingerprint": self.fingerprint, "method": self.method, "seed": self.seed}
         return about | {"known": known, "helps": self.helps}
 
     @property
     def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which its worker is killed.
-
-        They are twice the solver's limit, and time to read the instance, to build and to check.
-        """
+        """Twice the solver's limit, and time to read the instance, to build and to check."""
         return (2 + 2 * self.limits.cross_check) * self.limits.seconds + 30.0 + READ_S * len(self.instance_json)
 
     def attempt(self) -> MethodResult:
-        """Run the method, and check what it decides."""
         began = time.perf_counter()
         try:
             result = _run(self, find_spec(self.method))
@@ -81,7 +76,6 @@ class MethodTask(InstanceTask["MethodResult"]):
         return replace(result, row=row, helps=self.helps)
 
     def failed(self, status: Status, reason: str) -> MethodResult:
-        """Return the result of a task that could not be finished."""
         return MethodResult(self.blank_row(status=status, reason=reason), helps=self.helps)
 
     def blank_row(self, **known: Any) -> Row:
@@ -124,11 +118,9 @@ class MethodResult(kept.RowResult):
 
     @property
     def finished(self) -> bool:
-        """Whether it need not be tried again."""
         return self.row.status in FINISHED and self.row.verified is not False
 
     def content(self) -> dict[str, Any]:
-        """Return what the journal keeps."""
         prices = None if self.prices is None else kept.to_plain(self.prices)
         told = {"helps": self.helps, "decided": self.decided, "prices": prices}
         line = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}

@@ -95,7 +95,9 @@ class Folder:
                 fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise UsageError(f"{path}: another run is writing there") from error
-            self._tidy()
+            for left in path.rglob(f".*{TEMPORARY}"):  # what a kill left: files that were being written …
+                left.unlink()
+            os.truncate(path / JOURNAL, (path / JOURNAL).read_bytes().rfind(b"\n") + 1)  # … and a line without an end
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -108,13 +110,6 @@ class Folder:
             kept = journal.is_file() and journal.stat().st_size > 0
             later = f"; finished rows are kept, go on with: --resume {self.path}" if kept else ""
             raise UsageError(f"{self.path}: results cannot be written there: {why}{later}") from error
-
-    def _tidy(self) -> None:
-        """Remove what a kill left: files that were being written, and a line without an end."""
-        for left in self.path.rglob(f".*{TEMPORARY}"):
-            left.unlink()
-        written = (self.path / JOURNAL).read_bytes()
-        os.truncate(self.path / JOURNAL, written.rfind(b"\n") + 1)
 
     def _append(self, line: bytes) -> None:
         self._journal.write(line)

@@ -24,6 +24,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json  # five times as fast as json, and two, on a history of 139,000 rows
 
 from schedgap.harness.engine.sealed import KeptFile
+from schedgap.harness.text import counted
 from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
@@ -64,13 +65,7 @@ def grouped(rows: Iterable[R], *fields: str) -> list[list[R]]:
 
 
 def typed(kind: type[T], content: Any) -> T:
-    """Return an object of a dataclass from plain data, as a journal keeps it.
-
-    Raises
-    ------
-    ValueError
-        If a value has not the type that its field is declared with.
-    """
+    """Return an object of a dataclass from plain data; raise `ValueError` if a value has not its field's type."""
     return cast(T, _adapter(cast(Any, kind)).validate_python(content))
 
 
@@ -114,12 +109,8 @@ class CheckedRow(DataRow):
 class Found(Generic[R]):
     """What a study found, as plain data; :mod:`schedgap.harness.page` knows how it is shown.
 
-    Attributes
-    ----------
-    meta, folder
-        Content of ``run.json`` (:func:`schedgap.harness.engine.study.described`); the results folder, if it was saved.
-    rows, instances
-        Rows of its table; instances by fingerprint.
+    `meta` is the content of ``run.json`` (:func:`schedgap.harness.engine.study.described`), `rows` are those of its
+    table, `instances` stand by fingerprint, and `folder` is the results folder, if it was saved.
     """
 
     meta: dict[str, Any]
@@ -135,8 +126,7 @@ class Found(Generic[R]):
         names = list(self.meta.get("instances", {}).values()) or [one.name for one in self.instances.values()]
         about = [names[0] if len(names) == 1 else f"{len(names)} instances"] if names else []
         bad, state = sum(not row.ok for row in self.rows), "interrupted" if self.interrupted else ""
-        rows = "1 row" if len(self.rows) == 1 else f"{len(self.rows)} rows"
-        told = [*about, rows, f"{bad} not in order" if bad else "", state, self.folder]
+        told = [*about, counted(len(self.rows), "row"), f"{bad} not in order" if bad else "", state, self.folder]
         return f"{type(self).__name__}({', '.join(str(one) for one in told if one)})"
 
     def _repr_html_(self) -> str:
@@ -186,13 +176,7 @@ class Stored:
         return KeptFile(self.path, name, self.lines[key]["files"].get(name))
 
     def complete(self, key: str) -> bool:
-        """Whether there is a sound line with that key, and all its files are as they were written.
-
-        Raises
-        ------
-        ValueError
-            If a file is not.
-        """
+        """Whether there is a sound line with that key; raise `ValueError` if a file of it is not as it was written."""
         if key not in self.lines:
             return False
         for name in self.lines[key]["files"]:

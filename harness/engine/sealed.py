@@ -45,13 +45,7 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unsealed(content: Any, what: str) -> dict[str, Any]:
-    """Return the plain data of what :func:`sealed` returned.
-
-    Raises
-    ------
-    ValueError
-        If it is not what was written; `what` begins the message.
-    """
+    """Return what :func:`sealed` was given; raise `ValueError`, beginning with `what`, if it is not as written."""
     told = {name: value for name, value in content.items() if name != SEAL} if isinstance(content, dict) else {}
     if not told or content.get(SEAL) != _seal(told):
         raise ValueError(f"{what} is not as it was written (its digest differs)")
@@ -65,12 +59,8 @@ def _seal(content: Mapping[str, Any]) -> str:
 def parsed(text: bytes) -> Any:
     """Return the plain data in a JSON text, in bounded memory.
 
-    What it takes is estimated before: a parser that runs out of memory ends the process. `[],` makes 88 bytes of 3.
-
-    Raises
-    ------
-    ValueError
-        If it is not JSON, or would take more than :data:`MAX_READ_MB`.
+    What it takes is estimated before: a parser that runs out of memory ends the process. `[],` makes 88 bytes of 3. It
+    raises `ValueError` if it is not JSON, or would take more than :data:`MAX_READ_MB`.
     """
     if sum(size * text.count(mark) for mark, size in SIZES.items()) > MAX_READ_MB * 1_000_000:
         raise ValueError(f"it takes more than {MAX_READ_MB} MB of memory (harness.engine.sealed.MAX_READ_MB)")
@@ -78,13 +68,7 @@ def parsed(text: bytes) -> Any:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Return the path of a file below a folder; names that a stranger wrote never lead out of it, nor do links.
-
-    Raises
-    ------
-    UsageError
-        If it would lie elsewhere.
-    """
+    """Return the path of a file below a folder; raise `UsageError` where a stranger's name, or a link, leads out."""
     path = folder / name
     if not path.parent.resolve().is_relative_to(folder.resolve()) or path.is_symlink():
         raise UsageError(f"{folder}: {name} leads out of the folder, or is a link; results hold neither")
@@ -100,26 +84,14 @@ class KeptFile:
     digest: str | None
 
     def content(self) -> bytes:
-        """Return what is in it.
-
-        Raises
-        ------
-        ValueError
-            If it is missing, not a regular file, too large, or not what was written.
-        """
+        """Return what is in it; raise `ValueError` if it is no regular file, too large, or not what was written."""
         content = read_bytes(inside(self.folder, self.name))
         if digest(content) != self.digest:
             raise ValueError(f"{self.name} is not as it was written (its digest differs)")
         return content
 
     def unpacked(self) -> Any:
-        """Return the plain data in it, a file of gzipped JSON.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`content`, or if what is packed in it is too large.
-        """
+        """Return the plain data in it, gzipped JSON; raise `ValueError` as :meth:`content`, or if it is too large."""
         unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         text = unzip.decompress(self.content(), MAX_UNPACKED_MB * 1_000_000)
         if not unzip.eof:

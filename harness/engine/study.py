@@ -24,7 +24,7 @@ from schedgap.harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damag
 from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.result import Result, Stored
 from schedgap.harness.engine.task import Task
-from schedgap.harness.text import clean, some
+from schedgap.harness.text import clean, counted, some
 from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
@@ -287,8 +287,9 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
             damaged.append(clean(error, 200))
     missing = len(stored.meta["plan"]) - len(results) - len(damaged)
     if stored.damaged and missing:
-        lines, left = "line" if stored.damaged == 1 else "lines", "result" if missing == 1 else "results"
-        damaged.append(f"{stored.damaged} damaged {lines} of the journal, {missing} {left} missing")
+        damaged.append(
+            f"{counted(stored.damaged, 'damaged line')} of the journal, {counted(missing, 'result')} missing"
+        )
     stored.meta["damaged"] = damaged
     return results
 
@@ -324,12 +325,8 @@ def study_of(kind: str) -> Study[Any]:
 def merge(folders: Sequence[Path], results: Path) -> Any:
     """Return what several folders of one kind and code hold together, each result once, in a new folder in `results`.
 
-    Bounds of one part hold for the rows of the others. Of a result that several parts have, a finished one is kept.
-
-    Raises
-    ------
-    UsageError
-        If there are fewer than two, one is no results folder, or they cannot be one table.
+    Bounds of one part hold for the rows of the others. Of a result that several parts have, a finished one is kept. It
+    raises `UsageError` if there are fewer than two, one is no results folder, or they cannot be one table.
     """
     if len({folder.resolve() for folder in folders}) < 2:
         raise UsageError("merging takes two or more results folders")

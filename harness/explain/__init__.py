@@ -33,13 +33,7 @@ __all__ = ["Explanation", "Sizes", "explain", "find", "stated"]
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanations of one or several methods; a notebook shows it with its mathematics set.
-
-    Attributes
-    ----------
-    documents
-        One per method.
-    """
+    """Explanations, a document for each of one or several methods; a notebook shows it with its mathematics set."""
 
     documents: tuple[Document, ...]
 
@@ -123,13 +117,7 @@ def explain(
 
 
 def find(name: str) -> list[str]:
-    """Return the ids that a name means: itself, what begins with it, or what matches it; models first.
-
-    Raises
-    ------
-    UnknownNameError
-        If there are none.
-    """
+    """Return the ids that begin with a name or match it, models first; raise `UnknownNameError` if there are none."""
     known = [*MODELS.ids(), *HEURISTICS.ids()]
     if base_id(name) in known:
         return [name]
@@ -231,7 +219,6 @@ def _counted(found: list[Block], sizes: Sizes | None) -> Iterator[Block]:
 
 
 def _guarantee(spec: HeuristicSpec, instance: Instance) -> str:
-    """Return the guarantee, evaluated on an instance."""
     name = clean(instance.name, 120)
     try:
         found = spec.guarantee(PAPERS.get(spec.paper).view(instance))

@@ -34,19 +34,11 @@ _SEE_ALSO = re.compile(r"^(See Also\n-+\n)(.*?)(?=\n\n|\Z)", re.MULTILINE | re.D
 
 @dataclass(frozen=True)
 class Block:
-    """A part of an explanation.
+    """A part of an explanation: an ``"origin"`` (what the next blocks document), an ``"item"`` of a list, and so on.
 
-    Attributes
-    ----------
-    kind
-        ``"origin"`` (what the next blocks document), ``"heading"``, ``"prose"``, ``"item"`` of a list, ``"row"`` of a
-        model, ``"verbatim"`` (tables, examples), or ``"plain"`` for text of strangers, in which nothing is markup.
-    text
-        Its text; of a row, LaTeX without tag and label.
-    tags
-        A row's number in the paper as ``"tag"``, and the name of the Pyomo constraint that it is as ``"label"``.
-    count
-        How often it is there on the instance, ``×24``.
+    In a ``"plain"`` text of strangers nothing is markup. The text of a ``"row"`` of a model is LaTeX without tag and
+    label; its `tags` are its number in the paper as ``"tag"``, and the name of the Pyomo constraint that it is as
+    ``"label"``. `count` is how often it is there on the instance, ``×24``.
     """
 
     kind: Kind

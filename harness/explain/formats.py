@@ -34,24 +34,11 @@ _EMPHASIS = re.compile(r"\*{1,2}([^*]+)\*{1,2}")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a model on an instance, or the reason why there are none.
+    """Sizes of a model on an instance, or the `reason` why it was not built.
 
-    Attributes
-    ----------
-    instance, caption
-        Name of the instance, and its sizes, slots and horizon in words.
-    rows, columns, nonzeros, integers
-        Shape of the compiled model; ``None`` where it was not built.
-    parts
-        Rows by Pyomo constraint, and columns by Pyomo variable.
-    build_s
-        Seconds that building and compiling took.
-    reason
-        Why it was not built.
-    implied
-        Logarithm to base 10 of the number of columns that the full model would have, for models that generate theirs.
-    at_least
-        Whether that is a lower bound.
+    The `caption` says sizes, slots and horizon of the instance in words; `parts` are rows by Pyomo constraint, and
+    columns by Pyomo variable; `build_s` is how long building and compiling took. Of models that generate their columns,
+    `implied` is the logarithm to base 10 of the number that the full model would have, a lower bound if `at_least`.
     """
 
     instance: str
@@ -152,21 +139,16 @@ def _text_lines(block: Block, width: int) -> list[str]:
     if block.kind == "verbatim":
         return block.text.splitlines()
     if block.kind == "row":
-        return _row_lines(block, width)
+        # The number, and how often it is there, stand on the right of the last line.
+        right = f"({block.tag}) {block.count}".strip() if block.tag else block.count
+        *first, last = textwrap.wrap(
+            plain(block.text), width - 12, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False
+        )
+        return [*first, f"{last}{right:>{max(width - len(last), len(right) + 2)}}".rstrip()]
     mark = {"item": "- ", "plain": "- ", "origin": "── "}.get(block.kind, "")
     text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
     wrapper = textwrap.TextWrapper(width, mark, " " * len(mark), break_long_words=False, break_on_hyphens=False)
     return wrapper.wrap(f"{text}  {block.count}".rstrip())
-
-
-def _row_lines(block: Block, width: int) -> list[str]:
-    """Return a formula, with its number and how often it is there on the right of its last line."""
-    number = f"({block.tag})" if block.tag else ""
-    right = f"{number} {block.count}".strip()
-    *first, last = textwrap.wrap(
-        plain(block.text), width - 12, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False
-    )
-    return [*first, f"{last}{right:>{max(width - len(last), len(right) + 2)}}".rstrip()]
 
 
 def to_markdown(document: Document) -> str:

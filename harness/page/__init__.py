@@ -25,25 +25,15 @@ DRAWN = frozenset({"compare", "simulate", "reproduce"})
 def to_html(found: Found[Any], drawn: Sequence[Drawing] | None = None, more: Sequence[Section] = ()) -> str:
     """Return the report as one self-contained HTML page, with figures that have been `drawn` already, or new ones.
 
-    The sections of `more` follow the published numbers of a comparison.
-
-    Raises
-    ------
-    UsageError
-        If there are more sections, and the page is not that of a comparison.
+    The sections of `more` follow the published numbers of a comparison. It raises `UsageError` if there are more
+    sections, and the page is not that of a comparison.
     """
     images, failures = _drawn(found) if drawn is None else (drawn, [])
     return _page(found, images, failures, more)
 
 
 def save(found: Found[Any], path: str | Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
-    """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files.
-
-    Raises
-    ------
-    OSError
-        If a folder or file cannot be written.
-    """
+    """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files."""
     images, failures = _drawn(found)
     if figures is not None and images:
         write_figures(images, figures)

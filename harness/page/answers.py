@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
-from schedgap.harness.page.stories import STORIES
-from schedgap.harness.text import at_most, clean, number, percent, seconds, some
+from schedgap.harness.table import Table
+from schedgap.harness.text import at_most, clean, counted, number, percent, seconds, some
+from schedgap.instances.registry import Registry
+
+
+@dataclass(frozen=True)
+class Story:
+    """``answer(run, rows)`` and ``tables(run, rows)`` of the paper `id`; ``""`` and nothing where there is none."""
+
+    id: str
+    answer: Callable[[Comparison, Sequence[Row]], str]
+    tables: Callable[[Comparison, Sequence[Row]], list[Table]]
+
+
+STORIES: Registry[Story] = Registry("story")
+"""What pages tell beside the rows of a paper that registers it."""
 
 KINDS = {"online": 0, "given": 1, "baseline": 2}
 """Kinds of heuristics, those first that an answer is about; models answer where there are none."""
@@ -34,8 +49,7 @@ def lines(run: Comparison) -> list[str]:
 def headline(run: Comparison, brief: bool = False) -> str:
     """Return all that, and how many methods were skipped, as sentences."""
     skipped = sum(row.status == "skipped" for row in run.rows)
-    noun = "result was" if skipped == 1 else "results were"
-    why = f"{skipped} {noun} skipped, for reasons given below." * bool(skipped)
+    why = f"{counted(skipped, 'result was', 'results were')} skipped, for reasons given below." * bool(skipped)
     answer = _told(run, [text for _, text in answers(run, brief)])
     return frame.answered(run, "results", answer, _unasked(run.bounds), why)
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from schedgap.harness.adversary.row import Worst
     from schedgap.harness.audit.row import Finding
     from schedgap.harness.compare.row import Row
-    from schedgap.harness.compare.solvers import SolverSummary
-    from schedgap.harness.compare.summary import MethodSummary
+    from schedgap.harness.compare.summary import MethodSummary, SolverSummary
     from schedgap.harness.reproduce.row import ReproducedRow
     from schedgap.harness.simulate.row import SimulationRow
 
@@ -334,6 +333,9 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     numbers("jct_max_s", "JCT max", "Longest completion time in hours.", hours, priority=17),
     _sensitive("jct_short_s", "< 4 h", "Mean completion time of short jobs in hours.", priority=9),
     _sensitive("jct_long_s", "≥ 4 h", "Mean completion time of long jobs in hours.", priority=10),
+    _sensitive("jct_short_p99_s", "p99 < 4 h", "99th percentile of short jobs in hours.", priority=19),
+    _sensitive("jct_long_p95_s", "p95 ≥ 4 h", "95th percentile of long jobs in hours.", priority=20),
+    _sensitive("jct_long_p99_s", "p99 ≥ 4 h", "99th percentile of long jobs in hours.", priority=21),
     numbers(
         "gru", "GRU", "GPU resource utilisation: share of the GPUs' time in which they computed.", percent, priority=7
     ),

@@ -11,14 +11,12 @@ from typing import Any
 import schedgap.harness.page.rigid  # registers its story
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
-from schedgap.harness.compare.solvers import by_solver
-from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method
+from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method, by_solver
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import answers, frame
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SOLVERS, SUMMARY
 from schedgap.harness.page.frame import Group, Page
-from schedgap.harness.page.stories import STORIES
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
 from schedgap.harness.text import clean, numbers, plain
@@ -176,7 +174,7 @@ def groups(run: Comparison) -> list[Group]:
 def story(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     """Return the tables that a paper has beside its results."""
     paper = rows[0].paper
-    return STORIES.get(paper).tables(run, rows) if paper in STORIES else []
+    return answers.STORIES.get(paper).tables(run, rows) if paper in answers.STORIES else []
 
 
 def solvers(run: Comparison) -> list[Table]:
@@ -199,7 +197,6 @@ def _property(name: str) -> Column[Row]:
 
 
 def _property_tables(rows: Sequence[Row]) -> list[Table]:
-    """Return the table of the decisions' properties, if they have some."""
     rows = [row for row in rows if row.metrics]
     names = dict.fromkeys(name for row in rows for name in row.metrics)
     if not names:
@@ -219,9 +216,6 @@ def page(run: Comparison) -> Page:
         "results": len(rows),
         "verified": sum(row.verified is True for row in rows),
         "optimum proved": sum(row.verified is True and row.ratio_is_upper is False for row in rows),
-        "WRONG": sum(row.wrong for row in rows),
-        "failed": sum(row.failed for row in rows),
-        "skipped": sum(row.status == "skipped" for row in rows),
     }
     return Page(
         question="How far from optimal?",
@@ -230,7 +224,7 @@ def page(run: Comparison) -> Page:
         groups=groups(run),
         legend=[*explained(COLUMNS, [rows for _, rows in parts(run)]), *_problems(rows)],
         notes=notes(rows),
-        counts=frame.counted(counts, ("results", "verified", "WRONG")),
+        counts=frame.summed_up(rows, counts, ("results", "verified", "WRONG")),
         answers=[(clean(paper, 40), text) for paper, text in answers.answers(run)],
         study=COMPARE,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from schedgap.harness.diffing import COMPARED, Difference, MethodTest, RowChange
+from schedgap.harness.diffing import COMPARED, Difference, RowChange
 from schedgap.harness.table import Block, Line, of_texts, table
-from schedgap.harness.text import ABSENT, clean, number
+from schedgap.harness.text import ABSENT, clean, counted, number
 
 CHANGES = ("what", "before", "after", "change", "time")
 TEST_COLUMNS = ("method", "rows", "better", "same", "worse", "p", "time", "p (time)")
@@ -29,9 +29,8 @@ def sentence(difference: Difference) -> str:
     }
     listed = ", ".join(f"{many} {what}" for what, many in parts.items() if many or what == "the same")
     instances = _instances(difference)
-    where = f" of {instances} instance{'s' * (instances > 1)}" if instances else ""
-    rows = "1 row" if len(difference.changes) == 1 else f"{len(difference.changes)} rows"
-    return f"{rows}{where} compared: {listed}."
+    where = f" of {counted(instances, 'instance')}" if instances else ""
+    return f"{counted(len(difference.changes), 'row')}{where} compared: {listed}."
 
 
 def _instances(difference: Difference) -> int:
@@ -87,17 +86,6 @@ def _given(form: str, value: float | None) -> str:
     return ABSENT if value is None else form.format(value)
 
 
-def test_lines(tests: Sequence[MethodTest]) -> list[Texts]:
-    """Return a line per method (see :data:`TEST_COLUMNS`)."""
-    return [
-        (
-            *(clean(t.method, 60), str(t.rows), str(t.better), str(t.same), str(t.worse)),
-            *(_given("{:.2g}", t.objective_p), _given("{:.2f} ×", t.times), _given("{:.2g}", t.time_p)),
-        )
-        for t in tests
-    ]
-
-
 def blocks(difference: Difference) -> list[Block]:
     """Return what the terminal shows."""
     shown: list[Block] = [Line(sentence(difference), "bold" if difference.ok else "bold red")]
@@ -107,7 +95,14 @@ def blocks(difference: Difference) -> list[Block]:
     if any(change.times is not None for change in difference.changes):
         shown.append(Line("time: how many times slower the second run is (below 10 ms counts as 10 ms)", "dim"))
     if _instances(difference) > 1:
-        shown += [table("", of_texts(TEST_COLUMNS), test_lines(difference.tests))]
+        tests = [
+            (
+                *(clean(t.method, 60), str(t.rows), str(t.better), str(t.same), str(t.worse)),
+                *(_given("{:.2g}", t.objective_p), _given("{:.2f} ×", t.times), _given("{:.2g}", t.time_p)),
+            )
+            for t in difference.tests
+        ]
+        shown += [table("", of_texts(TEST_COLUMNS), tests)]
         first = next(iter(COMPARED[difference.kind].values))
         shown.append(Line(f"p: of {first}, by Wilcoxon's signed-rank test with one pair per instance", "dim"))
     return shown

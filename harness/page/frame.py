@@ -24,7 +24,7 @@ from schedgap.harness.figure import Drawing, theme, themed
 from schedgap.harness.published import Measures, not_shown
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.table import LONG, Block, Cell, Note, Table, of_texts
-from schedgap.harness.text import clean, differs, published_cells, seconds, some
+from schedgap.harness.text import clean, counted, differs, published_cells, seconds, some
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
@@ -75,8 +75,10 @@ def titled(rows: AnyRows) -> str:
     return clean(names[0], 60) if len(names) == 1 else f"{len(names)} instances"
 
 
-def counted(counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
-    """Return counts as a page shows them: those that say something, and some in any case."""
+def summed_up(rows: AnyRows, counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
+    """Return counts, and those of trouble, as a page shows them: what says something, and some in any case."""
+    trouble = {word: sum(getattr(row, word.lower()) for row in rows) for word in ("WRONG", "failed")}
+    counts = {**counts, **trouble, "skipped": sum(row.status == "skipped" for row in rows)}
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
 
 
@@ -94,7 +96,7 @@ def _trouble(bad: AnyRows, of: str, word: str) -> str:
         return ""
     named = [f"{clean(first.method, 60)} ({_why(first)})" for first, *_ in grouped(bad, "method")]
     left = len(named) - NAMED
-    more = f" and {left} more method{'s' * (left > 1)}" if left > 0 else ""
+    more = f" and {counted(left, 'more method')}" if left > 0 else ""
     verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
     return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
 
@@ -234,10 +236,7 @@ def noted(id: str, title: str, listed: Sequence[tuple[str, str]]) -> list[Sectio
 
 
 def figures_section(numbered: Numbered, titles: Mapping[str, str], failures: Sequence[str]) -> list[Section]:
-    """Return the figures that belong to no group of tables, and what is said about those that were not drawn.
-
-    `titles` are headings by group of figures. There is no section where there is nothing.
-    """
+    """Return figures of no group of tables, under `titles` by group, and what is said about those not drawn, if any."""
     if not numbered and not failures:
         return []
     each = groupby(numbered, key=lambda item: item[1].group)

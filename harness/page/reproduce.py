@@ -11,7 +11,7 @@ from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, Reproduction, kind
 from schedgap.harness.reproduce.setting import Setting
 from schedgap.harness.table import USUALLY, Block, Line, Note, Table, View, explained, left_out, table
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, counted
 
 
 def heading(found: Reproduction, setting: Setting) -> str:
@@ -42,7 +42,7 @@ def notes(found: Reproduction, setting: Setting) -> list[tuple[str, str]]:
 def headline(found: Reproduction) -> str:
     """Return how many figures and tables there are, and what became of them."""
     counts = ", ".join(f"{count} {name}" for name in VERDICTS if (count := found.verdicts[name]))
-    several = f"{len(found.settings)} figures and tables" if len(found.settings) != 1 else "1 figure or table"
+    several = counted(len(found.settings), "figure or table", "figures and tables")
     early = "The run was stopped early. " if found.interrupted else ""
     quick = " (small versions, by --quick)" if found.meta.get("quick") else ""
     return f"{early}{several}{quick}: {counts}."

@@ -9,8 +9,8 @@ from functools import partial
 
 from schedgap.harness.certify.why import Decision, Group, Why
 from schedgap.harness.compare.row import Comparison, Row, ratio
+from schedgap.harness.page.answers import STORIES, Story
 from schedgap.harness.page.columns import numbers, words
-from schedgap.harness.page.stories import STORIES, Story
 from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import clean, number, percent
 from schedgap.harness.text import ratio as shown_ratio

@@ -73,9 +73,6 @@ def page(simulated: Simulation) -> Page:
         "instances": len({row.fingerprint for row in rows}),
         "policies": len({row.policy for row in rows}),
         "histories verified": sum(row.verified is True for row in rows),
-        "WRONG": sum(row.wrong for row in rows),
-        "failed": sum(row.failed for row in rows),
-        "skipped": sum(row.status == "skipped" for row in rows),
     }
     groups = []
     for text, group in parts(rows):
@@ -89,7 +86,7 @@ def page(simulated: Simulation) -> Page:
         groups=groups,
         legend=explained(COLUMNS, [group for _, group in parts(rows)]),
         notes=noted(rows),
-        counts=frame.counted(counts, ("policies", "histories verified", "WRONG")),
+        counts=frame.summed_up(rows, counts, ("policies", "histories verified", "WRONG")),
         answers=answers(rows),
         parts="Instance by instance",
         study=SIMULATE,

@@ -13,7 +13,7 @@ from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import NAMED_JOBS, Bars, Chart, beside_online, of_runs, server_rows
 from schedgap.harness.plots.results import Compared
-from schedgap.harness.text import number
+from schedgap.harness.text import clean, counted, number
 from schedgap.heuristics.admission.online import Desk, price
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
@@ -67,9 +67,9 @@ def steps(data: Compared) -> Drawn:
     prices = replayed(view, runs, after)
     shown = style.dearest(prices.max(axis=0), MAX_TYPES)
     end = int(np.flatnonzero(prices.any(axis=(0, 1)))[-1]) + 1
-    panels = {r: f"price η of one {style.label(view.machines.resources[r], 20)}" for r in shown.tolist()}
+    panels = {r: f"price η of one {clean(view.machines.resources[r], 20)}" for r in shown.tolist()}
     if few:
-        ids = [style.label(view.ids[j], 16) for j in runs.job.tolist()]
+        ids = [clean(view.ids[j], 16) for j in runs.job.tolist()]
         chart = _stacked(data, {title: np.diff(prices[:, r, :end], axis=0) for r, title in panels.items()}, ids)
         words = "Colours: what each admitted job adds, in the order of admission, one on top of the other."
     else:
@@ -77,9 +77,9 @@ def steps(data: Compared) -> Drawn:
         words = "A row shows them when so many jobs have been admitted, a column is a slot (many are averaged)."
     used = len(np.unique(runs.worker_type)) + 1
     free = len(view.machines.resources) - used
-    words += f" Free throughout and not drawn: {style.counted(free, 'type')}." if free else ""
+    words += f" Free throughout and not drawn: {counted(free, 'type')}." if free else ""
     words += f" The {MAX_TYPES} dearest of {used} types." if used > MAX_TYPES else ""
-    return chart, f"{words} {style.counted(admitted, 'job')} admitted. {data.n(1)}"
+    return chart, f"{words} {counted(admitted, 'job')} admitted. {data.n(1)}"
 
 
 def _stacked(data: Compared, added: dict[str, Array], ids: Sequence[str]) -> Any:
@@ -139,7 +139,7 @@ def workers(data: Compared) -> Drawn:
         return server_rows(view.instance, view.machines.capacity[:, :kinds].sum(axis=1).astype(np.int64), view.ids)
 
     def words(view: View, runs: Runs, utility: float | None) -> str:
-        return f"utility {number(utility, 5)}, {runs.job.size} of {style.counted(view.size, 'job')} admitted"
+        return f"utility {number(utility, 5)}, {runs.job.size} of {counted(view.size, 'job')} admitted"
 
     def bars(view: View, runs: Runs) -> Bars:
         return of_runs(runs, runs.workers, view.slot_s, 0)

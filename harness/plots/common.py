@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 
 from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.solvers import cases, proof
-from schedgap.harness.compare.summary import Measure, profiles
+from schedgap.harness.compare.summary import Measure, cases, profiles, proof
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import number, percent, ratio, seconds
+from schedgap.harness.text import clean, counted, number, percent, ratio, seconds
 from schedgap.instances.arrays import Array
 
 SHORTEST_S = 1e-4
@@ -66,9 +65,9 @@ def by_method(
     points = [
         {
             "method": style.name(row.method),
-            "problem": style.label(row.problem.partition(".")[2] or row.problem, 60),
+            "problem": clean(row.problem.partition(".")[2] or row.problem, 60),
             "kind": row.kind,
-            "instance": style.label(row.instance, 60),
+            "instance": clean(row.instance, 60),
             "value": marks.value(row),
             "what": marks.names[marks.hollow(row)],
             "text": marks.text(row),
@@ -265,12 +264,12 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     sizes = {problem: next(iter(each.values())).size for problem, each in found.items() if len(each) > 1}
     chosen = some([*sizes])[:MOST_PANELS]
     xlabel = "time / fastest" if measure == "time" else "ratio to the best objective"
-    titled = [(f"{style.label(problem, 34)}, n = {sizes[problem]}", found[problem]) for problem in chosen]
-    left = f"Left out because somewhere skipped: {style.counted(len(skipped), 'method')}. " if skipped else ""
-    cases = style.counted(max(sizes[problem] for problem in chosen), "case")
+    titled = [(f"{clean(problem, 34)}, n = {sizes[problem]}", found[problem]) for problem in chosen]
+    left = f"Left out because somewhere skipped: {counted(len(skipped), 'method')}. " if skipped else ""
+    cases = counted(max(sizes[problem] for problem in chosen), "case")
     methods = {method for _, ratios in titled for method in ratios}
     chart = _profiles(data.looks, titled, xlabel)
-    return chart, f"{left}n = {cases}, {style.counted(len(methods), 'method')} on {data.where}."
+    return chart, f"{left}n = {cases}, {counted(len(methods), 'method')} on {data.where}."
 
 
 @figure("profile-bound", "Ratio to the bound", minor=True)
@@ -282,9 +281,9 @@ def bound_ratios(data: Compared) -> Drawn:
     found = {problem: ratios for problem, ratios in _by_problem(data, _ratios).items() if ratios}
     count = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
     chosen = some(sorted(found, key=lambda problem: -count[problem])[:MOST_PANELS])
-    methods = style.counted(len({method for problem in chosen for method in found[problem]}), "method")
-    n = style.counted(sum(count[problem] for problem in chosen), "result")
-    chart = _profiles(data.looks, [(style.label(p, 34), found[p]) for p in chosen], "ratio to the bound")
+    methods = counted(len({method for problem in chosen for method in found[problem]}), "method")
+    n = counted(sum(count[problem] for problem in chosen), "result")
+    chart = _profiles(data.looks, [(clean(p, 34), found[p]) for p in chosen], "ratio to the bound")
     return chart, f"n = {n} of {methods} on {data.where}."
 
 
@@ -314,7 +313,7 @@ def solver_profile(data: Compared) -> Drawn:
     size = next(iter(ratios.values())).size
     found = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
     chart = _profiles(style.looks(some(list(found))), [("models", found)], "time / fastest")
-    return chart, f"n = {style.counted(size, 'case')}, {style.counted(len(found), 'solver')} on {data.where}."
+    return chart, f"n = {counted(size, 'case')}, {counted(len(found), 'solver')} on {data.where}."
 
 
 def _profiles(looks: Mapping[str, style.Look], problems: Sequence[tuple[str, Ratios]], xlabel: str) -> Any:
@@ -370,5 +369,5 @@ def scaling(data: Compared) -> Drawn:
     ends = lines.mark_text(align="left", dx=4).encode(
         text=alt.Text("fit:N", aggregate="max"), y="max(second):Q", x="max(size):Q", detail="method:N"
     )
-    n = f"n = {style.counted(len(grown), 'result')} of {style.counted(len(fits), 'method')} on {data.where}."
+    n = f"n = {counted(len(grown), 'result')} of {counted(len(fits), 'method')} on {data.where}."
     return alt.layer(lines.mark_line().encode(**look), dots, ends), f"Size is the number of {unit}. {n}"

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from schedgap.harness.figure import Drawn
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import number
+from schedgap.harness.text import clean, number
 from schedgap.heuristics.simulator import Trace
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
@@ -120,10 +120,7 @@ def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
 def lanes(bars: Bars, gpus: Ints) -> Ints:
     """Give every bar the lowest free rows of its server (which has ``(h,)`` `gpus`), as many as it has GPUs.
 
-    Returns
-    -------
-    numpy.ndarray
-        ``(pieces, 3)``: bar, first row within the server (from 0), rows; neighbouring rows are one piece.
+    It returns ``(pieces, 3)``: bar, first row within the server (from 0), rows; neighbouring rows are one piece.
     """
     until = [np.full(count, -np.inf) for count in gpus]
     pieces: list[tuple[int, int, int]] = []
@@ -194,7 +191,7 @@ def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:
     idle = base.transform_filter("!isValid(datum.job)")
     jobs = base.transform_filter("isValid(datum.job)").transform_flatten(["time", "end", "top", "bottom"])
     jobs = jobs.encode(style.time_axis(unit, end_s / unit.seconds), alt.X2("end:Q"), y2="bottom:Q")
-    names = [style.label(job, 30) for job in chart.jobs]
+    names = [clean(job, 30) for job in chart.jobs]
     places = alt.Scale(domain=[1, len(names)])  # Vega-Lite finds no domain where layers filter what is faceted
     ordered = alt.Color("order:Q", scale=places, title="job, in the order of the instance")
     piece = [("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]")]
@@ -244,7 +241,7 @@ def _types(chart: Chart, top: Array, bottom: float) -> alt.Y:
     kinds, names = chart.servers.gpu_type[shown], {}
     for r in np.unique(kinds).tolist():
         first, last = shown[kinds == r][[0, -1]]
-        names[float(top[first] + top[last] + gpus[last]) / 2] = style.label(chart.gpu_types[r], 14)
+        names[float(top[first] + top[last] + gpus[last]) / 2] = clean(chart.gpu_types[r], 14)
     words = json.dumps({f"{middle:g}": name for middle, name in names.items()})
     axis = alt.Axis(values=list(names), labelExpr=f"{words}[datum.value]", grid=False, domain=False, ticks=False)
     return alt.Y("top:Q", title=None, scale=alt.Scale(domain=[bottom, 0.0], nice=False), axis=axis)
@@ -260,7 +257,7 @@ def _jobs(chart: Chart, top: Array, bars: Bars, unit: style.Clock) -> list[dict[
         start, end, gpus = bars.start[mine], bars.end[mine], bars.gpus[mine]
         bounds = {"time": bars.start[bar[drawn]] / unit.seconds, "end": bars.end[bar[drawn]] / unit.seconds}
         about = {
-            "job": style.label(chart.jobs[job], 30),
+            "job": clean(chart.jobs[job], 30),
             "order": job + 1,
             "ink": style.text_colour(style.PALETTE[job % len(style.PALETTE)]),
         }

@@ -8,7 +8,7 @@ from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import Chart, beside_online, of_schedule
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import number
+from schedgap.harness.text import counted, number
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View
@@ -34,7 +34,7 @@ def chart(view: View) -> Chart:
 
 
 def _completed(view: View, schedule: Schedule, utility: float | None) -> str:
-    done, jobs = len(np.unique(schedule.job)), style.counted(view.size, "job")
+    done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
     return f"utility {number(utility)}, {jobs if done == view.size else f'{done} of {jobs}'} completed"
 
 

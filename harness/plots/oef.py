@@ -16,6 +16,7 @@ import numpy as np
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
+from schedgap.harness.text import clean, counted
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.oef import Allocation, View, efficiency
@@ -53,7 +54,7 @@ def _ranked_tenants(view: View) -> tuple[list[Ints], list[str]]:
 
 def _names(tenants: Sequence[str], groups: Sequence[Ints]) -> list[str]:
     """Return the name of each group's first tenant, different ones for different groups."""
-    names = [style.label(tenants[group[0]], 9) for group in groups]
+    names = [clean(tenants[group[0]], 9) for group in groups]
     return [text if names.index(text) == i else f"{text} ({i + 1})" for i, text in enumerate(names)]
 
 
@@ -68,7 +69,7 @@ def _words(data: Compared, what: str) -> str:
     """Return the end of a caption: how it is drawn, n, and what is not drawn."""
     drawn, possible = len(_allocations(data)), len(data.decisions)
     more = f" The first {drawn} of {possible} methods are shown." if possible > drawn else ""
-    return f"{what} {data.n(drawn, style.counted(len(data.view.tenants), 'tenant'))}{more}".strip()
+    return f"{what} {data.n(drawn, counted(len(data.view.tenants), 'tenant'))}{more}".strip()
 
 
 @figure("oef.efficiency", "Efficiency per tenant", of="instance")
@@ -87,7 +88,7 @@ def efficiencies(data: Compared) -> Drawn:
 
 
 def _efficiency_bars(data: Compared, reached: dict[str, Array], split: Array) -> Any:
-    tenants = [style.label(tenant, 14) for tenant in data.view.tenants]
+    tenants = [clean(tenant, 14) for tenant in data.view.tenants]
     bars = [
         {"method": style.name(method), "tenant": tenant, "efficiency": value, "split": equal}
         for method, values in reached.items()
@@ -184,9 +185,9 @@ def devices(data: Compared) -> Drawn:
     """Devices of each GPU type (slowest left) by tenant."""
     view: View = data.view
     held = {style.name(method): per_tenant(view, d.devices) for method, d in _allocations(data).items()}
-    kinds = [style.label(kind, 9) for kind in view.gpu_types]
+    kinds = [clean(kind, 9) for kind in view.gpu_types]
     few = len(view.tenants) <= FEW_TENANTS
-    each = [np.array([i]) for i in range(len(view.tenants))], [style.label(tenant, 14) for tenant in view.tenants]
+    each = [np.array([i]) for i in range(len(view.tenants))], [clean(tenant, 14) for tenant in view.tenants]
     groups, names = each if few else _ranked_tenants(view)
     cells = [
         {"method": method, "panel": method, "type": kind, "tenant": tenant, "devices": value, "order": i}

@@ -14,7 +14,7 @@ from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.engine.result import Later, Opened
 from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots import style
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, counted
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
@@ -97,14 +97,14 @@ class Compared(Part):
     def sample(self, drawn: Iterable[Row]) -> str:
         """Return the end of a caption: ``n = 7 results of 5 methods on …``, and what is not drawn."""
         methods = [row.method for row in drawn]
-        count = style.counted(len(set(methods)), "method")
-        return f"n = {style.counted(len(methods), 'result')} of {count} on {self.where}.{self.left_out}"
+        count = counted(len(set(methods)), "method")
+        return f"n = {counted(len(methods), 'result')} of {count} on {self.where}.{self.left_out}"
 
     def n(self, drawn: int, what: str = "") -> str:
         """Return the end of a caption: ``n = 3 jobs, 2 methods on …``, and what is not drawn."""
         seeds = " Of several seeds the first is shown." if len({row.seed for row in self.rows}) > 1 else ""
-        size = what or style.counted(self.view.size, "job")
-        return f"n = {size}, {style.counted(drawn, 'method')} on {self.where}.{seeds}{self.left_out}"
+        size = what or counted(self.view.size, "job")
+        return f"n = {size}, {counted(drawn, 'method')} on {self.where}.{seeds}{self.left_out}"
 
     @property
     def left_out(self) -> str:
@@ -159,7 +159,7 @@ def overview(data: Described) -> Drawn:
     if len(set(hours)) > 1:
         bins = alt.X("hour:Q", bin=alt.Bin(maxbins=40), title="submission [h]", axis=alt.Axis(grid=False))
         arrivals = style.plot([{"hour": hour} for hour in hours], BAR, bins, style.y("count()", "jobs"), size=SIZE)
-        charts.append(arrivals.properties(title=f"{style.counted(len(jobs), 'job')} by submission"))
+        charts.append(arrivals.properties(title=f"{counted(len(jobs), 'job')} by submission"))
     if jobs:
         sizes = {f"{size:,}": count for size, count in sorted(Counter(job.gpus for job in jobs).items())}
         charts.append(_bars(sizes, "jobs by gang size", "jobs"))
@@ -170,8 +170,7 @@ def overview(data: Described) -> Drawn:
 
 
 def _bars(counts: Mapping[str, int], title: str, ylabel: str) -> Any:
-    """Return a bar for each of the first counts."""
-    shown = [{"what": style.label(what, 20), "count": count} for what, count in counts.items()][:MOST_BARS]
+    shown = [{"what": clean(what, 20), "count": count} for what, count in counts.items()][:MOST_BARS]
     title += f" (the first {MOST_BARS})" if len(counts) > MOST_BARS else ""
     axes = alt.X("what:N", sort=None, title=None), style.y("count", ylabel)
     return style.plot(shown, BAR, *axes, size=SIZE).properties(title=title)
@@ -181,7 +180,7 @@ def _speedups(instance: Instance) -> Any:
     """Return the rates of the tenants' job types, relative to each one's slowest GPU type."""
     kinds = [(tenant.id, kind) for tenant in instance.tenants for kind in tenant.job_types]
     cells = [
-        {"tenant": f"{i} {style.label(tenant, 10)}", "type": style.label(name, 12), "speedup": rate / slowest}
+        {"tenant": f"{i} {clean(tenant, 10)}", "type": clean(name, 12), "speedup": rate / slowest}
         for i, (tenant, kind) in enumerate(kinds[:MOST_ROWS], 1)
         for slowest in [min(kind.rates.values())]
         for name, rate in kind.rates.items()

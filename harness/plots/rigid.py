@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import numpy as np
 
-from schedgap.harness.certify.why import DAYS, Why, occupancy
+from schedgap.harness.certify.why import DAYS, occupancy
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.page.rigid import EXECUTED, why_of
 from schedgap.harness.plots import style
@@ -13,10 +13,6 @@ from schedgap.harness.plots.results import Compared
 from schedgap.harness.text import clean
 from schedgap.instances.parameters import base_id
 from schedgap.instances.rigid import View
-
-
-def _why(data: Compared) -> Why | None:
-    return why_of(data.run, data.rows)
 
 
 @figure("rigid.occupancy", "Cluster in use", of="instance")
@@ -38,7 +34,7 @@ def drawn_occupancy(data: Compared) -> Drawn:
 @figure("rigid.week", "Waiting by hour of the week", of="instance")
 def week(data: Compared) -> Drawn:
     """Hours that jobs waited beyond what the bound asks for, by the hour of the week in which they were submitted."""
-    why = _why(data)
+    why = why_of(data.run, data.rows)
     cells = why.week() if why else None
     if cells is None or not cells.any():
         return None
@@ -60,7 +56,7 @@ def week(data: Compared) -> Drawn:
 @figure("rigid.decisions", "The most expensive decisions", of="instance")
 def decisions(data: Compared) -> Drawn:
     """Hours that shorter jobs of no more GPUs waited while the job ran that was started instead."""
-    why = _why(data)
+    why = why_of(data.run, data.rows)
     found = why.decisions() if why else []
     if why is None or not found:
         return None

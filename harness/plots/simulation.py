@@ -15,7 +15,7 @@ from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import Chart, gantt, of_trace
 from schedgap.harness.plots.results import some
 from schedgap.harness.simulate.row import Rounds, Simulation, SimulationRow
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, counted
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import LONG_S
 from schedgap.instances.arrays import Array
@@ -55,12 +55,12 @@ class Histories(Part):
 
     def n(self, drawn: int, known: int) -> str:
         """Return the end of a caption: jobs, instance and policies."""
-        jobs = style.counted(len(self.first.workload.ids), "job")
+        jobs = counted(len(self.first.workload.ids), "job")
         return f"n = {jobs} on {self.where}, {_policies(drawn, known)}."
 
 
 def _policies(drawn: int, known: int) -> str:
-    policies = "1 policy" if drawn == 1 else f"{drawn} policies"
+    policies = counted(drawn, "policy", "policies")
     return policies if drawn == known else f"the first {drawn} of {known} policies"
 
 
@@ -218,4 +218,4 @@ def times_by_load(data: Histories) -> Drawn:
     height = style.y("mean", data.clock.label("mean completion time"), log=style.wide(means))
     axes, look = (style.x("load", "arrivals [jobs per hour]"), height), style.colour(data.looks, names)
     chart = style.plot(points, alt.MarkDef("line", point=True), *axes, told=["method", "load", "mean"], **look)
-    return chart, f"n = {style.counted(instances, 'instance')}, {_policies(len(set(names)), len(set(names)))}."
+    return chart, f"n = {counted(instances, 'instance')}, {_policies(len(set(names)), len(set(names)))}."

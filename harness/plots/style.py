@@ -105,16 +105,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def label(text: str, limit: int = 16) -> str:
-    """Return a stranger's text as a label: one line, short."""
-    return clean(text, limit)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return ``1 tenant`` or ``3 tenants``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def x(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any) -> alt.X:
     """Return a quantitative x axis; see :func:`scale`."""
     return alt.X(f"{field}:Q", title=title, scale=scale(log, domain), **{"axis": alt.Axis(grid=False), **more})
@@ -342,7 +332,7 @@ def price_map(
     Maps of the same unit have the same colours, which are logarithmic where prices differ a hundredfold.
     """
     charts, end = [], end_s / unit.seconds
-    names = [label(name, 22) for name in names]
+    names = [clean(name, 22) for name in names]
     cells = {title: _cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
     for title, (_, what) in panels.items():
         same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in cells[other]]

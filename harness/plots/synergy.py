@@ -12,7 +12,7 @@ import numpy as np
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, counted
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, Schedule, View
@@ -77,7 +77,7 @@ def sensitivity(data: Compared) -> Drawn:
     shown = known[:MAX_MODELS]
     cells = [
         {
-            "panel": style.label(one.model, 20),
+            "panel": clean(one.model, 20),
             "cpus": c,
             "memory": m,
             "speedup": one.speedup[i, j],
@@ -97,10 +97,10 @@ def sensitivity(data: Compared) -> Drawn:
     told = style.tip(("panel", "model"), ("cpus", "CPUs per GPU"), ("memory", "GB per GPU"), "speedup")
     frame = base.transform_filter("datum.share").mark_rect(filled=False, stroke="white", strokeWidth=2)
     chart = alt.layer(base.mark_rect().encode(color=colours, tooltip=told), frame, data=style.rows(cells))
-    chart = style.in_panels(chart, [style.label(one.model, 20) for one in shown], 4)
+    chart = style.in_panels(chart, [clean(one.model, 20) for one in shown], 4)
     chart = chart.resolve_scale(x="independent", y="independent") if len(shown) > 1 else chart
     more = f"The {MAX_MODELS} most sensitive of {len(known)} models" if len(known) > MAX_MODELS else "All models"
-    jobs, models = style.counted(data.view.size, "job"), style.counted(len(known), "model")
+    jobs, models = counted(data.view.size, "job"), counted(len(known), "model")
     return chart, f"{more}, {_gangs(shown)}. n = {jobs} of {models} on {data.where}."
 
 
@@ -126,7 +126,7 @@ def servers(data: Compared) -> Drawn:
             about = {"panel": f"{style.name(method)}, {resource}", "method": style.name(method)}
             for server, job, part in _held(schedule, field, view, hosts):
                 who = {
-                    "job": style.label(view.workload.ids[job], 20),
+                    "job": clean(view.workload.ids[job], 20),
                     "colour": style.PALETTE[job % len(style.PALETTE)],
                 }
                 stacks.append({**about, **who, "server": server, "held": 100.0 * part})
@@ -143,8 +143,8 @@ def servers(data: Compared) -> Drawn:
         columns=3,
     )
     of = f"the first {MAX_SERVERS} of " if known.size > MAX_SERVERS else ""
-    jobs, mechanisms = style.counted(view.runnable.size, "job"), style.counted(len(shown), "mechanism")
-    words = f"n = {jobs} of the round on {of}{style.counted(known.size, 'server')}, {mechanisms} on {data.where}."
+    jobs, mechanisms = counted(view.runnable.size, "job"), counted(len(shown), "mechanism")
+    words = f"n = {jobs} of the round on {of}{counted(known.size, 'server')}, {mechanisms} on {data.where}."
     return chart, words
 
 
@@ -166,6 +166,6 @@ def mean_times(data: Compared) -> Drawn:
     source = drawn[0].bound_from
     by = f"In brackets: at most so many times the best possible mean, by the bound of {clean(source)}. "
     most = style.MAX_ROWS
-    count = f"The {most} fastest of {len(known)}" if len(known) > most else style.counted(len(known), "method")
-    jobs = style.counted(data.view.possible.size, "job")
+    count = f"The {most} fastest of {len(known)}" if len(known) > most else counted(len(known), "method")
+    jobs = counted(data.view.possible.size, "job")
     return chart, f"{by if source else ''}n = {jobs}, {count} on {data.where}."

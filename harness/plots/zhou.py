@@ -11,7 +11,7 @@ from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import Bars, Chart, beside_online, of_runs, server_rows
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import clean, number
+from schedgap.harness.text import clean, counted, number
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
@@ -41,7 +41,6 @@ UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
 
 
 def _online(data: Compared, arch: str) -> Schedule | None:
-    """Return the schedule of A_online."""
     found = data.decisions.get(f"zhou.{arch}.online")
     return found if isinstance(found, Schedule) and found.window_start.size else None
 
@@ -59,10 +58,9 @@ def windows(data: Compared) -> Drawn:
     last = max(int((d.start + d.slots).max()) for d in online.values())
     records = []
     for arch, schedule in online.items():
-        used = style.counted(int(schedule.window_rounds.max()), "round")
-        count = style.counted(len(schedule.window_start), "window")
-        formula = view.architectures[arch].alpha
-        title = f"zhou.{arch}.online: {count}, up to {used} used (α by the formula: {formula})"
+        used = counted(int(schedule.window_rounds.max()), "round")
+        count = counted(len(schedule.window_start), "window")
+        title = f"zhou.{arch}.online: {count}, up to {used} used"
         found = [*_windows(schedule, last), *_runs(view, schedule)]
         for record in found:
             times = {key: (record[key] - 1) * hours for key in ("time", "end")}
@@ -96,7 +94,7 @@ def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
     for start, slots, rounds, tau in np.stack(columns, axis=1).tolist():
         seen = min(slots, last - start)  # the axis ends where work ends, the last window does not
-        text = style.counted(rounds, "round") if seen >= 2 * NARROW * last else str(rounds)
+        text = counted(rounds, "round") if seen >= 2 * NARROW * last else str(rounds)
         text = text if seen >= NARROW * last else ""
         found += [{"what": "window", "time": edge} for edge in (start, start + slots)]
         found += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
@@ -109,7 +107,7 @@ def _runs(view: View, schedule: Schedule) -> list[dict[str, Any]]:
     found = []
     for i, k in enumerate(np.lexsort((schedule.job, schedule.start)).tolist()):
         job, start = int(schedule.job[k]), int(schedule.start[k])
-        about = {"job": style.label(view.ids[job], 30)}
+        about = {"job": clean(view.ids[job], 30)}
         waits = {"what": "waits", "time": int(view.arrival[job]), "end": start, "top": i + 0.38, "bottom": i + 0.62}
         ends = start + int(schedule.slots[k])
         runs = {"what": "runs", "time": start, "end": ends, "top": i + 0.08, "bottom": i + 0.92}
@@ -194,7 +192,7 @@ def both_prices(data: Compared, arch: str) -> Drawn:
         fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(each, SMALL), "Σ w·c per server and slot"
     tops = np.array([field.max(axis=1) / (field.max() or 1.0) for field, _ in some(fields).values()])
     shown = some(style.dearest(tops.T, MAX_PRICES))
-    classes = [style.label(text.removesuffix(".0"), 10) for text in of.classes.names]
+    classes = [clean(text.removesuffix(".0"), 10) for text in of.classes.names]
     names = [f"{text} {resource}" for text in classes for resource in SHORT]
     free = int((tops.max(axis=0) <= 0).sum())
     words = f"{free} are 0 throughout and not drawn. " if free else ""

@@ -153,9 +153,12 @@ def shared(methods: Sequence[str], quantity: str, cases: Sequence[Case]) -> list
 
 
 def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean") -> Found | None:
-    """Return the mean of a quantity over cases, or its largest or smallest value, with interval and bound."""
+    """Return the mean of a quantity over cases, or its largest or smallest value, with interval and bound.
+
+    Of a quantity with a value per tenant or job, it is over these, too.
+    """
     found = values(method, quantity, cases)
-    known = [float(value) for value in found.values()]
+    known = [float(one) for value in found.values() for one in np.ravel(value)]
     if not known or not all(math.isfinite(value) for value in known):
         return None
     value = STATISTICS[of](known)

@@ -19,7 +19,7 @@ from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.published import together
 from schedgap.harness.reproduce import measure
 from schedgap.harness.reproduce.row import Case, ReproducedRow, Reproduction
-from schedgap.harness.reproduce.setting import Run, Setting, find
+from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, Trend, find
 from schedgap.harness.reproduce.task import BoundTask, MethodResult, MethodTask, SimulationResult
 from schedgap.harness.simulate.row import Bound, SimulationRow
 from schedgap.harness.simulate.run import USUAL, resolve
@@ -28,6 +28,7 @@ from schedgap.harness.simulate.run import plan as simulations_of
 from schedgap.harness.sweep import AbsentDataError
 from schedgap.harness.table import to_json
 from schedgap.harness.text import clean
+from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 from schedgap.models.simulated import SIMULATED
@@ -164,7 +165,8 @@ def _collected(found: Finished) -> Reproduction:
     settings: dict[str, Setting] = {}
     for id, told in found.meta["settings"].items():
         setting = settings[id] = Setting.model_validate_json(json.dumps(told["content"]))
-        cases[id] = [case for run in setting.runs for case in _cases(id, run, told["references"], results)]
+        items = setting.items
+        cases[id] = [case for run in setting.runs for case in _cases(id, run, told["references"], results, items)]
         if told["absent"]:
             setting = settings[id] = setting.model_copy(update={"needs": told["absent"]})
         rows += measure.rows(setting, cases[id])
@@ -180,20 +182,36 @@ def _collected(found: Finished) -> Reproduction:
     )
 
 
+JOB_JCT = "job_jct_s"
+"""Completion times of single jobs, which are read from a history where a figure is about them."""
+
+
+def _each_job_s(row: SimulationRow, trace: Any) -> Any:
+    """Return the completion times of the jobs of the window of a row, by arrival."""
+    return trace.jct_s[(Window.parse(row.window) if row.window else Window()).jobs(trace.workload.arrival_s)]
+
+
 def _cases(
-    figure: str, run: Run, references: Mapping[str, References], results: Sequence[tuple[Any, Any]]
+    figure: str,
+    run: Run,
+    references: Mapping[str, References],
+    results: Sequence[tuple[Any, Any]],
+    items: Sequence[Number | Order | Trend],
 ) -> Iterator[Case]:
-    """Yield the results of a run."""
+    """Yield the results of a run, with what the compared items are about."""
     names = {mark: name for name, mark in references.get(run.name, {}).items()}
     if run.policies:
         methods, kinds = {spec.id for spec in resolve(run.chosen)}, set(run.options.kinds(whole=True))
     else:
         methods = {spec.id for spec in run.specs()}
         kinds = {_label(one) for one in run.kinds(Limits()).values()}
+    each_job = any(item.quantity.startswith(JOB_JCT[:-2]) for item in items)
     for row, result in results:
         mine = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
         if mine and row.fingerprint in names and row.case[2] in kinds:
-            yield _case(figure, run.name, names[row.fingerprint], row, result)
+            case = _case(figure, run.name, names[row.fingerprint], row, result)
+            more = {JOB_JCT: _each_job_s(row, case.trace.value)} if each_job and case.trace and case.measured else {}
+            yield replace(case, measured={**case.measured, **more})
 
 
 def coordinates(reference: str, options: str) -> dict[str, Any]:

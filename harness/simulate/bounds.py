@@ -44,11 +44,9 @@ class BoundTask(InstanceTask[Bound]):
         return {"of": [self.fingerprint, repr(self.round_s), self.model]}
 
     def failed(self, status: str, reason: str) -> Bound:
-        """Return the absent bound of a task that could not be finished."""
         return Bound(self.fingerprint, self.model, None, f"{status}: {reason}", None, self.key, self.round_s)
 
     def attempt(self) -> Bound:
-        """Solve the model."""
         instance, began = self.instance, clock.now()
         found, proof = lower_bound(SIMULATED[self.model], instance, self.round_s)
         bound = Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key, self.round_s)
@@ -68,10 +66,7 @@ def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
 def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
     """Return a lower bound on a metric in rounds of that length, in seconds, and what proves it.
 
-    Raises
-    ------
-    NotApplicableError
-        If the model cannot run on the instance.
+    It raises `NotApplicableError` if the model cannot run on the instance.
     """
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
@@ -100,7 +95,13 @@ def compared(
     known = {(bound.fingerprint, bound.model, bound.round_s): bound for bound in bounds}
     out = []
     for row, beside in zip(rows, _beside(rows), strict=True):
-        bounded = _with_ratios(row, beside)
+        spec = POLICIES.get(row.policy)
+        reference = beside.get(spec.reference or f"{spec.paper}.online") or next(iter(beside.values()))
+        bounded = row.replace(
+            reference=reference.policy,
+            ttd_ratio=_ratio(row.ttd_s, reference.ttd_s),
+            jct_ratio=_ratio(row.jct_mean_s, reference.jct_mean_s),
+        )
         for model in SIMULATED:
             places = ((row.fingerprint, model, round_s) for round_s in (row.round_s, None))
             bounded = _with_bound(bounded, next((known[place] for place in places if place in known), None))
@@ -155,21 +156,10 @@ def _beside(rows: Sequence[SimulationRow]) -> Iterator[Mapping[str, SimulationRo
 
 
 def _with_printed_ratio(row: SimulationRow, beside: Mapping[str, SimulationRow]) -> SimulationRow:
-    """Add the reference's TTD ratio to the policy as it was printed."""
     reference = beside.get(row.reference or "")
     entries = reference.published if reference else ()
     ratios = (entry["value"] for entry in entries if entry["quantity"] == f"ttd_ratio:{row.policy}")
     return row.replace(ttd_printed=next(ratios, None))
-
-
-def _with_ratios(row: SimulationRow, beside: Mapping[str, SimulationRow]) -> SimulationRow:
-    spec = POLICIES.get(row.policy)
-    reference = beside.get(spec.reference or f"{spec.paper}.online") or next(iter(beside.values()))
-    return row.replace(
-        reference=reference.policy,
-        ttd_ratio=_ratio(row.ttd_s, reference.ttd_s),
-        jct_ratio=_ratio(row.jct_mean_s, reference.jct_mean_s),
-    )
 
 
 def _ratio(ours: float | None, theirs: float | None) -> float | None:

@@ -53,12 +53,12 @@ class SimulationRow(CheckedRow):
         (:func:`schedgap.harness.simulate.bounds.utilisation`).
     lp1_share, lp1_worst, cpu_needed
         For policies that give out CPUs and memory: mean and least of the rounds' progress divided by what LP1 allows
-        for the jobs that were picked (:mod:`schedgap.harness.verify.rounds_bound`), and what `cpu_given` would be if
+        for the jobs that were picked (:mod:`schedgap.harness.verify.sensitive`), and what `cpu_given` would be if
         each job had the fewest CPUs at which it is as fast.
     estimated_throughput, actual_throughput
         Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
         devices of the slowest type (:func:`schedgap.heuristics.oef.dynamics.throughput`); for policies of that
-        comparison.
+        comparison. `throughput_deviation` is the gap between them as a part of the first.
     published, verified
         As in :class:`schedgap.harness.compare.row.Row`, of the history.
     key
@@ -96,6 +96,9 @@ class SimulationRow(CheckedRow):
     jct_max_s: float | None = None
     jct_short_s: float | None = None
     jct_long_s: float | None = None
+    jct_short_p99_s: float | None = None
+    jct_long_p95_s: float | None = None
+    jct_long_p99_s: float | None = None
     window_jobs: int | None = None
     gru: float | None = None
     cru: float | None = None
@@ -108,6 +111,7 @@ class SimulationRow(CheckedRow):
     utility: float | None = None
     estimated_throughput: float | None = None
     actual_throughput: float | None = None
+    throughput_deviation: float | None = None
     stragglers: int | None = None
     straggler_share: float | None = None
     decision_mean_s: float | None = None
@@ -198,12 +202,10 @@ class Bound(Result):
 
     @property
     def label(self) -> str:
-        """What progress shows."""
         return f"{self.model}: {'no bound' if self.seconds is None else 'bound'}"
 
     @property
     def finished(self) -> bool:
-        """Whether it need not be tried again."""
         return self.seconds is not None
 
     @property
@@ -217,7 +219,6 @@ class Bound(Result):
         return f"{FOLDER}/{self.model}-{self.fingerprint[:12]}-{self.key[:8]}.json.gz"
 
     def content(self) -> dict[str, Any]:
-        """Return what the journal keeps."""
         return {"bound": plain({k: v for k, v in vars(self).items() if k not in ("certificate", "instance")})}
 
     def files(self) -> Mapping[str, bytes]:
@@ -240,7 +241,6 @@ class Bound(Result):
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:
-        """Return the bound that a journal kept."""
         found = typed(cls, content["bound"])
         if found.proved is None:
             return found
@@ -251,18 +251,12 @@ class Bound(Result):
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """Records of the ``R`` rounds of a history.
+    """What each of the rounds of a history is worth.
 
-    Attributes
-    ----------
-    progress
-        ``(R,)`` progress of the running jobs, each in units of its fair progress on its best GPU type, as if all ran to
-        the end of the round.
-    most
-        ``(R,)`` the most that LP1 allows for the jobs that the policy picked
-        (:mod:`schedgap.harness.verify.rounds_bound`); NaN where it picked none.
-    cpus_needed
-        ``(R,)`` share of the CPU time that jobs need while they compute: each the fewest CPUs at which it is as fast.
+    `progress` is that of the running jobs, each in units of its fair progress on its best GPU type, as if all ran to
+    the end of the round, and `most` what LP1 allows for the jobs that the policy picked
+    (:mod:`schedgap.harness.verify.sensitive`), NaN where it picked none. `cpus_needed` is the share of the CPU time
+    that jobs need while they compute: each the fewest CPUs at which it is as fast.
     """
 
     progress: Array

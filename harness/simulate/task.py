@@ -21,8 +21,7 @@ from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
 from schedgap.harness.verify import differ
 from schedgap.harness.verify.history import check
-from schedgap.harness.verify.rounds_bound import most_progress
-from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds
+from schedgap.harness.verify.sensitive import SLACK, Speeds, most_progress
 from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, servers, simulate, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window, measure, part_used
 from schedgap.instances import clock
@@ -36,12 +35,6 @@ HISTORY = (
 )
 """Attributes of :class:`~schedgap.heuristics.simulator.Trace` that are saved, beside its rules."""
 
-WIDTHS = {"allocation": (-1, 4), "progress": (-1, 3), "offered": (-1, 2)}
-"""Shapes of the histories' tables, which may have no rows."""
-
-WHOLE = frozenset({"stragglers", "restarts", "waiting", *WIDTHS})
-"""Parts of a history that are whole numbers."""
-
 
 def history_file(row: SimulationRow) -> str:
     """Return the file of a row's history, inside the results folder; paths of programs can be long and much alike."""
@@ -49,12 +42,6 @@ def history_file(row: SimulationRow) -> str:
     if ":" in row.policy or row.options:
         name = f"{name[-60:]}-{row.key[:8]}"
     return f"schedules/{name}-{row.fingerprint[:12]}-{row.seed}.json.gz"
-
-
-def history_content(trace: Trace) -> dict[str, Any]:
-    """Return a history as plain data; absent times are NaN."""
-    about = {"rules": vars(trace.rules), "jobs": trace.workload.ids, "servers": trace.servers.names}
-    return {**plain(about), **{name: to_plain(getattr(trace, name)) for name in HISTORY}}
 
 
 def read_history(file: KeptFile, row: SimulationRow, usual: Rules, instance: Instance) -> tuple[Trace, Rounds | None]:
@@ -66,11 +53,9 @@ def read_history(file: KeptFile, row: SimulationRow, usual: Rules, instance: Ins
     with damage_explained(file.folder / file.name):
         parts = file.unpacked()
         rules = POLICIES.get(row.policy).rules(usual)
-        arrays = {
-            name: np.array(from_plain(parts[name]), np.int64 if name in WHOLE else float).reshape(WIDTHS.get(name, -1))
-            for name in HISTORY
-            if name != "unfinished"
-        }
+        arrays = {name: np.asarray(from_plain(parts[name])) for name in HISTORY if name != "unfinished"}
+        # A stranger's numbers may be of a type whose sums go round; their shapes are the checker's business.
+        arrays = {name: one.astype(np.int64 if one.dtype.kind in "iu" else float) for name, one in arrays.items()}
         trace = Trace(workload(instance), servers(instance), rules, **arrays, unfinished=tuple(parts["unfinished"]))
         if violations := check(instance, trace, rules).violations:
             raise ValueError(f"{file.name} is not the history that was confirmed: {violations[0]}")
@@ -81,16 +66,15 @@ def rounds(instance: Instance, trace: Trace) -> Rounds:
     """Return what the rounds of a history are worth."""
     work, cluster = trace.workload, trace.servers
     speeds = Speeds(instance, work, cluster)
-    pooled = Pooled(speeds)
     row, job, _ = trace.progress.T
     gpu_type = np.zeros(len(trace.progress), np.int64)
     gpu_type[trace.entry_of] = cluster.gpu_type[trace.allocation[:, 2]]  # gangs keep to one
     rate = trace.speed * work.gpus[job] * work.rates[job, gpu_type]
     picked, who = trace.offered.T
-    most = most_progress(speeds, pooled, picked, who, trace.rounds, pooled.weight) if trace.rounds else np.zeros(0)
+    most = most_progress(speeds, picked, who, trace.rounds, speeds.pooled.weight) if trace.rounds else np.zeros(0)
     needed = _fewest_cpus(speeds, job, gpu_type, trace.held, rate)
     return Rounds(
-        progress=np.bincount(row, pooled.weight[job] * rate, trace.rounds).astype(float),
+        progress=np.bincount(row, speeds.pooled.weight[job] * rate, trace.rounds).astype(float),
         most=np.where(np.isin(np.arange(trace.rounds), picked), most, np.nan),
         cpus_needed=trace.used(needed, float(cluster.cpus.sum())),
     )
@@ -144,16 +128,20 @@ class SimulationResult(RowResult):
 
     @property
     def finished(self) -> bool:
-        """Whether it need not be tried again."""
         return self.row.ok and self.row.status != "skipped"
 
     def content(self) -> dict[str, Any]:
-        """Return what the journal keeps."""
         return {"row": plain(self.row.as_dict())}
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the history as a file."""
-        return {history_file(self.row): packed(history_content(opened(self.kept)[0]))} if self.kept else {}
+        """Return the history as a file; absent times are NaN."""
+        if not self.kept:
+            return {}
+        trace = opened(self.kept)[0]
+        about = {"rules": vars(trace.rules), "jobs": trace.workload.ids, "servers": trace.servers.names}
+        return {
+            history_file(self.row): packed(plain(about) | {name: to_plain(getattr(trace, name)) for name in HISTORY})
+        }
 
     def check(self) -> None:
         """Raise ``ValueError`` if the history in its file is not the one that was confirmed."""
@@ -167,7 +155,6 @@ class SimulationResult(RowResult):
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
-        """Return the result that a journal kept."""
         row = SimulationRow.of(content["row"])
         instance, file = stored.instance(row.fingerprint), stored.file(content["key"], history_file(row))
         kept = Later(partial(read_history, file, row, row.rules, instance))
@@ -214,11 +201,9 @@ class SimulationTask(InstanceTask[SimulationResult]):
         )
 
     def failed(self, status: str, reason: str) -> SimulationResult:
-        """Return the result of a simulation that could not be finished."""
         return SimulationResult(self.blank_row(status=status.replace(" without incumbent", ""), reason=reason))
 
     def attempt(self) -> SimulationResult:
-        """Simulate, check, measure."""
         instance = self.instance
         spec = POLICIES.get(self.policy)
         began = clock.now()

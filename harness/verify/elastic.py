@@ -77,20 +77,13 @@ class Hardware:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Well-formed runs, and what follows from them.
+    """Well-formed runs on some hardware, and what follows from them.
 
-    Attributes
-    ----------
-    hardware
-        Where they run.
-    runs
-        A row per run, which holds slots ``start … end − 1``: beside the fields of a decision, its `total` of workers
-        and of PSs (`servers`), the servers that it is on (`hosts`), the `most` workers its job may have, `seconds` that
-        one of them takes for a mini-batch (infinite where it cannot run), and mini-batches done (`work`).
-    entries
-        A row per run and server, with job, types, first slot and `end` of the run, and ``(e, R)`` what it `takes`.
-    jobs
-        A row per job: number of its `runs`, mini-batches `done` and `asked`.
+    A row of `runs` holds slots ``start … end − 1``: beside the fields of a decision, its `total` of workers and of PSs
+    (`servers`), the servers that it is on (`hosts`), the `most` workers its job may have, `seconds` that one of them
+    takes for a mini-batch (infinite where it cannot run), and mini-batches done (`work`) in all slots but those `lost`
+    after an interruption. `entries` has a row per run and server, with job, types, first slot and `end` of the run, and
+    ``(e, R)`` what it `takes`; `jobs` one per job: number of its `runs`, mini-batches `done` and `asked`.
     """
 
     hardware: Hardware
@@ -99,10 +92,13 @@ class Plan:
     jobs: Rows
 
 
-def read(decision: Runs, machines: Hardware, slot_s: float, first: int, **more: Mapping[str, Range]) -> Plan:
+def read(
+    decision: Runs, machines: Hardware, slot_s: float, first: int, restart: int = 0, **more: Mapping[str, Range]
+) -> Plan:
     """Return well-formed runs with their rates; refuse wrong types, lengths, ranges and entries.
 
-    `first` is the first slot; `more` says what further arrays of a paper's decisions may hold, by table.
+    `first` is the first slot, `restart` how many slots without work every run begins with but a job's first; `more`
+    says what further arrays of a paper's decisions may hold, by table.
     """
     instance = machines.instance
     of_runs: dict[str, Range] = {
@@ -130,11 +126,10 @@ def read(decision: Runs, machines: Hardware, slot_s: float, first: int, **more: 
     empty = (entries.workers == 0) & (entries.ps == 0)
     refuse(entries.broken(empty, "run {run}: nothing on server {server}; an entry has workers or parameter servers"))
     entries.names = names
-    return _plan(machines, runs, entries, slot_s)
+    return _plan(machines, runs, entries, slot_s, restart)
 
 
-def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float) -> Plan:
-    """Return what well-formed runs amount to."""
+def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float, restart: int) -> Plan:
     instance, count, size = machines.instance, runs.job.size, len(machines.instance.jobs)
     runs.end = runs.start + runs.slots
     runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)
@@ -143,7 +138,10 @@ def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float) -> Plan:
     runs.most = np.array([job.chunks for job in instance.jobs])[runs.job]
     runs.seconds = _seconds(machines, runs)
     rate = np.divide(slot_s, runs.seconds, out=np.zeros(count), where=runs.seconds > 0)
-    runs.work = runs.slots * runs.total * rate
+    order = np.lexsort((runs.start, runs.job))
+    runs.lost = np.zeros(count, np.int64)
+    runs.lost[order[1:]] = restart * (np.diff(runs.job[order]) == 0)
+    runs.work = np.maximum(runs.slots - runs.lost, 0) * runs.total * rate
     for name in ("job", "start", "end", "total", "worker_type", "ps_type"):
         setattr(entries, name, getattr(runs, name)[entries.run])
     entries.takes = machines.takes(entries)

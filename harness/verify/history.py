@@ -18,7 +18,7 @@ import numpy as np
 
 from schedgap.harness.verify import TOLERANCE, Verdict
 from schedgap.harness.verify.rules import Groups, Rows, refuse, refusing, well_formed
-from schedgap.harness.verify.sensitive import Pooled, Speeds, gangs, overfull
+from schedgap.harness.verify.sensitive import Speeds, gangs, overfull
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.schema import Instance
@@ -45,16 +45,10 @@ REASONS: dict[str, Callable[[Any], str]] = {
 class Facts:
     """The records of a history as tables, with what follows from the instance.
 
-    Attributes
-    ----------
-    trace, work, cluster, speeds
-        The records, jobs and servers; rates by CPUs and memory where the rules are sensitive.
-    held
-        A row per round (`row`), job and server, by job, then round: `gpus`, `cpus`, `memory_gb`.
-    runs
-        A row per job and round in which it runs: its GPUs (`width`), `rate` and start, and later what it achieves.
-    rounds, jobs
-        A row per round with its `number`; a row per job, with whether it could complete at all (`possible`).
+    There are `speeds`, rates by CPUs and memory, where the rules are sensitive. `held` has a row per round (`row`), job
+    and server, by job, then round: `gpus`, `cpus`, `memory_gb`. `runs` has one per job and round in which it runs: its
+    GPUs (`width`), `rate` and start, and later what it achieves; `rounds` one per round with its `number`, and `jobs`
+    one per job, with whether it could complete at all (`possible`).
     """
 
     trace: Trace
@@ -167,7 +161,7 @@ def _possible(speeds: Speeds | None, trace: Trace, work: Workload, cluster: Serv
     Where rates are sensitive, they advance on one GPU type with their proportional share.
     """
     if speeds is not None:
-        return np.asarray(Pooled(speeds).able.any(axis=1))
+        return np.asarray(speeds.pooled.able.any(axis=1))
     usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
     return np.asarray(usable >= (1 if trace.rules.forks else work.gpus))
 

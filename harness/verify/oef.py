@@ -22,15 +22,23 @@ CLAIMS: dict[str, Callable[[View, Array], Finding[Any]]] = {
 
 @refusing
 def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Return the verdict on an allocation, whose objective is total efficiency at reported speedups in all problems."""
+    """Return the verdict on an allocation, whose objective is total efficiency at reported speedups in all problems.
+
+    ``gain_max`` is the most that a tenant gains over an equal split (Fig. 5), ``preference_max`` how many times better
+    at most one finds its own allocation than that of another of the same weight (Fig. 6).
+    """
     x = np.asarray(decision.devices, float)
     if x.shape != view.speedups.shape or not np.isfinite(x).all():
         refuse([f"devices: a finite {view.speedups.shape} array, not {x.shape}"])
     own, true = (view.speedups * x).sum(axis=1), (view.true_speedups * x).sum(axis=1)
     found = {name: judge(view, x) for name, judge in CLAIMS.items()}
+    equal = (view.speedups * view.equal_split).sum(axis=1)
+    others = view.speedups @ x.T * np.divide.outer(view.weight, view.weight)
     metrics: dict[str, float | int | bool] = {
         "envy_free": bool(found["envy_free"]),
         "sharing_incentive": bool(found["sharing_incentive"]),
+        "gain_max": float((own / equal).max()),
+        "preference_max": float((own[:, None] / np.maximum(others, TOLERANCE)).max()),
         "support_size": int((x > TOLERANCE * view.capacity).sum()),
         "true_total": float(true.sum()),
     }
@@ -71,7 +79,7 @@ def _rounds(view: View, decision: Allocation) -> Iterator[str]:
 
 
 QUANTITIES = (
-    *("envy_free", "sharing_incentive", "support_size", "true_total"),
+    *("envy_free", "sharing_incentive", "gain_max", "preference_max", "support_size", "true_total"),
     *("devices", "efficiency", "true_efficiency"),
 )
 

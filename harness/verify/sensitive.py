@@ -1,7 +1,19 @@
-"""How fast gangs run with given CPUs and memory, from the instance alone: the checkers' own arithmetic.
+r"""How fast gangs run with given CPUs and memory, from the instance alone: the checkers' own arithmetic.
 
 It shares no code with :mod:`schedgap.instances.sensitivity`; levels are found by division and by search, one number per
 gang.
+
+The progress of a round is bounded from above by weak duality: no solver, one matrix product.
+For any prices :math:`\lambda \ge 0` of the CPUs, memory and GPUs of each GPU type, no round in which every picked job
+runs, each at its fair progress at least, makes more progress than
+
+.. math:: \lambda \cdot \text{capacity} + \sum_j \max_{i, [c, m] : W_j[c,m] \ge W_j[C_g, M_g]}
+          \left(w_j W_j[c,m] - \lambda_i \cdot (g_j, c, m)\right)
+
+which at the best prices is at most Synergy's LP1 (eq. 1-5): LP1 asks for the fair progress of a mix of configurations,
+this for that of each one. The terms belong to classes of equal jobs and do not depend on the round, so that prices
+found for some rounds bound all. For rounds in which picked jobs wait, or run below their fair progress (greedy, DRF,
+Tetris), the bound is a comparison with what LP1 would do, not a certificate.
 """
 
 from __future__ import annotations
@@ -77,6 +89,17 @@ class Speeds:
         self._units = [_unit(*each) for each in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True)]
 
     @cached_property
+    def pooled(self) -> Pooled:
+        """Servers by GPU type."""
+        return Pooled(self)
+
+    @cached_property
+    def configurations(self) -> list[list[tuple[Array, Array]]]:
+        """What gangs of each class may hold on each GPU type that there is, see :func:`_undominated`."""
+        types = np.flatnonzero(self.pooled.gpus > 0).tolist()
+        return [[_undominated(self, job, i) for i in types] for job in self.classes.first.tolist()]
+
+    @cached_property
     def classes(self) -> Classes:
         """Jobs by class, in the order in which classes occur first."""
         seen: dict[object, int] = {}
@@ -123,6 +146,20 @@ class Speeds:
                 )
                 out[part] = _piped(given, one[part], c, m)
         return out
+
+
+_kept: list[Speeds] = []
+
+
+def speeds_of(instance: Instance, work: Workload, cluster: Servers) -> Speeds:
+    """Return the rates of the jobs of an instance; the last ones are kept.
+
+    A run that solves each of its rounds has every round checked, all with the same jobs and servers: making their rates
+    anew was a fifth of Synergy-Opt's time.
+    """
+    if not _kept or _kept[0].work is not work or _kept[0].cluster is not cluster:
+        _kept[:] = [Speeds(instance, work, cluster)]
+    return _kept[0]
 
 
 def _unit(capacity: float, unit: float, most: int) -> tuple[float, int]:
@@ -187,3 +224,143 @@ class Pooled:
         self.able = self.fair > 0
         best = self.fair.max(axis=1)
         self.weight: Array = np.divide(1.0, best, out=np.zeros(work.size), where=best > 0)
+
+
+# ---------------------------------------------------------------- the most that rounds can achieve
+
+MOST_SEARCHES = 32
+"""So many rounds, at equal distances, are searched for prices of their own."""
+
+BATCH = 8
+"""Rounds that are searched together: those near one another have the same classes of jobs."""
+
+STEPS = np.geomspace(0.3, 5e-4, 24)
+"""Temperature of each Newton step, in mean values of a job."""
+
+
+LEAST_PRICE, MOST_PRICE = 1e-9, 10.0
+"""Prices of all of a resource, in mean values of a job, and of a job of the round: best ones are within."""
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """What ``K`` classes of jobs may hold: up to ``C`` configurations, ``d`` = three resources of each GPU type.
+
+    Their `value` is ``(K, C)`` progress in units of the objective, ``-inf`` where a class has fewer configurations, and
+    their `part` ``(K, C, d)`` of the GPUs, CPUs and memory of each type.
+    """
+
+    value: Array
+    part: Array
+
+
+def menu(speeds: Speeds, weight: Array) -> Menu:
+    """Return the configurations at fair progress or more that no other one dominates.
+
+    `weight` is ``(n,)`` the factor from iterations per second to the objective.
+    """
+    total = speeds.pooled.total[speeds.pooled.gpus > 0]
+    rows: list[tuple[Array, Array]] = []
+    for job, kept in zip(speeds.classes.first.tolist(), speeds.configurations, strict=True):
+        value = np.concatenate([weight[job] * rate for rate, _ in kept])
+        part = np.zeros((value.size, *total.shape))
+        column = np.repeat(np.arange(len(total)), [rate.size for rate, _ in kept])
+        part[np.arange(value.size), column] = np.concatenate([held for _, held in kept]) / total[column]
+        # A job that can run nowhere makes no progress and holds nothing.
+        rows.append((value, part) if value.size else (np.zeros(1), np.zeros((1, *total.shape))))
+    most = max(len(value) for value, _ in rows)
+    values, parts = np.full((len(rows), most), -np.inf), np.zeros((len(rows), most, *total.shape))
+    for k, (value, part) in enumerate(rows):
+        values[k, : len(value)], parts[k, : len(value)] = value, part
+    return Menu(values, parts.reshape(len(rows), most, -1))
+
+
+def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
+    """Return rates, and GPUs, CPUs and gigabytes, of one gang's undominated configurations on one GPU type."""
+    pooled = speeds.pooled
+    if not pooled.able[job, i]:
+        return np.zeros(0), np.zeros((0, 3))
+    cpus, memory_gb = (
+        axis[axis <= most * (1 + SLACK)] for axis, most in zip(speeds.levels(job), pooled.limit[job, i], strict=True)
+    )
+    c, m = (grid.ravel() for grid in np.meshgrid(cpus, memory_gb, indexing="ij"))
+    where = np.full(c.size, job), np.full(c.size, i)
+    rate = speeds.rate(*where, c, m).reshape(cpus.size, memory_gb.size)
+    best = np.pad(np.maximum.accumulate(np.maximum.accumulate(rate, axis=0), axis=1), ((1, 0), (1, 0)))
+    below = np.maximum(best[:-1, 1:], best[1:, :-1])
+    keep = ((rate > below) & (rate >= pooled.fair[job, i] * (1 - SLACK))).ravel()
+    gpus = np.full(int(keep.sum()), speeds.work.gpus[job])
+    return rate.ravel()[keep], np.column_stack((gpus, c[keep], m[keep]))
+
+
+def most_progress(speeds: Speeds, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
+    """Return ``(R,)`` upper bounds on the progress of `rounds` rounds in which jobs are picked; 0 where none is.
+
+    `row` and `job` are ``(offers,)`` round, from 0, and picked job; `weight` is as in :func:`menu`.
+    """
+    classes = speeds.classes
+    count = np.zeros((rounds, len(classes.first)))
+    np.add.at(count, (row, classes.of[job]), 1)
+    return bounds(menu(speeds, weight), count)
+
+
+def bounds(options: Menu, count: Array) -> Array:
+    """Return ``(R,)`` upper bounds on the progress of rounds with ``(R, K)`` jobs of each class on a menu."""
+    different, which = np.unique(count, axis=0, return_inverse=True)
+    first = np.full(len(different), len(count))
+    np.minimum.at(first, which.ravel(), np.arange(len(count)))
+    in_time = different[np.argsort(first, kind="stable")]
+    chosen = np.unique(np.linspace(0, len(in_time) - 1, min(len(in_time), MOST_SEARCHES)).round().astype(np.int64))
+    batches = np.array_split(in_time[chosen], -(-len(chosen) // BATCH)) if len(chosen) else []
+    prices = np.concatenate([np.zeros((1, options.part.shape[2])), *(_prices(options, batch) for batch in batches)])
+    # the most that a job of each class is worth beyond what it holds, at each of the prices
+    profit = np.stack([(options.value - options.part @ price).max(axis=1) for price in prices])
+    return np.asarray((prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])
+
+
+def _prices(options: Menu, count: Array) -> Array:
+    """Return ``(R, d)`` good prices for rounds.
+
+    The best of what Newton's method comes by: the maxima are smoothed (``log Σ exp``), prices are kept positive by a
+    logarithmic barrier, and both get sharper from step to step.
+    """
+    here = count.any(axis=0)
+    if not here.any():
+        return np.zeros((len(count), options.part.shape[2]))
+    n, part = count[:, here].astype(float), options.part[here]
+    scale = float((n @ options.value[here].max(axis=1)).sum() / n.sum()) or 1.0
+    value = options.value[here] / scale
+    jobs, flat = n.sum(axis=1, keepdims=True), part.reshape(-1, part.shape[2])
+    squares = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)
+    price = np.repeat(np.maximum(jobs, 1.0) / (2.0 * part.shape[2]), part.shape[2], axis=1)
+    best, kept = np.full(len(n), np.inf), price
+    for temperature in STEPS:
+        worth = value - np.tensordot(price, part, (1, 2))
+        bound = price.sum(axis=1) + (n * worth.max(axis=2)).sum(axis=1)
+        kept = np.where((bound < best)[:, None], price, kept)
+        best = np.minimum(best, bound)
+        price = _stepped(price, n, worth, (part, flat, squares), float(temperature))
+    return kept * scale
+
+
+def _stepped(price: Array, n: Array, worth: Array, parts: tuple[Array, Array, Array], temperature: float) -> Array:
+    """Return the prices after a Newton step on the smoothed bound; none changes more than threefold.
+
+    `parts` are those of the menu by class and one after the other, and the products of each one's resources.
+    """
+    (part, flat, squares), (rounds, size) = parts, price.shape
+    chance = np.exp((worth - worth.max(axis=2, keepdims=True)) / temperature)
+    chance /= chance.sum(axis=2, keepdims=True)
+    weighted = (n[:, :, None] * chance).reshape(rounds, -1)
+    mean = (chance.swapaxes(0, 1) @ part).swapaxes(0, 1)
+    second = (weighted @ squares).reshape(rounds, size, size)
+    curvature = (second - (n[:, :, None] * mean).swapaxes(1, 2) @ mean) / temperature
+    # In relative changes of the prices: the barrier is the temperature then, so that no matrix is singular. It holds
+    # prices down as well: where all GPUs are held, those of all types could rise together.
+    usual = np.maximum(n.sum(axis=1, keepdims=True), 1.0) / size
+    curvature *= price[:, :, None] * price[:, None, :]
+    curvature[:, np.arange(size), np.arange(size)] += temperature
+    slope = price * (1.0 - weighted @ flat) + temperature * (price / usual - 1.0)
+    change = np.linalg.solve(curvature, -slope[:, :, None])[:, :, 0]
+    new = price * np.clip(1.0 + change, 1 / 3.0, 3.0)
+    return np.asarray(np.clip(new, LEAST_PRICE, MOST_PRICE * size * usual))

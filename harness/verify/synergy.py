@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rounds_bound import most_progress
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
-from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, overfull
+from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, most_progress, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, PLACEMENT, RUN, Schedule, View
 
@@ -52,12 +51,16 @@ class Facts:
     view: View
     problem: str
     speeds: Speeds
-    pooled: Pooled
     weight: Array
     machines: Array
     held: Rows
     gangs: Groups
     offers: Rows
+
+    @property
+    def pooled(self) -> Pooled:
+        """Servers by GPU type."""
+        return self.speeds.pooled
 
 
 @refusing
@@ -69,8 +72,10 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """
     facts = _facts(view, decision, problem)
     lines = [*_capacity(facts), *_gangs(facts), *_offers(facts)]
-    if problem == ORACLE.id:
-        lines += _below(facts, _equal_split(facts)[facts.gangs.job], "fair progress by 1/n of every GPU type")  # (26)
+    if problem == ORACLE.id:  # (26): n jobs in the round share every type alike, each with at most a whole gang (A.2.2)
+        part = facts.pooled.gpus / (max(view.runnable.size, 1) * view.workload.gpus[:, None])
+        split = (part * facts.pooled.fair).sum(axis=1) / np.maximum(part.sum(axis=1), 1.0)
+        lines += _below(facts, split[facts.gangs.job], "fair progress by 1/n of every GPU type")
     promised = {*claims, *(("proportional",) if problem in FLOORED else ())}
     lines += [line for name, rule in CLAIMS.items() if name in promised for line in rule(facts)]
     return _judged_run(facts, lines) if problem in RUNS else _judged_round(facts, [*lines, *_round(facts)])
@@ -93,8 +98,7 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
     refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
     parts = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
     refuse(held.broken(parts, "gpus {gpus:g}: GPUs are whole"))
-    speeds = Speeds(view.instance, work, hosts)
-    pooled, found = Pooled(speeds), gangs(held)
+    speeds, found = speeds_of(view.instance, work, hosts), gangs(held)
     found.gang = work.gpus[found.job]
     # What counts is per GPU of the gang, of which placements may hold more than the whole.
     enough = found.enough * (found.gang / found.gpus)[:, None]
@@ -104,9 +108,10 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
         view=view,
         problem=problem,
         speeds=speeds,
-        pooled=pooled,
-        weight=np.ones(view.size) if np.all(view.weight == 1.0) else pooled.weight,
-        machines=pooled.total if pools else np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float),
+        weight=np.ones(view.size) if np.all(view.weight == 1.0) else speeds.pooled.weight,
+        machines=speeds.pooled.total
+        if pools
+        else np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float),
         held=held,
         gangs=found,
         offers=Rows(names, row=picked_row, job=picked),
@@ -147,14 +152,6 @@ def _below(facts: Facts, least: Array, what: str) -> list[str]:
     text = f"{AT}{{rate:.9g}} iterations/s, its {what} is {{least:.9g}}{{more}}"
     short = facts.gangs.rate < least * (1 - SLIVER)
     return facts.gangs.broken(short, text, " ({count} fall short)", least=least)
-
-
-def _equal_split(facts: Facts) -> Array:
-    """Return ``(n,)`` progress with 1/n of every GPU type, n jobs in the round, and at most a whole gang (A.2.2)."""
-    jobs, gang = max(facts.view.runnable.size, 1), facts.view.workload.gpus[:, None]
-    part = facts.pooled.gpus / (jobs * gang)
-    whole = np.maximum(part.sum(axis=1), 1.0)
-    return np.asarray((part * facts.pooled.fair).sum(axis=1) / whole)
 
 
 def _offers(facts: Facts) -> list[str]:
@@ -213,7 +210,6 @@ def _no_idle_gpu(facts: Facts) -> list[str]:
 
 
 def _fragments(facts: Facts) -> int:
-    """Return how many jobs are on several servers."""
     return int((facts.gangs.count > 1).sum())
 
 
@@ -339,7 +335,7 @@ def _shares(facts: Facts) -> dict[str, float]:
     if not offers.row.size:
         return {}
     rows, where = np.unique(offers.row, return_inverse=True)
-    most = most_progress(facts.speeds, facts.pooled, where, offers.job, len(rows), facts.weight)
+    most = most_progress(facts.speeds, where, offers.job, len(rows), facts.weight)
     known = np.isin(found.row, rows)
     worth = (facts.weight[found.job] * found.rate)[known]
     share = np.bincount(np.searchsorted(rows, found.row[known]), worth, len(rows)) / np.maximum(most, 1e-300)

@@ -16,7 +16,7 @@ from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
 from schedgap.harness.verify.elastic import AT, Hardware, Plan
 from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, whole
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.zhou import RESOURCES, Architecture, Schedule, View
+from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View
 
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
 
@@ -31,10 +31,12 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
 
     Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job runs once), ``preemptive`` (in several runs),
     ``weight`` (from slot 1 on, or not at all, until τ) and ``cost`` (the heaviest job runs, until τ, beside the loads).
+    A claim of :data:`~schedgap.instances.views.zhou.RESTARTS` is what an interruption costs.
     """
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
-    plan = elastic.read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, windows=WINDOWS)
+    restart = max((RESTARTS[claim] for claim in claims if claim in RESTARTS), default=0)
+    plan = elastic.read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, restart, windows=WINDOWS)
     windows = Rows({}, **whole(decision, *WINDOWS))
     lines = [
         *elastic.placements(plan),

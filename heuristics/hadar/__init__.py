@@ -56,6 +56,19 @@ PARAMETERS = (
 )
 """Settings of ``hadar.online``."""
 
+FORKS = (
+    Parameter(
+        "overhead_s", "what aggregation and consolidation take of a round of a job with several copies", "s", least=0
+    ),
+    Parameter("copies", "most copies of a job, 0 for one per node (section V)", least=0, most=10**6),
+    Parameter(
+        "split",
+        "the steps left of a job go to the copies that are placed, or in n portions to all nodes (section V-B)",
+        choices=("placed", "all"),
+    ),
+)
+"""Settings of ``hadar.hadare``."""
+
 VARIANTS = ("prices=round", "mode=incremental", "payoff=round", "payoff=round&keep=false", "conserving=true")
 """Settings that are compared with the default."""
 
@@ -73,6 +86,11 @@ simulated(
     variants=VARIANTS,
     guarantee=passing(_theorem, Hadar, Planning),
 )(passing(lambda instance, oracle, **settings: Hadar(instance, **settings), Hadar, Planning))
-simulated("hadar.hadare", problem=FORKED.id, kind="online", source="HadarE, section V", forks=True)(
-    passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE)
-)
+simulated(
+    "hadar.hadare",
+    problem=FORKED.id,
+    kind="online",
+    source="HadarE, section V",
+    parameters=FORKS,
+    forks=True,
+)(passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE))

@@ -324,7 +324,7 @@ def place(hosts, queue, chosen, used):  # type: ignore[no-untyped-def]
 class Forking(NamedTuple):
     """``a`` jobs of a round, in whole: GPUs of a gang, iterations left, seconds since the arrival ``(a,)``, utilities.
 
-    `rate` ``(a, k)`` is what the tracker knows.
+    `rate` ``(a, k)`` is what the tracker knows, `copies` the most of a job.
     """
 
     gpus: Ints
@@ -332,6 +332,7 @@ class Forking(NamedTuple):
     waited_s: Array
     rate: Array
     utilities: Utilities
+    copies: int
 
 
 class Copies(NamedTuple):
@@ -348,7 +349,7 @@ def gain(hosts, jobs, copies, used, slot_s, i, h):  # type: ignore[no-untyped-de
     """Return the payoff that a copy of job `i` on server `h` adds, and its GPUs; ``-inf`` where none is possible."""
     gpus = min(jobs.gpus[i], hosts.gpus[h] - used[h])
     own = gpus * jobs.rate[i, hosts.gpu_type[h]]
-    if own <= 0 or copies.gpus[i, h] > 0:
+    if own <= 0 or copies.gpus[i, h] > 0 or (copies.gpus[i] > 0).sum() >= jobs.copies:
         return -np.inf, 0
     left_s = jobs.remaining[i] / (copies.rate[i] + own)
     cost = copies.cost[i] + gpus * hosts.price[hosts.first[h] + used[h]]

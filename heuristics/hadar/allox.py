@@ -20,12 +20,8 @@ from schedgap.instances.arrays import Array, Ints
 def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
     """Return the type and the position from the end of every job.
 
-    `times` ``(a, k)`` are seconds on one device of each type, ``inf`` where a job cannot run.
-
-    Raises
-    ------
-    ValueError
-        If some job can run nowhere.
+    `times` ``(a, k)`` are seconds on one device of each type, ``inf`` where a job cannot run. It raises `ValueError` if
+    some job can run nowhere.
     """
     from schedgap.heuristics.hadar._matching import assign
 

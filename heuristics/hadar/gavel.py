@@ -13,7 +13,8 @@ with gangs ``W``, weights ``w`` and rates ``X``: throughput relative to that of 
 gang of one GPU gets as much GPU time as a larger one. Many allocations have the same least value; Gavel leaves it to
 its solver which one it gets. Here it is the one of largest total ``Σ W·X·Y / X_eq``, with the addends weighted by 1
 to 1.001 (:data:`TIES`) such that one vertex is best. ``hadar.gavel_throughput`` maximises the total throughput ``Σ
-W·X·Y`` in iterations per second, with the same weights.
+W·X·Y`` in iterations per second, with the same weights. ``hadar.gavel?goal=makespan`` maximises the least ``Σ_o
+W·X·Y / iterations left``: the time until the last job is done at these rates is least (Gavel, section 4.2).
 
 Jobs with the same gang, weight and (relative) rates form a class and get the same shares: the average of their shares
 in any optimum is feasible and as good. So the program has a variable per class and option, ``n_c·Y``; it is kept in
@@ -44,8 +45,9 @@ from schedgap.heuristics.simulator import Servers, State, Workload
 from schedgap.heuristics.simulator.gangs import GangPolicy, Gangs, in_order
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.parameters import Parameter
 
-Goal = Literal["max_min", "throughput"]
+Goal = Literal["max_min", "throughput", "makespan"]
 
 GRID = 1e-6
 """Shares are multiples of this."""
@@ -178,13 +180,22 @@ def classes(work: Workload, gangs: Gangs, goal: Goal) -> tuple[Ints, ShareProgra
 @baseline(
     "hadar.gavel",
     "Gavel (Narayanan et al., OSDI 2020), section 4.1, max-min fairness with the rounds of section 5",
+    parameters=(
+        Parameter(
+            "goal",
+            "what shares maximise: the least throughput (section 4.1), or the least part of what is left (section 4.2)",
+            choices=("max_min", "makespan"),
+        ),
+    ),
 )
 class Gavel(GangPolicy):
     """Gavel as a simulation policy."""
 
     def __init__(self, work: Workload, cluster: Servers, goal: Goal = "max_min") -> None:
         super().__init__(work, cluster)
-        self.member, self.program = classes(work, self.gangs, goal)
+        self._renewed = goal == "makespan"
+        if not self._renewed:
+            self.member, self.program = classes(work, self.gangs, goal)
         self._rounds: Ints = np.zeros(work.size, np.int64)
         self._received: Ints = np.zeros(self.gangs.rates.shape, np.int64)
         self._jobs = self._order = np.zeros(0, np.int64)
@@ -206,11 +217,23 @@ class Gavel(GangPolicy):
         self._received[running, chosen[running]] += 1
         return chosen
 
+    def _shares(self, jobs: Ints) -> Array:
+        """Return ``(a, o)`` shares by a program whose weights stay as they are."""
+        counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
+        return self.program.shares(counts)[self.member[jobs]]
+
+    def _soonest(self, state: State, jobs: Ints) -> Array:
+        """Return ``(a, o)`` shares by a program of what is left now: no two jobs are alike."""
+        left = np.zeros(self.gangs.work.size)
+        left[state.jobs] = state.remaining
+        value = self.gangs.rates[jobs] * self.gangs.work.gpus[jobs, None]
+        program = ShareProgram(value, self.gangs.usage[jobs], self.gangs.capacity, left[jobs])
+        return program.shares(np.ones(jobs.size, np.int64))
+
     def _renew(self, state: State) -> None:
         """Compute shares for another set of jobs, and put its pairs into the order in which ties go."""
         self._jobs, jobs = state.jobs, in_order(state)
-        counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
-        shares = self.program.shares(counts)[self.member[jobs]]
+        shares = self._soonest(state, jobs) if self._renewed else self._shares(jobs)
         row, self._option = np.nonzero(shares)
         self._row, self._share = jobs[row], shares[row, self._option]
         wanted = self.gangs.by_rate[jobs]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -50,12 +51,22 @@ DATASET = {
 class HadarE:
     """HadarE as a policy of a simulation with forks.
 
-    Jobs of several copies lose `overhead_s` seconds per round to aggregation and consolidation; `dispatched` are the
-    Job Tracker's orders of every round.
+    Jobs of several copies lose `overhead_s` seconds per round to aggregation and consolidation; a job has at most
+    `copies`, 0 meaning one per node (§V, f and n). The steps left are divided among the copies that are placed, or
+    among copies on all nodes: §V-B prints n portions, and those of nodes that train another job stay undone.
+    `dispatched` are the Job Tracker's orders of every round.
     """
 
-    def __init__(self, instance: Instance, overhead_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        overhead_s: float = 0.0,
+        copies: int = 0,
+        split: Literal["placed", "all"] = "placed",
+    ) -> None:
         self._instance, self._overhead_s = instance, overhead_s
+        self._copies, self._split = copies, split
         self._initial = initial(instance)
         self._measured = np.zeros(self._initial.shape, bool)
         self._view: View | None = None
@@ -75,6 +86,8 @@ class HadarE:
             return Assignment.of(())
         kind = state.servers.gpu_type[server]
         steps = split(row, state.remaining, gpus * known[row, kind])
+        if self._split == "all":
+            steps *= self._placed(state, known, row, gpus * known[row, kind])
         speed = pace(row, steps, gpus * state.rates[row, kind], state.round_s, self._overhead_s)
         job = state.jobs[row]
         copy = copy_id(state.workload.size, server + 1, job)
@@ -82,12 +95,19 @@ class HadarE:
         self._measured[job, kind] = True
         return Assignment(job, server, gpus, speed)
 
+    def _placed(self, state: State, known: Array, row: Ints, throughput: Array) -> Array:
+        """Return for each copy the part that its job's copies are of the throughput of copies on all nodes."""
+        room = np.minimum(state.gpus[:, None], state.servers.gpus)
+        every = (room * known[:, state.servers.gpu_type]).sum(axis=1)
+        return np.asarray((np.bincount(row, throughput, every.size) / every)[row])
+
     def _place(self, state: State, here: View, known: Array) -> tuple[Ints, Ints, Ints]:
         """Return row of the job, server and GPUs of every copy, by ascending row and server."""
         from schedgap.heuristics.hadar._kernels import Forking, fork
 
         waited_s = np.asarray((state.round - here.arrival[state.jobs]) * here.slot_s, float)
-        jobs = Forking(state.gpus, state.remaining, waited_s, known, here.utilities.of(state.jobs))
+        most = self._copies or state.servers.size
+        jobs = Forking(state.gpus, state.remaining, waited_s, known, here.utilities.of(state.jobs), most)
         row, server, gpus = fork(self._hosts, jobs, here.slot_s).T
         order = np.argsort(row * state.servers.size + server)
         return row[order], server[order], gpus[order]

@@ -26,10 +26,7 @@ Build = TypeVar("Build", bound=Callable[..., Policy])
 def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
     """Return the schedule that a fresh policy makes in the slots of `view`.
 
-    Raises
-    ------
-    NotApplicableError
-        If a slot is too short or too long for a round.
+    It raises `NotApplicableError` if a slot is too short or too long for a round.
     """
     end_s = view.slots * view.slot_s
     trace, slot = in_slots(view.workload, view.servers, policy, view.slot_s, until_s=end_s, forks=forks)

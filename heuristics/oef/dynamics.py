@@ -99,6 +99,8 @@ class FairShares:
         OEF's placement; see :mod:`schedgap.heuristics.oef.placement`.
     demand_aware
         Whether a tenant gets no devices of a type rather than fewer than its smallest job needs (§4.3).
+    noise, noise_seed
+        Largest relative error of profiled rates, see :func:`profiled`; jobs advance by the true ones.
 
     Raises
     ------
@@ -113,8 +115,13 @@ class FairShares:
         rule: Rule = "tijdeman",
         packed: bool = True,
         demand_aware: bool = True,
+        noise: float = 0.0,
+        noise_seed: int = 0,
     ) -> None:
         self.view: View = PAPERS.get("oef").view(instance)
+        if noise:
+            seen = profiled(self.view.speedups, noise, np.random.default_rng(noise_seed))
+            self.view = replace(self.view, speedups=seen)
         self.work, self.cluster = workload(instance), servers(instance)
         self.row = _rows(instance, self.view, self.work)
         self.estimates: list[Array] = []
@@ -190,12 +197,13 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
 
     ``estimated_throughput`` is what fractional shares promise, ``actual_throughput`` what was done, both of all tenants
     together and on average over the rounds, in devices of the slowest type; the former is there for policies that have
-    such shares.
+    such shares. ``throughput_deviation`` is the gap between the two as a part of the former (§6.4.2).
     """
     view: View = PAPERS.get("oef").view(instance)
     numbers = {"actual_throughput": float(actual(view, trace).sum(axis=1).mean()) if trace.rounds else math.nan}
     if isinstance(policy, FairShares) and trace.rounds:
-        numbers["estimated_throughput"] = float(np.sum(policy.estimates, axis=1).mean())
+        promised = numbers["estimated_throughput"] = float(np.sum(policy.estimates, axis=1).mean())
+        numbers["throughput_deviation"] = abs(promised - numbers["actual_throughput"]) / promised
     return numbers
 
 
@@ -210,27 +218,28 @@ def actual(view: View, trace: Trace) -> Array:
     return per_unit[:, [work.tenants.index(name) for name in view.tenants]]
 
 
+def profiled(speedups: Array, error: float, rng: np.random.Generator) -> Array:
+    """Return the speedups ``(v, k)`` of profiles in which every rate has a relative error uniform in ``±error``."""
+    measured = speedups * rng.uniform(1 - error, 1 + error, speedups.shape)
+    return np.asarray(measured / measured[:, :1])
+
+
 def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> tuple[float, float]:
     """Return what errors of profiling cost (Fig. 10b), as parts of total efficiency: the deviation, and the loss.
 
     The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the evaluator sees the
     speedups of these profiles. The deviation is ``|promised − reached| / promised``, promised at profiled and reached
     at true speedups. These are the paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it
-    exceeds the loss, ``1 − reached / reachable``, with what the evaluator reaches on true profiles.
-
-    Raises
-    ------
-    UsageError
-        If `error` is out of range.
+    exceeds the loss, ``1 − reached / reachable``, with what the evaluator reaches on true profiles. It raises
+    `UsageError` if `error` is out of range.
     """
     if not 0 <= error < 1:
         raise UsageError(f"error = {error:g}: a relative error of profiling is within [0, 1)")
     truth = view.true_speedups
-    measured = truth * rng.uniform(1 - error, 1 + error, truth.shape)
-    profiled = measured / measured[:, :1]
-    devices = evaluate(replace(view, speedups=profiled))
+    seen = profiled(truth, error, rng)
+    devices = evaluate(replace(view, speedups=seen))
     reachable = float(efficiency(truth, evaluate(replace(view, speedups=truth))).sum())
-    promised, reached = (float(efficiency(speedups, devices).sum()) for speedups in (profiled, truth))
+    promised, reached = (float(efficiency(speedups, devices).sum()) for speedups in (seen, truth))
     return abs(promised - reached) / promised, 1 - reached / reachable
 
 
@@ -241,6 +250,10 @@ ROUNDING = Parameter(
 )
 PACKED = Parameter("packed", "OEF's placement: large jobs first, on one type and one host where possible (§4.3)")
 DEMAND_AWARE = Parameter("demand_aware", "none of a type rather than fewer devices than the smallest job needs (§4.3)")
+NOISE = (
+    Parameter("noise", "largest relative error, drawn uniformly, of every profiled rate (§6.4.2)", least=0.0, most=0.9),
+    Parameter("noise_seed", "seed of these errors", least=0),
+)
 ROW_CAP = Parameter("row_cap", "at most one device per tenant, as in the allocation that the paper prints as (3)")
 
 
@@ -253,10 +266,12 @@ def fair_shares(
     rounding: Rule = "tijdeman",
     packed: bool = True,
     demand_aware: bool = True,
+    noise: float = 0.0,
+    noise_seed: int = 0,
 ) -> FairShares:
     """Return the policy that gives tenants the shares of an evaluator, see there and :class:`FairShares`."""
     name = f"{evaluate}?row_cap=true" if row_cap else evaluate
-    return FairShares(instance, evaluator(name, oracle), rounding, packed, demand_aware)
+    return FairShares(instance, evaluator(name, oracle), rounding, packed, demand_aware, noise, noise_seed)
 
 
 for _name in EVALUATORS:
@@ -265,7 +280,7 @@ for _name in EVALUATORS:
         f"oef.{_name}",
         source="OEF §4" if _own else "OEF §6.1.3, baseline without OEF's placement",
         measures=throughput,
-        parameters=((ROW_CAP,) if _capped else ()) + (ROUNDING, PACKED, DEMAND_AWARE),
+        parameters=((ROW_CAP,) if _capped else ()) + (ROUNDING, PACKED, DEMAND_AWARE, *NOISE),
         variants=("row_cap=true",) if _capped else (),
     )(partial(fair_shares, evaluate=_name, packed=_own))
 
@@ -273,10 +288,7 @@ for _name in EVALUATORS:
 def allox(instance: Instance) -> AlloX:
     """Return AlloX for an instance whose jobs fit on a single type, as OEF asks of its own.
 
-    Raises
-    ------
-    NotApplicableError
-        If some job does not.
+    It raises `NotApplicableError` if some job does not.
     """
     policy = AlloX(workload(instance), servers(instance))
     stuck = np.flatnonzero(~policy.gangs.allowed[:, :-1].any(axis=1))

@@ -66,12 +66,8 @@ TOLERANCE = 1e-6
 class Placer:
     """A placer: it rounds shares to devices by a rule of the module, and remembers what it owes each tenant.
 
-    `capacity` ``(k,)`` are devices of each type; fractions of a device are not used.
-
-    Raises
-    ------
-    UsageError
-        If there is no such rule.
+    `capacity` ``(k,)`` are devices of each type; fractions of a device are not used. It raises `UsageError` if there is
+    no such rule.
     """
 
     def __init__(self, tenants: int, capacity: Array, rule: Rule = "largest_remainder") -> None:
@@ -96,12 +92,8 @@ class Placer:
         """Return the ``(v, k)`` whole devices of the next round.
 
         A type's sum is at most its capacity, except by the rule ``independent``. `ideal` ``(v, k)`` are the shares of
-        this round; `min_demand` ``(v,)`` devices are each tenant's smallest job, 1 takes any number.
-
-        Raises
-        ------
-        UsageError
-            If the shares of a type exceed its capacity, or one is negative.
+        this round; `min_demand` ``(v,)`` devices are each tenant's smallest job, 1 takes any number. It raises
+        `UsageError` if the shares of a type exceed its capacity, or one is negative.
         """
         earned = _in_units(ideal, self.capacity)
         batch = np.append(np.asarray(min_demand, np.int64), 1)

@@ -41,7 +41,6 @@ def _of(view: View, jobs: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _each(view: View, starts: Callable[[Ints, int], Ints]) -> Schedule:
-    """Return the schedule of starts that are found pool by pool."""
     found = np.zeros(view.size, np.int64)
     for jobs, capacity in view.by_pool():
         found[jobs] = starts(jobs, capacity)

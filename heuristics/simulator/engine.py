@@ -62,12 +62,8 @@ def simulate(
 def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **rules: Any) -> tuple[Trace, Ints]:
     """Simulate a fresh policy in rounds as long as slots; return the history and ``(R,)`` slots of its rounds, from 0.
 
-    `rules` are the other arguments of :func:`simulate`.
-
-    Raises
-    ------
-    NotApplicableError
-        If a slot is too short or too long for a round.
+    `rules` are the other arguments of :func:`simulate`. It raises `NotApplicableError` if a slot is too short or too
+    long for a round.
     """
     if not history.LEAST_ROUND_S <= slot_s <= history.MOST_ROUND_S:
         wanted = f"simulated rounds take {history.LEAST_ROUND_S:g} to {history.MOST_ROUND_S:g} s"
@@ -207,7 +203,6 @@ class _Run:
         return now.width.size > 0
 
     def _checked(self, assignment: Assignment) -> _Round:
-        """Check an assignment and return what runs."""
         order = np.argsort(assignment.job * self.cluster.size + assignment.server, kind="stable")
         parts = (assignment.job, assignment.server, assignment.gpus)
         entries = self.kernels.Entries(*(np.asarray(part, np.int64)[order] for part in parts))

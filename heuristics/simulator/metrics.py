@@ -28,13 +28,7 @@ class Window:
 
     @staticmethod
     def parse(text: str) -> Window:
-        """Return the window of ``FIRST:COUNT``.
-
-        Raises
-        ------
-        UsageError
-            If the text is anything else.
-        """
+        """Return the window of ``FIRST:COUNT``, or raise `UsageError` if the text is anything else."""
         found = re.fullmatch(r"([0-9]{1,9}):([1-9][0-9]{0,8})", text)
         if not found:
             raise UsageError(
@@ -70,6 +64,8 @@ class Metrics:
         interpolated linearly.
     jct_short_s, jct_long_s
         Means over those that took less than :data:`LONG_S`, and over the others.
+    jct_short_p99_s, jct_long_p95_s, jct_long_p99_s
+        Percentiles over the same.
     window_jobs
         Jobs of the window that completed.
     gru
@@ -108,6 +104,9 @@ class Metrics:
     jct_max_s: float
     jct_short_s: float
     jct_long_s: float
+    jct_short_p99_s: float
+    jct_long_p95_s: float
+    jct_long_p99_s: float
     window_jobs: int
     gru: float
     cru: float
@@ -129,17 +128,21 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
     done = np.flatnonzero(np.isfinite(jct_s))
     counted_s = jct_s[window.jobs(trace.workload.arrival_s)]
     counted_s = counted_s[np.isfinite(counted_s)]
+    short_s, long_s = counted_s[counted_s < LONG_S], counted_s[counted_s >= LONG_S]
     return Metrics(
         jobs=jct_s.size,
         finished=done.size,
         ttd_s=trace.makespan_s,
         jct_mean_s=_mean(counted_s),
         jct_median_s=float(np.median(counted_s)) if counted_s.size else math.nan,
-        jct_p99_s=float(np.percentile(counted_s, 99)) if counted_s.size else math.nan,
+        jct_p99_s=_percentile(counted_s, 99),
         jct_min_s=float(counted_s.min()) if counted_s.size else math.nan,
         jct_max_s=float(counted_s.max()) if counted_s.size else math.nan,
-        jct_short_s=_mean(counted_s[counted_s < LONG_S]),
-        jct_long_s=_mean(counted_s[counted_s >= LONG_S]),
+        jct_short_s=_mean(short_s),
+        jct_long_s=_mean(long_s),
+        jct_short_p99_s=_percentile(short_s, 99),
+        jct_long_p95_s=_percentile(long_s, 95),
+        jct_long_p99_s=_percentile(long_s, 99),
         window_jobs=counted_s.size,
         gru=part_used(trace, trace.utilisation),
         cru=_mean(trace.node_utilisation),
@@ -163,6 +166,10 @@ def part_used(trace: Trace, shares: Array) -> float:
     end_s = trace.start_s[-1] + trace.round_s if any(trace.unfinished) else trace.completion_s.max()
     lasts_s = float(end_s - trace.start_s[0])
     return float(shares.sum()) * trace.round_s / lasts_s if lasts_s > 0 else math.nan
+
+
+def _percentile(values: Array, part: float) -> float:
+    return float(np.percentile(values, part)) if values.size else math.nan
 
 
 def _mean(values: Array) -> float:

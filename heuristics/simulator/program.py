@@ -205,26 +205,14 @@ class Program:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def start(self) -> Scheduler:
-        """Start it.
-
-        Raises
-        ------
-        ProgramError
-            If it has changed, or the system cannot run it.
-        """
+        """Start it; raise `ProgramError` if it has changed, or the system cannot run it."""
         if _digest(self.path) != self.digest:
             raise ProgramError(f"{self.path} was changed after the run began; --resume runs it again")
         return Scheduler(self)
 
 
 def named(id: str) -> Program | None:
-    """Return the program that the id of a policy names, ``None`` if it is another policy's.
-
-    Raises
-    ------
-    UsageError
-        If there is no such program, or it cannot be executed.
-    """
+    """Return the program that a policy's id names, or ``None``; raise `UsageError` if that cannot be executed."""
     family, _, rest = id.partition(":")
     if family != FAMILY:
         return None
@@ -312,7 +300,6 @@ class Scheduler:
                 process.kill()
 
     def _ask(self, message: Message, kind: type[M], when: str) -> M:
-        """Send a message and return its answer."""
         line, newline, more = self._exchange(_line(message), when).partition(b"\n")
         if not newline:
             raise ProgramError(f"{when}: {self._how_it_ended()}")
@@ -392,7 +379,6 @@ def _line(message: Message) -> bytes:
 
 
 def _start(line: bytes) -> str:
-    """Return the start of an answer as messages show it."""
     text = line[:61].decode(errors="replace")
     return text if len(text) <= 60 else text[:59] + "…"
 

@@ -94,7 +94,6 @@ def _settings(scheduler: Scheduler) -> tuple[Parameter, ...]:
 
 
 def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
-    """Register a mechanism on one round."""
     promised = Guarantee(PROMISED) if name == "tune" else None
     heuristic(
         f"synergy.{name}",

@@ -246,7 +246,6 @@ class Mechanisms:
         return self._packed(jobs, types, wanted, least, refill=True)
 
     def _progress(self, placed: Placement) -> float:
-        """Return the objective of a round."""
         jobs, first = np.unique(placed.job, return_index=True)
         types = self.hosts.types[placed.server[first]]
         rate = self.view.profiles.rate_of(self.kind[jobs], types, *_totals(jobs, placed).T)

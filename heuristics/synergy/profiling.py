@@ -205,7 +205,6 @@ def describe(seen: View) -> list[str]:
 
 
 def _errors(found: Profiling, kinds: Ints) -> str:
-    """Return the largest errors of some kinds of jobs in words."""
     error, memory_gb = found.error[kinds].max(axis=1), found.profiles.memory_gb[kinds]
     kind, level = np.unravel_index(error.argmax(), error.shape)
     words = f"estimates within {found.full_memory_error[kinds].max():.1%} with all memory"

@@ -13,11 +13,13 @@ from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.heuristics.zhou import baselines, batches, lemma
 from schedgap.heuristics.zhou.batches import Way
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
+from schedgap.instances.views.zhou import ARCHITECTURES, RESTARTS, Architecture, Schedule, View
 
 
-def _baseline(view: View, context: Context, arch: str, decide: Callable[[Architecture, Context], Schedule]) -> Schedule:
-    return decide(view.architectures[arch], context)
+def _baseline(
+    view: View, context: Context, arch: str, decide: Callable[..., Schedule], **settings: bool | int | str
+) -> Schedule:
+    return decide(view.architectures[arch], context, **settings)
 
 
 def _online(view: View, context: Context, arch: str, **settings: Any) -> Schedule:
@@ -88,6 +90,15 @@ ONLINE = (
 VARIANTS = ("alpha=1", "carry=false")
 """What compare shows beside α = 4: the least α, about which nothing is proved, and windows that are repeated. With an α
 by the formulas jobs wait for hundreds of windows."""
+RESTART = Parameter(
+    "restart_slots",
+    "slots without work at the beginning of each run of a job but its first; §7.1: preemption lengthens jobs",
+    least=0,
+    most=len(RESTARTS),
+    changes={slots: {"claims": (claim,)} for claim, slots in RESTARTS.items()},
+)
+KNOW = Parameter("know_remaining", "jobs go by their remaining work, as in §7, and not by the service they have had")
+TYPES = Parameter("types", "any configuration of workers and PSs, or that of the ideal case", choices=("any", "ideal"))
 AS_PRINTED = {"ps": ("printed=true",), "ra": ()}
 """Algorithm 7 as printed runs on request only: its schedules do not do the work."""
 
@@ -145,11 +156,12 @@ _register(
     "Zhou et al., Algorithms 4 to 7",
     parameters=(PRINTED,),
 )
-for _name, _problem, _decide, _source in (
-    ("jain", "weight", batches.jain, "Jain et al., ACM TOPC 2015: greedy by weight density"),
-    ("fifo", "completion", baselines.fifo, "Zhou et al. §7: FIFO with 1 to 30 workers"),
-    ("drf", "completion", baselines.drf, "Zhou et al. §7: DRF (Ghodsi et al., NSDI 2011)"),
-    ("antman", "preemptive", baselines.antman, "Zhou et al. §7: AntMan (Xiao et al., OSDI 2020)"),
-    ("tiresias", "preemptive", baselines.tiresias, "Zhou et al. §7: Tiresias (Gu et al., NSDI 2019)"),
+for _name, _problem, _decide, _source, _parameters in (
+    ("jain", "weight", baselines.jain, "Jain et al., ACM TOPC 2015: greedy by weight density", (TYPES,)),
+    ("fifo", "completion", baselines.fifo, "Zhou et al. §7: FIFO with 1 to 30 workers", ()),
+    ("drf", "completion", baselines.drf, "Zhou et al. §7: DRF (Ghodsi et al., NSDI 2011)", ()),
+    ("antman", "preemptive", baselines.antman, "Zhou et al. §7: AntMan (Xiao et al., OSDI 2020)", (RESTART,)),
+    ("tiresias", "preemptive", baselines.tiresias, "Zhou et al. §7: Tiresias (Gu et al., NSDI 2019)", (RESTART, KNOW)),
 ):
-    _register(_name, _problem, "baseline", partial(_baseline, decide=_decide), _source)
+    _run = passing(partial(_baseline, decide=_decide), _decide)
+    _register(_name, _problem, "baseline", _run, _source, _parameters)

@@ -1,8 +1,11 @@
-"""Schedulers that Zhou et al. compare A_online with (§7), slot by slot on what is free now.
+"""Schedulers that Zhou et al. compare A_online with (§7), slot by slot on what is free now; and Jain et al.'s greedy.
 
 Workers and PSs are of the types of each job's ideal case: the configuration that completes it first on the empty
 cluster. FIFO and DRF never interrupt a job. Tiresias and AntMan plan every slot anew and may interrupt jobs and, where
-these cannot go on where they were, move them; their problem is that of interrupted jobs.
+these cannot go on where they were, move them; their problem is that of interrupted jobs. "Job execution duration is
+lengthened due to frequent preemption" (§7.1), but the paper does not print by how much: with `restart_slots`, all runs
+of a job but its first begin with so many slots without work. Bounds on interrupted jobs hold for any such cost, and so
+do those on jobs that never are for an endless one.
 
 The paper leaves open which jobs of AntMan are guaranteed: here the heavier half of the waiting time's weight, that is
 the jobs above the median weight (or at it, where all are alike); those that have waited for :data:`PATIENCE` slots run
@@ -14,6 +17,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -77,18 +81,20 @@ class Configurations:
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
-    """A running job: where, since which slot, and how fast."""
+    """A running job: where, since which slot, how fast, and from which slot on it works."""
 
     found: Found
     since: int
     rate: float
+    works: int
 
 
 class Cluster:
     """What runs now, what is left of every job, and the runs so far."""
 
-    def __init__(self, a: Architecture) -> None:
-        self.a = a
+    def __init__(self, a: Architecture, restart_slots: int = 0) -> None:
+        self.a, self.restart_slots = a, restart_slots
+        self.begun: set[int] = set()
         self.known = Configurations.of(a)
         self.ledger = Ledger(a.machines, self.known.options, 1)
         self.left = a.work.copy()
@@ -107,7 +113,8 @@ class Cluster:
         if found is None:
             return False
         self.ledger.book(found)
-        self.running[job] = _Placed(found, self.slot, float(self.known.rate[found.option]))
+        works = self.slot + self.restart_slots * (job in self.begun)
+        self.running[job] = _Placed(found, self.slot, float(self.known.rate[found.option]), works)
         return True
 
     def start_largest(self, job: int, most: int) -> bool:
@@ -161,9 +168,11 @@ class Cluster:
 
     def advance(self) -> None:
         """Run everything for this slot; go to the next slot in which something can happen."""
+        self.begun |= self.running.keys()
+        for job, placed in self.running.items():
+            self.left[job] -= placed.rate * (self.slot >= placed.works)
         self.slot += 1
-        for job, placed in list(self.running.items()):
-            self.left[job] -= placed.rate
+        for job in list(self.running):
             if self.left[job] <= ROUNDING * self.a.work[job]:
                 self.left[job] = 0.0
                 self.stop(job)
@@ -232,23 +241,30 @@ def _fair(cluster: Cluster, waiting: list[int]) -> dict[int, int]:
     return given
 
 
-def tiresias(a: Architecture, context: Context) -> Schedule:
-    """Return Tiresias's schedule: every slot, the least remaining work times GPUs first, with interruptions."""
-    cluster = Cluster(a)
+def tiresias(a: Architecture, context: Context, *, restart_slots: int = 0, know_remaining: bool = True) -> Schedule:
+    """Return Tiresias's schedule: every slot, the least remaining work times GPUs first, with interruptions.
+
+    Without knowledge of what remains, jobs go by the power of two below the GPU slots that they have had, then by
+    arrival: with the service itself, two equal jobs would interrupt each other in every slot.
+    """
+    cluster = Cluster(a, restart_slots)
     option = [cluster.known.among(job, int(cluster.known.wanted[job])) for job in range(a.size)]
     gpus = a.machines.worker[cluster.known.options.worker_type[[o.start for o in option]], 0] * cluster.known.wanted
     speed = np.array([cluster.known.rate[o].max() for o in option])
+    attained = np.zeros(a.size)
 
     def plan(cluster: Cluster) -> None:
         active = [*cluster.running, *cluster.waiting()]
         remaining = cluster.left / speed * np.maximum(gpus, 1)
-        order = sorted(active, key=lambda j: (remaining[j], j))
-        cluster.replan((job, False) for job in order)
+        first = remaining if know_remaining else np.floor(np.log2(1 + attained))
+        cluster.replan((job, False) for job in sorted(active, key=lambda j: (first[j], a.arrival[j], j)))
+        running = list(cluster.running)
+        attained[running] += np.maximum(gpus, 1)[running]
 
     return cluster.run(plan)
 
 
-def antman(a: Architecture, context: Context) -> Schedule:
+def antman(a: Architecture, context: Context, *, restart_slots: int = 0) -> Schedule:
     """Return AntMan's schedule: guaranteed jobs, then opportunistic ones with as many workers as fit, each by arrival.
 
     What is guaranteed is kept: a guaranteed job that runs is not interrupted for one that waits.
@@ -256,7 +272,7 @@ def antman(a: Architecture, context: Context) -> Schedule:
     guaranteed = a.weight > np.median(a.weight)
     if not guaranteed.any():
         guaranteed[:] = True
-    cluster = Cluster(a)
+    cluster = Cluster(a, restart_slots)
     return cluster.run(lambda c: c.replan(_by_class(c, guaranteed, set(c.running))))
 
 
@@ -273,3 +289,27 @@ def _by_class(cluster: Cluster, guaranteed: Bools, held: set[int]) -> Iterator[t
     for job in active:
         if job not in cluster.running and job not in patient:
             yield job, True
+
+
+def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = "any") -> Schedule:
+    """Return what a greedy by weight density (Jain et al.) completes by τ.
+
+    Jobs go by weight per consumption; each takes the schedule that completes first: in any configuration, or in that of
+    its ideal case, as all other baselines have it. On ``gen/zhou-ra?capacity=0.2`` that is a weight of 359 or 187
+    thousand, beside A_maxweight's 251.
+    """
+    options = a.options
+    if types == "ideal":
+        chosen = options.take(np.array([f.option for f in ideal(a)]))
+        alike = (chosen.worker_type, chosen.ps_type, chosen.workers)
+        every = (options.worker_type, options.ps_type, options.workers)
+        same = [mine == theirs[options.job] for mine, theirs in zip(every, alike, strict=True)]
+        options = options.take(np.flatnonzero(np.all(same, axis=0)))
+    ledger = Ledger(a.machines, options, a.deadline - 1)
+    plan = []
+    for job in np.argsort(-a.weight / a.relative_consumption, kind="stable").tolist():
+        found = ledger.find(job, 0)
+        if found:
+            ledger.book(found)
+            plan.append((job, found))
+    return Schedule(**vars(runs_of(plan, 1)))

@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from schedgap.heuristics.registry import Context
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
 from schedgap.instances.errors import NotApplicableError
@@ -177,18 +176,3 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     if found is None:
         raise NotApplicableError(f"no schedule of {a.ids[a.priced_job]} found beside the loads until τ = {a.deadline}")
     return Schedule(**vars(runs_of([(a.priced_job, found)], 1)))
-
-
-def jain(a: Architecture, context: Context) -> Schedule:
-    """Return what a greedy by weight density (Jain et al.) completes by τ.
-
-    Jobs go by weight per consumption; each takes the schedule that completes first.
-    """
-    ledger = Ledger(a.machines, a.options, a.deadline - 1)
-    plan = []
-    for job in np.argsort(-a.weight / a.relative_consumption, kind="stable").tolist():
-        found = ledger.find(job, 0)
-        if found:
-            ledger.book(found)
-            plan.append((job, found))
-    return Schedule(**vars(runs_of(plan, 1)))

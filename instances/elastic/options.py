@@ -14,8 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.decision import Decision
+from schedgap.instances.arrays import Array, Bools, Decision, Ints
 from schedgap.instances.elastic.machines import Machines, classes, fitting
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
@@ -71,12 +70,8 @@ def rates(
 
     A job's profile gives its mini-batch times by worker type; where it does not, they are those of its rates (one
     worker with g GPUs does g times the iterations of one GPU). Rates that a profile gives for all types alike
-    (`colocated_rate_per_s`, `spread_rate_per_s`) replace mini-batch, update and transfer times.
-
-    Raises
-    ------
-    InstanceError
-        If a job has neither profile nor rates.
+    (`colocated_rate_per_s`, `spread_rate_per_s`) replace mini-batch, update and transfer times. It raises
+    `InstanceError` if a job has neither profile nor rates.
     """
     rows = [_seconds(job, i, workers, servers) for i, job in enumerate(jobs)]
     parts = (np.array([row[part] for row in rows], float) / slot_s for part in range(4))
@@ -134,6 +129,12 @@ class Options:
     def of(self, job: int) -> slice:
         """Return where the options of a job are."""
         return slice(int(self.first[job]), int(self.first[job + 1]))
+
+    def take(self, which: Ints) -> Options:
+        """Return the options of those indices, in ascending order; every job keeps what is left of its own."""
+        first = np.concatenate(([0], np.cumsum(np.bincount(self.job[which], minlength=len(self.first) - 1))))
+        kept = {name: getattr(self, name)[which] for name in ("slots", "worker_type", "ps_type", "together", "workers")}
+        return Options(first, **kept)
 
     @cached_property
     def shortest(self) -> Ints:
@@ -223,12 +224,12 @@ def options_of(machines: Machines, work: Array, most: Ints, rates: Rates, prune:
         Whether dominated options are left out. What is left always contains a cheapest one at any prices of 0 or more,
         whatever is free.
     """
-    from schedgap.instances.elastic import _kernels as kernels
-
     fitting_most = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
     each = [_pareto(job, work[job], np.minimum(most[job], fitting_most), rates) for job in range(len(work))]
     found = np.concatenate([np.zeros((6, 0), np.int64), *each], axis=1)
     if prune:
+        from schedgap.instances.elastic import _kernels as kernels
+
         costs = _costs(machines, found)
         order = np.lexsort((costs.sum(axis=1), found[1], found[4], found[0]))
         group = 2 * found[0, order] + found[4, order]

@@ -28,12 +28,7 @@ from schedgap.instances.elastic.options import Options, Runs
 class Found:
     """A run of one job; its PS type is −1 in a ring.
 
-    Attributes
-    ----------
-    total, cost
-        What was minimised, and its part that resources cost.
-    workers, ps
-        ``(h,)`` workers and parameter servers per server (entry).
+    `total` is what was minimised, `cost` its part that resources cost; `workers` and `ps` are ``(h,)`` by server.
     """
 
     total: float
@@ -73,12 +68,8 @@ def runs_of(chosen: Sequence[tuple[int, Found]], first_slot: int) -> Runs:
 class Ledger:
     """Free resources and prices of servers over ``T`` slots, numbered from 0.
 
-    Parameters
-    ----------
-    machines
-        Servers, or classes of them: then nothing may be booked.
-    constant
-        Whether everything is always free (for pricing): nothing may be booked.
+    Nothing may be booked where the machines are classes of servers, or everything is always free (`constant`, for
+    pricing).
     """
 
     def __init__(self, machines: Machines, options: Options, slots: int, constant: bool = False) -> None:
@@ -183,7 +174,6 @@ class Ledger:
         return self._read(choices, chosen.start) if self._best.where[0] >= 0 else None
 
     def _read(self, choices: Any, first: int) -> Found:
-        """Return the run that the last search found."""
         workers, ps = np.zeros(self.machines.size, np.int64), np.zeros(self.machines.size, np.int64)
         self._kernels.place(choices, self._servers, self._tables, self._window, self._best, workers)
         option, start, end, host, _, servers = self._best.where.tolist()

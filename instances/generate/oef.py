@@ -23,10 +23,16 @@ LEAST_STEP = 1.01
 
 
 class TenantsSpec(WorkloadSpec):
-    """Tenants with one job type each; hyper-parameters move speedups by up to `variation` (0.1 = ±10 %)."""
+    """Tenants with one job type each; hyper-parameters move speedups by up to `variation` (0.1 = ±10 %).
+
+    The first tenant may `lie` about its speedups.
+    """
 
     arrivals: Literal["poisson", "start"] = "poisson"
     variation: float = rule("a variation is 0 or more and below 1", ge=0, lt=1)
+    lie: float = rule(
+        "the first tenant's steps to faster types, as it reports them, 1 to 100", ge=1, le=100, default=1.0
+    )
 
 
 def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
@@ -38,8 +44,8 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     names = [f"tenant-{i + 1:02d}" for i in range(spec.tenants)]
     arrive_s = submit[: spec.tenants] + [0.0] * (spec.tenants - spec.jobs)
     tenants = tuple(
-        Tenant(id=name, job_types=(kind,), arrive_s=at)
-        for name, (_, kind), at in zip(names, kinds, arrive_s, strict=True)
+        Tenant(id=name, job_types=(kind if i or spec.lie == 1 else _reporting(kind, spec.lie),), arrive_s=at)
+        for i, (name, (_, kind), at) in enumerate(zip(names, kinds, arrive_s, strict=True))
     )
     gangs, durations = workload.gang_sizes(spec, streams), workload.durations(spec, streams)
     u = streams.uniform("epochs", spec.jobs)
@@ -85,6 +91,12 @@ def _job_types(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel
     return [(model, JobType(name=model.name, rates=own)) for model, own in rates]
 
 
+def _reporting(kind: JobType, lie: float) -> JobType:
+    """Return a job type that its tenant reports with steps from type to type that are so many times as large."""
+    told = {name: significant(rate * lie**i) for i, (name, rate) in enumerate(kind.rates.items())}
+    return kind.model_copy(update={"reported_rates": told})
+
+
 def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:
     """Return scaled `rates` (slowest type first), each step to the next type times a factor, still rising."""
     names, values = list(rates), list(rates.values())
@@ -127,5 +139,31 @@ def build_scale(spec: ScaleSpec, streams: Streams) -> dict[str, Any]:
     }
 
 
+class ClassesSpec(GeneratorSpec):
+    """Tenants of two classes and no jobs, for asking which speedups a gain needs: most do not care for GPU types.
+
+    `fast` of the tenants are `ratio` times as fast on the last type as on all others, the rest is equally fast on all.
+    """
+
+    tenants: int = rule("a whole number of tenants, 1 or more", ge=1, le=10_000)
+    fast: int = rule("tenants that are faster on the last type, 0 or more", ge=0)
+    ratio: float = rule("how much faster, 1 to 1000", ge=1, le=1000)
+    types: int = rule("2 to 1000 GPU types", ge=2, le=1000)
+    devices: int = rule("1 to 10000 devices of each type", ge=1, le=10_000)
+
+
+def build_classes(spec: ClassesSpec, streams: Streams) -> dict[str, Any]:
+    """Return the tenants; nothing is random."""
+    names = [f"GPU{j + 1}" for j in range(spec.types)]
+    same = dict.fromkeys(names, 1.0)
+    tenants = tuple(
+        Tenant(id=f"u{i + 1}", job_types=(JobType(name="job", rates={**same, **faster}),))
+        for i, faster in enumerate([{names[-1]: spec.ratio} if i < spec.fast else {} for i in range(spec.tenants)])
+    )
+    servers = tuple(ServerGroup(name=f"{n} servers", count=1, gpu_type=n, gpus=spec.devices) for n in names)
+    return {"cluster": Cluster(gpu_types=tuple(GpuType(name=n) for n in names), servers=servers), "tenants": tenants}
+
+
 FAMILIES.register(Family("tenants", TenantsSpec, build))
+FAMILIES.register(Family("classes", ClassesSpec, build_classes))
 FAMILIES.register(Family("speedups", ScaleSpec, build_scale))

@@ -129,7 +129,6 @@ def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
 
 
 def _pool(spec: SynergySpec) -> list[CatalogueModel]:
-    """Return the models in the order of the tasks."""
     return [model for task in TASKS for name in spec.models[task] if (model := find(name))]
 
 
@@ -188,7 +187,6 @@ def _horizon(spec: SynergySpec, jobs: Sequence[Job], minutes: Sequence[float]) -
 
 
 def _notes(spec: SynergySpec, pool: Sequence[CatalogueModel]) -> list[str]:
-    """Return what was derived by rule."""
     lines = [f"{model.name}: {note}" for model in pool for note in rates_on(model, [spec.gpu_type])[1]]
     share = f"{spec.cpus_per_gpu:g} CPUs and {spec.memory_gb_per_gpu:g} GB per GPU"
     lines.append(f"iterations = duration x rate of the gang with its proportional share ({share})")

@@ -8,11 +8,18 @@ that make a mini-batch shortest when not everything is on one server, and with t
 all of that times its duration, and the sum is divided by the timespan: the fraction says what part of the ideal work
 fits into it. Without durations, a third of all jobs would fit side by side although each lasts for a tenth of the
 timespan, and nothing would ever wait. Read so, the default fraction makes the 150 servers nearly those of EC2. Servers
-are scaled alike, resource by resource, and GPUs then rounded; where there are more, each is smaller.
+are scaled alike, resource by resource, and GPUs then rounded; where there are more, each is smaller. Rounding server by
+server makes all GPUs together move in steps of a whole kind of servers (``gpus=rounded``); with ``gpus=spread`` some
+servers of a kind have one GPU more than others, and the sum is off by less than one GPU of each kind.
+
+**What the paper leaves open.** It does not print how jobs arrive (``arrival``), nor whether all jobs rank types of
+workers alike (``types``): `v_jm` is drawn by job and type, and with ``aligned`` a job's shortest time goes to the
+fastest type, with ``shuffled`` to any.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
@@ -60,6 +67,9 @@ class ZhouSpec(GeneratorSpec):
     servers: int = rule("a whole number of servers, 1 or more", ge=1)
     capacity: float = rule("a positive part of the ideal demand, at most 1000", gt=0, le=1000)
     unit_worth: float = rule("F, or 0 for the jobs' own", ge=0, default=0.0)
+    arrival: Literal["uniform", "start", "poisson"] = "uniform"
+    types: Literal["aligned", "shuffled"] = "aligned"
+    gpus: Literal["rounded", "spread"] = "rounded"
     worker_type: str = ANY
     workers: int = rule("the most workers that a job may have, or 0 for its chunks", ge=0, default=0)
 
@@ -118,12 +128,16 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
 
 def _derived(spec: ZhouSpec) -> Iterator[str]:
     with_servers = "" if spec.ring else " and PSs for their bandwidth"
+    rounding = "rounded" if spec.gpus == "rounded" else "in whole numbers of the same sum"
     yield (
         f"capacity of each resource = {spec.capacity:g} x ideal demand (D workers of the type that makes a job alone"
-        f" fastest{with_servers}, times its duration) / {spec.slots} slots, in servers scaled alike; GPUs rounded"
+        f" fastest{with_servers}, times its duration) / {spec.slots} slots, in servers scaled alike; GPUs {rounding}"
     )
     yield "worker types run on every server, as in the paper's (2h), which counts GPUs of one kind only"
-    yield "memory of workers and servers as on EC2; of a job's times, the shortest goes to the fastest type"
+    order = "the shortest goes to the fastest type" if spec.types == "aligned" else "each goes to any type"
+    yield f"memory of workers and servers as on EC2; of a job's times, {order}"
+    if spec.arrival != "uniform":
+        yield "all jobs are there in slot 1" if spec.arrival == "start" else "jobs arrive at a constant rate (Poisson)"
     if spec.workers:
         yield f"at most {spec.workers} workers: jobs with more chunks have that many, of more mini-batches"
 
@@ -131,14 +145,14 @@ def _derived(spec: ZhouSpec) -> Iterator[str]:
 def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
     """Draw the jobs, which may still use every worker type and as many workers as they have chunks."""
     n = spec.jobs
-    ranges = [(0, spec.slots - 1), spec.weights, spec.epochs, spec.chunks, spec.minibatches]
-    whole = dict(zip(("arrivals", "weights", "epochs", "chunks", "mini-batches"), ranges, strict=True))
+    ranges = [spec.weights, spec.epochs, spec.chunks, spec.minibatches]
+    whole = dict(zip(("weights", "epochs", "chunks", "mini-batches"), ranges, strict=True))
     drawn = [[draws.whole(u, *ends) for u in streams.uniform(name, n).tolist()] for name, ends in whole.items()]
     gradients = draws.rounded(draws.between(streams.uniform("gradients", n), *spec.gradient_mb))
     rings = draws.rounded(draws.between(streams.uniform("ring updates", n), *spec.update_ms))
-    slots = _ordered(streams, "mini-batch times", n, [w.name for w in spec.worker_types], spec.minibatch_slots)
-    updates = _ordered(streams, "updates", n, [p.name for p in spec.ps_types], spec.update_ms)
-    for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(*drawn, strict=True)):
+    slots = _times(spec, streams, "mini-batch times", [w.name for w in spec.worker_types], spec.minibatch_slots)
+    updates = _times(spec, streams, "updates", [p.name for p in spec.ps_types], spec.update_ms)
+    for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(_arrivals(spec, streams), *drawn, strict=True)):
         profile = DistributedProfile(
             gradient_mb=gradients[j],
             minibatch_ms={name: significant(time * spec.slot_s * 1000) for name, time in slots[j].items()},
@@ -157,21 +171,27 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
         )
 
 
-def _ordered(
-    streams: Streams, quantity: str, n: int, names: Sequence[str], ends: tuple[float, float]
+def _arrivals(spec: ZhouSpec, streams: Streams) -> list[int]:
+    """Draw the slots, from 0 on, in which jobs arrive; those of a constant rate that are late come in the last one."""
+    u = streams.uniform("arrivals", spec.jobs)
+    if spec.arrival == "poisson":
+        return [min(int(at), spec.slots - 1) for at in draws.poisson_arrivals(u, spec.jobs / spec.slots)]
+    return [draws.whole(one, 0, spec.slots - 1) if spec.arrival == "uniform" else 0 for one in u.tolist()]
+
+
+def _times(
+    spec: ZhouSpec, streams: Streams, quantity: str, names: Sequence[str], ends: tuple[float, float]
 ) -> list[dict[str, float]]:
-    """Return each job's values by type, uniform between `ends`, the first type's the smallest."""
-    u = np.sort(streams.uniform(quantity, n * len(names)).reshape(n, len(names)), axis=1)
+    """Return each job's values by type, uniform between `ends`, the first type's the smallest unless shuffled."""
+    u = streams.uniform(quantity, spec.jobs * len(names)).reshape(spec.jobs, len(names))
+    u = np.sort(u, axis=1) if spec.types == "aligned" else u
     return [dict(zip(names, draws.rounded(draws.between(row, *ends)), strict=True)) for row in u]
 
 
 def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:
     """Return what each of `n` jobs would take to be done first, alone and on any number of servers.
 
-    Returns
-    -------
-    slots, taken
-        ``(n,)`` duration, and ``(n, 4)`` GPUs, CPUs, gigabytes and Gbit/s of all its workers and PSs together.
+    That is ``(n,)`` slots, and ``(n, 4)`` GPUs, CPUs, gigabytes and Gbit/s of all its workers and PSs together.
     """
     with_servers, ring = rates(jobs, spec.worker_types, spec.ps_types, spec.slot_s)
     work = np.array([job.iterations for job in jobs], float)
@@ -198,10 +218,20 @@ def _servers(spec: ZhouSpec, jobs: Sequence[Job]) -> Iterator[ServerGroup]:
     base = np.array([[k.gpus, k.cpus, k.memory_gb, k.bandwidth_gbps] for k in spec.server_kinds], float)
     factor = wanted / (np.array(counts) @ base)
     for kind, count, (gpus, cpus, memory, bandwidth) in zip(spec.server_kinds, counts, base * factor, strict=True):
-        if count:
-            scaled = {"cpus": cpus, "memory_gb": memory, "bandwidth_gbps": bandwidth}
-            changes = {name: significant(float(value)) for name, value in scaled.items()}
-            yield kind.model_copy(update={"count": count, "gpus": max(1, round(float(gpus))), **changes})
+        scaled = {"cpus": cpus, "memory_gb": memory, "bandwidth_gbps": bandwidth}
+        changes = {name: significant(float(value)) for name, value in scaled.items()}
+        for whole, many in _whole(float(gpus), count, spec.gpus == "spread").items():
+            name = kind.name if whole == max(1, round(float(gpus))) else f"{kind.name}-{whole}gpus"
+            if many:
+                yield kind.model_copy(update={"name": name, "count": many, "gpus": whole, **changes})
+
+
+def _whole(gpus: float, count: int, spread: bool) -> dict[int, int]:
+    """Return how many of `count` servers have how many GPUs, at least one."""
+    if not spread or gpus <= 1:
+        return {max(1, round(gpus)): count}
+    low, more = math.floor(gpus), round((gpus % 1) * count)
+    return {low + 1: more, low: count - more}
 
 
 def _refuse_crumbs(spec: ZhouSpec, servers: Sequence[ServerGroup], offered: Sequence[WorkerType]) -> None:

@@ -8,12 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import pandas as pd
 from pydantic import ValidationError
 
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.registry import IMPORTERS, Options, Trace, TraceJob
-from schedgap.instances.importers.table import CONTROL, Column, parse_headed, read_text
+from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, Options, Trace, TraceJob
+from schedgap.instances.importers.table import CONTROL, Column, check_unique, parse_headed, read_text
 from schedgap.instances.model_catalogue import gpu_type
 from schedgap.instances.schema import Cluster, Instance, Job, Tenant
 
@@ -34,6 +35,16 @@ NODE_COLUMNS = (
     Column("gpu", "whole", "a whole number of GPUs, 0 to 10000", high=10_000),
     Column("model", "text", "a GPU type", blank=True),
 )
+
+LARGEST_HOST = 10_000
+"""Most GPUs of a server; a pool without known servers is one, or as few as that allows."""
+
+NODE_LIST = {
+    "gpus": ("gpus", "gpu", "number of GPUs", "cap_gpu"),
+    "type": ("type", "model", "gpu_type"),
+    "server": ("server", "node", "name", "sn", "machineId", "machine"),
+}
+"""Columns of node lists; those of openb, Philly and PAI are among them."""
 
 
 def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derived: list[str]) -> Cluster:
@@ -131,6 +142,31 @@ def told_left_out(left_out: Mapping[str, int], rest: int, noun: str = "job") -> 
     return [f"{n} of {total} left out: {reason}" for reason, n in left_out.items() if n > 0]
 
 
+def node_list(path: Path) -> pd.DataFrame:
+    """Return ``gpus``, ``type`` and name (``server``) of each server of a node list in CSV; empty where it has none."""
+    text = read_text(path)
+    header = [name.strip() for name in text.splitlines()[0].split(",")]
+    gpus, *rest = (next((one for one in names if one in header), names[0]) for names in NODE_LIST.values())
+    columns = (
+        Column(gpus, "whole", "a whole number of GPUs, 0 to 10000", high=LARGEST_HOST),
+        *(Column(name, "text", "a name", blank=True, optional=True) for name in rest),
+    )
+    found = parse_headed(path, text, columns)
+    if rest[-1] in found:
+        check_unique(path, found[rest[-1]][found[rest[-1]] != ""])
+    found = found.rename(columns=dict(zip((gpus, *rest), NODE_LIST, strict=True)))
+    return found.assign(**{name: "" for name in NODE_LIST if name not in found})
+
+
+def sure(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
+    """Return what a gang holds for certain on servers of its pool: what the log says, or others have no room for."""
+    of = {name: rooms.get(name, (pool, MAX_GANG)) for name in on}
+    room = {name: of[name][1] for name, gpus in on.items() if not gpus}
+    rest, least = gang - sum(on.values()) - sum(room.values()), int(gang >= len(on))
+    found = {name: gpus or max(least, rest + room[name]) for name, gpus in on.items()}
+    return {name: gpus for name, gpus in found.items() if gpus and of[name][0] == pool}
+
+
 class Source(Protocol):
     """What was read: of which format, and where."""
 
@@ -154,10 +190,7 @@ def instance_of(
 ) -> Instance:
     """Return the instance of what was read, called by its format and `name` unless the user says how.
 
-    Raises
-    ------
-    InstanceError
-        If it is none by the schema.
+    It raises `InstanceError` if it is none by the schema.
     """
     spec = IMPORTERS.get(source.format)
     try:

@@ -1,12 +1,15 @@
 """The rules that fill what a trace does not say. One module for all formats; each filling becomes a sentence.
 
+- **Which jobs**: those of the hours and gangs that the user asks for, if any.
 - **Order and time**: jobs are sorted by arrival, cut to `max_jobs`, and shifted so that the first arrives at
   0 s.
 - **Cluster**: what the user gives; otherwise 36 GPUs each of V100, P100 and K80 on servers of four (Gavel's
   simulated cluster), grown by the same number of each type until the largest gang fits on every single type.
   Servers have 3 CPUs and 62.5 GB per GPU (Synergy's servers) unless the user says otherwise.
 - **Model**: the catalogue model that the trace names; otherwise one chosen by a SHA-256 hash of the job's id,
-  so that the same job gets the same model on every machine and in every part of the trace.
+  so that the same job gets the same model on every machine and in every part of the trace. With a `split`, a
+  hash of the id chooses among image, language and speech models of Synergy's instead (Synergy, section 5.1), and
+  the job takes its duration with its share of CPUs and memory, as theirs.
 - **Rates**, iterations/s of ONE GPU: the trace's own where it has them; where it has both iterations and a
   duration, their quotient on the GPU type it was recorded on, and in the catalogue model's proportions on the
   other types; otherwise the catalogue model's. A GPU type without a rate gets one by the ratio of TFLOPS
@@ -20,6 +23,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +36,10 @@ from schedgap.instances.importers.registry import REFERENCE, Options, Trace, Tra
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 from schedgap.instances.schema import Instance, Job, limits
 
-Naming = Literal["named", "unnamed", "unknown"]
+Naming = Literal["named", "unnamed", "unknown", "split"]
+TASKS = ("image", "language", "speech")
+"""Tasks that a split is of."""
+
 Rating = Literal["recorded", "measured", "catalogue"]
 
 
@@ -40,12 +47,9 @@ Rating = Literal["recorded", "measured", "catalogue"]
 class Filled:
     """A job, the catalogue model that stands for it, and where its rates come from.
 
-    Attributes
-    ----------
-    naming
-        Whether the trace names the stand-in, names no model, or names one that the catalogue does not know.
-    rates
-        Iterations/s of one GPU of each type that a rate is known for; see :func:`rates_for` for the others.
+    `naming` says whether the trace names the stand-in, no model, or one that the catalogue does not know, or whether a
+    split chose it; `rates` are iterations/s of one GPU of each type that a rate is known for (:func:`rates_for` has the
+    others).
     """
 
     job: TraceJob
@@ -64,15 +68,52 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     if len(trace.jobs) > limit and (options.max_jobs or len(trace.jobs)) > limit:
         raise InstanceError(f"{trace.path}: {len(trace.jobs)} jobs: an instance holds {limit}; give max_jobs")
     derived = [*told_left_out(trace.left_out, len(trace.jobs)), *trace.notes]
-    jobs = in_order(trace.jobs, options.max_jobs, derived)
+    jobs = in_order(asked_for(trace, options, derived), options.max_jobs, derived)
+    if options.split:
+        trace, jobs = replace(trace, gang_iterations=False), [by_split(job, options.split, trace) for job in jobs]
+        shares = ", ".join(f"{share:g}" for share in options.split)
+        derived.append(f"models of Synergy's in place of the trace's: shares of image, language, speech are {shares}")
     start = jobs[0].submit_s
     cluster = cluster_for(trace, jobs, options, derived)
     filled = [with_rates(job, trace) for job in jobs]
+    filled = [replace(one, naming="split") for one in filled] if options.split else filled
     types = [g.name for g in cluster.gpu_types]
     derived += told_fillings(filled, types, trace)
     tenants = [tenant_of(f) for f in filled]
     made = (to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True))
     return instance_of(trace, trace.path.stem, options, derived, tenants, made, cluster=cluster)
+
+
+def asked_for(trace: Trace, options: Options, derived: list[str]) -> Sequence[TraceJob]:
+    """Return the jobs of the hours and gangs that are asked for; raise where none is left."""
+    jobs = list(trace.jobs)
+    if options.hours:
+        first = min(job.submit_s for job in jobs)
+        low, high = options.hours
+        jobs = [job for job in jobs if 3600 * low <= job.submit_s - first < 3600 * high]
+        derived.append(f"only {count(len(jobs))} that arrive from hour {low:g} to {high:g} of the trace")
+    if options.gangs:
+        jobs = [job for job in jobs if job.gpus in options.gangs]
+        derived.append(f"only {count(len(jobs))} of {', '.join(map(str, options.gangs))} GPUs")
+    if not jobs:
+        raise InstanceError(f"{trace.path}: no job of {count(len(trace.jobs))} is of these hours and gangs")
+    return jobs
+
+
+def by_split(job: TraceJob, split: Sequence[float], trace: Trace) -> TraceJob:
+    """Return the job with a model of Synergy's: a task by the shares, any model of it, both by a hash of the id."""
+    if job.duration_s is None:
+        raise InstanceError(f"{trace.path}: job {job.id}: a split needs durations, which this trace does not have")
+    digest = hashlib.sha256(f"split {job.id}".encode()).digest()
+    u, v = (int.from_bytes(part) / 2**64 for part in (digest[:8], digest[8:16]))
+    edges = list(itertools.accumulate(split))
+    names = _models_of(TASKS[next(i for i, edge in enumerate(edges) if u * edges[-1] < edge)])
+    return replace(job, model=names[int(v * len(names))], iterations=None, rates={}, gpus_used=None)
+
+
+@cache
+def _models_of(task: str) -> list[str]:
+    return [name for name, model in MODELS.items() if (model.suite, model.task) == ("synergy", task)]
 
 
 def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str]) -> list[TraceJob]:
@@ -183,6 +224,7 @@ def told_fillings(filled: Sequence[Filled], types: Sequence[str], trace: Trace) 
     unknown = listed(sorted({f.job.model for f in filled if f.naming == "unknown" and f.job.model}))
     source = {
         "named": "the catalogue models that the trace names",
+        "split": "Synergy's models",
         "unnamed": "catalogue models chosen by a hash of the job id: the trace names none",
         "unknown": f"catalogue models chosen by a hash of the job id: the catalogue has no {unknown}",
     }

@@ -26,8 +26,7 @@ import pandas as pd
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.clusters import count, instance_of, told_left_out
-from schedgap.instances.importers.nodes import LARGEST_HOST, node_list, rooms_of, sure
+from schedgap.instances.importers.clusters import LARGEST_HOST, count, instance_of, node_list, sure, told_left_out
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, seconds, shown
 from schedgap.instances.rigid import steps
@@ -138,19 +137,19 @@ def zoned(log: Log, options: Options) -> tuple[pd.DataFrame, float]:
 def to_instance(log: Log, options: Options) -> Instance:
     """Return the instance of a log, with every filling recorded.
 
-    Raises
-    ------
-    InstanceError
-        If a line is wrong, or nothing ran.
-    UsageError
-        If an option makes no sense for this log.
+    It raises `InstanceError` if a line is wrong, or nothing ran, and `UsageError` if an option makes no sense for this
+    log.
     """
     frame, ahead = zoned(log, options)
     derived = told_left_out(log.left_out, len(log.frame), "line")
     if frame.empty:
         raise InstanceError(f"{log.path}: no job ran: {'; '.join(derived) or 'the log is empty'}")
     derived += log.notes
-    frame = _cut(_jobs(log, _checked(log, frame, derived), derived), options, derived)
+    frame = _jobs(log, _checked(log, frame, derived), derived)
+    ids, most = frame["id"].drop_duplicates(), min(options.max_jobs or limits.MAX_ITEMS, limits.MAX_ITEMS)
+    if len(ids) > most:
+        derived.append(f"only the first {most} of {count(len(ids))} by submission")
+    frame = frame[frame["id"].isin(ids.iloc[:most])].copy()
     frame["pool"] = _pools(log, frame["type"], frame, options)
     nodes = None if options.nodes is None else node_list(Path(options.nodes))
     capacity = _capacity(log, frame, options, nodes, derived)
@@ -211,15 +210,6 @@ def _jobs(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
             )
         frame = pd.concat([frame[~twice], again])
     return frame.sort_values(["submit", "start"], kind="stable")
-
-
-def _cut(frame: pd.DataFrame, options: Options, derived: list[str]) -> pd.DataFrame:
-    number = frame["id"].nunique()
-    most = min(options.max_jobs or limits.MAX_ITEMS, limits.MAX_ITEMS)
-    if number > most:
-        derived.append(f"only the first {most} of {count(number)} by submission")
-        frame = frame[frame["id"].isin(frame["id"].drop_duplicates().iloc[:most])]
-    return frame.copy()
 
 
 def _pools(log: Log, types: pd.Series, frame: pd.DataFrame, options: Options) -> pd.Series:
@@ -291,7 +281,12 @@ def _servers(
     log: Log, frame: pd.DataFrame, nodes: pd.DataFrame | None, derived: list[str]
 ) -> dict[str, tuple[str, int]]:
     """Return pool and GPUs of each server that a node list names, of which lines hold in ``hosts`` what they must."""
-    rooms = {} if nodes is None else rooms_of(nodes, list(dict.fromkeys(frame["pool"])))
+    rooms: dict[str, tuple[str, int]] = {}
+    if nodes is not None:  # without a type, a server is in the only pool
+        pools = list(dict.fromkeys(frame["pool"]))
+        kinds = nodes["type"].where(nodes["type"].isin(pools) | (len(pools) > 1), pools[0])
+        named = zip(nodes["server"], kinds, nodes["gpus"].astype(int), strict=True)
+        rooms = {name: (kind, gpus) for name, kind, gpus in named if name and gpus and kind in pools}
     lines = zip(frame["gpus"], frame["pool"], frame["hosts"], strict=True)
     frame["hosts"] = pd.Series([sure(int(gpus), pool, on, rooms) for gpus, pool, on in lines], frame.index)
     if not rooms:

@@ -16,19 +16,10 @@ from pathlib import Path
 import pandas as pd
 
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.history import (
-    ELSEWHERE,
-    NEVER_STARTED,
-    STILL_RUNNING,
-    Log,
-    durations,
-    refuse,
-    times,
-    to_instance,
-)
+from schedgap.instances.importers import history
 from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
 from schedgap.instances.importers.sacct import hosts
-from schedgap.instances.importers.table import first_line, read_text, sifted, split
+from schedgap.instances.importers.table import first_line, framed, read_text, sifted, split
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
@@ -49,14 +40,14 @@ def read(path: Path, options: Options) -> Instance:
 def read_as(format: str, columns: Mapping[str, str], path: Path, options: Options) -> Instance:
     """Return the instance of a log of that format, which has these columns."""
     text = read_text(path)
-    return to_instance(log_of(format, path, table(path, text, columns), options), options)
+    return history.to_instance(log_of(format, path, table(path, text, columns), options), options)
 
 
 def mapping(options: Options) -> Mapping[str, str]:
     """Return the user's map of columns, or raise where it lacks something or has something unknown."""
     given = options.columns or {name: name for name in ("id", "submit", "start", "end", "gpus")}
     for name in given:
-        if name not in KNOWN and not re.fullmatch(f"{ELSEWHERE}.+", name):
+        if name not in KNOWN and not re.fullmatch(f"{history.ELSEWHERE}.+", name):
             raise UsageError(f"--map: {unknown('name', name, KNOWN)}")
     needs = (("submit",), ("start", "wait"), ("end", "duration"), tuple(HELD))
     missing = [" or ".join(need) for need in needs if not any(name in given for name in need)]
@@ -84,22 +75,20 @@ def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
         if len(line) != len(header):
             raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {len(header)}")
         rows[number] = [line[header.index(column)].strip() for column in columns.values()]
-    if not rows:
-        raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns), dtype=object)
+    return framed(path, rows, tuple(columns))
 
 
-def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Log:
+def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> history.Log:
     """Return what ran by the lines of a table."""
     frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
     for name in [name for name in ("submit", "start", "end") if name in lines]:
-        frame[name] = times(path, lines[name], options)
-    for name in lines.columns[lines.columns.str.match(f"(duration|wait|requested)$|{ELSEWHERE}")]:
-        frame[name] = durations(path, lines[name])
+        frame[name] = history.times(path, lines[name], options)
+    for name in lines.columns[lines.columns.str.match(f"(duration|wait|requested)$|{history.ELSEWHERE}")]:
+        frame[name] = history.durations(path, lines[name])
     held = next(name for name in HELD if name in lines)
     for name in [name for name in (held, "weight") if name in lines]:
         numbers = pd.to_numeric(lines[name], errors="coerce")
-        refuse(path, ~(numbers >= 0), lines[name], "a number, 0 or more")
+        history.refuse(path, ~(numbers >= 0), lines[name], "a number, 0 or more")
         frame[name] = numbers
     frame["gpus"] = frame[held]
     if "server" in lines:
@@ -108,10 +97,10 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Lo
         frame["start"] = frame["submit"] + frame["wait"]
     if "end" not in lines:
         frame["end"] = frame["start"] + frame["duration"]
-    reasons = {NEVER_STARTED: frame["start"].isna(), STILL_RUNNING: frame["end"].isna()}
+    reasons = {history.NEVER_STARTED: frame["start"].isna(), history.STILL_RUNNING: frame["end"].isna()}
     frame, left_out = sifted(frame, reasons | {NO_GPU.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0})
     dates = bool((frame["submit"] > 1e8).all())
-    return Log(format, path, frame, left_out, (), HELD[held], dates=dates)
+    return history.Log(format, path, frame, left_out, (), HELD[held], dates=dates)
 
 
 IMPORTERS.register(

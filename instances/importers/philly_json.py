@@ -24,17 +24,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers import history
+from schedgap.instances.importers import history, registry
 from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import (
-    IMPORTERS,
-    MAX_DURATION_S,
-    MAX_GANG,
-    NO_GPU,
-    ImporterSpec,
-    Options,
-    Trace,
-)
+from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options, Trace
 from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, shown, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
@@ -53,7 +45,7 @@ class Server(Entry):
     """The GPUs of an attempt on one server."""
 
     ip: Any = None
-    gpus: tuple[str, ...] = rule("a list of GPU names", max_length=MAX_GANG)
+    gpus: tuple[str, ...] = rule("a list of GPU names", max_length=registry.MAX_GANG)
 
 
 class Attempt(Entry):
@@ -61,7 +53,7 @@ class Attempt(Entry):
 
     start_time: str | None = rule(f"{DATE}, or null", default=None)
     end_time: str | None = rule(f"{DATE}, or null", default=None)
-    detail: tuple[Server, ...] = rule("a list of {ip, gpus}", max_length=MAX_GANG, default=())
+    detail: tuple[Server, ...] = rule("a list of {ip, gpus}", max_length=registry.MAX_GANG, default=())
 
 
 class LoggedJob(Entry):
@@ -143,8 +135,8 @@ def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
             raise InstanceError(f"{path}: [{i}].jobid = {shown(job.jobid)}: {right}")
         sizes = (sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts)
         gangs.append(next((size for size in sizes if size > 0), 0))
-        if gangs[-1] > MAX_GANG:
-            raise InstanceError(f"{path}: [{i}].attempts: {gangs[-1]} GPUs: up to {MAX_GANG} for one job")
+        if gangs[-1] > registry.MAX_GANG:
+            raise InstanceError(f"{path}: [{i}].attempts: {gangs[-1]} GPUs: up to {registry.MAX_GANG} for one job")
     frame = pd.DataFrame(
         {
             "id": [job.jobid for job in log],
@@ -172,8 +164,8 @@ def durations(path: Path, log: Sequence[LoggedJob]) -> list[float | None]:
     totals: list[float | None] = [None] * len(log)
     for (i, where, attempt), start, end in zip(attempts, starts, ends, strict=True):
         total = (totals[i] or 0.0) + end - start
-        if end < start or total > MAX_DURATION_S:
-            right = f"after start_time = {shown(attempt.start_time)}, {MAX_DURATION_S:g} s at most in all"
+        if end < start or total > registry.MAX_DURATION_S:
+            right = f"after start_time = {shown(attempt.start_time)}, {registry.MAX_DURATION_S:g} s at most in all"
             raise InstanceError(f"{path}: {where}.end_time = {shown(attempt.end_time)}: {right}")
         totals[i] = total
     return totals

@@ -25,6 +25,12 @@ class Options:
     ----------
     max_jobs
         Only the first so many jobs by arrival; all of them by default.
+    hours
+        Only jobs that arrive from one hour to before another, counted from the trace's first arrival.
+    gangs
+        Only jobs of these numbers of GPUs.
+    split
+        Shares of image, language and speech models: jobs get models of Synergy's by these, in place of the trace's.
     gpus
         The cluster: number of GPUs of each type (``{"V100": 36, "K80": 36}``).
     gpus_per_server
@@ -50,6 +56,9 @@ class Options:
     """
 
     max_jobs: int | None = None
+    hours: tuple[float, float] | None = None
+    gangs: tuple[int, ...] = ()
+    split: tuple[float, ...] = ()
     gpus: Mapping[str, int] | None = None
     gpus_per_server: int | None = None
     cpus_per_gpu: float | None = None
@@ -211,8 +220,7 @@ def import_trace(format: str, path: Path, options: Options = DEFAULTS) -> Instan
 
 def check_options(options: Options, spec: ImporterSpec) -> None:
     """Raise UsageError on the first option that is out of range or contradicts another."""
-    if options.max_jobs is not None and options.max_jobs < 1:
-        raise UsageError(f"max_jobs = {options.max_jobs}: keep at least one job")
+    _check_jobs(options)
     if options.gpus_per_server is not None and not 1 <= options.gpus_per_server <= 10_000:
         raise UsageError(f"gpus_per_server = {options.gpus_per_server}: a server has 1 to 10000 GPUs")
     for name, value in (("cpus_per_gpu", options.cpus_per_gpu), ("memory_gb_per_gpu", options.memory_gb_per_gpu)):
@@ -231,3 +239,15 @@ def check_options(options: Options, spec: ImporterSpec) -> None:
             raise UsageError(f"gpus: {name} = {count}: give 1 to {MAX_GPUS} GPUs of a type, or leave it out")
     if options.throughputs is not None and spec.id != "gavel":
         raise UsageError(f"throughputs: the table is of Gavel's job types, a {spec.id} trace names none of them")
+
+
+def _check_jobs(options: Options) -> None:
+    """Raise UsageError on the first option about jobs that is out of range."""
+    if options.max_jobs is not None and options.max_jobs < 1:
+        raise UsageError(f"max_jobs = {options.max_jobs}: keep at least one job")
+    if options.hours is not None and not 0 <= options.hours[0] < options.hours[1]:
+        raise UsageError("hours = {:g}, {:g}: two hours, the earlier first".format(*options.hours))
+    if options.split and (len(options.split) != 3 or min(options.split) < 0 or sum(options.split) <= 0):
+        raise UsageError(f"split = {options.split}: shares of image, language and speech models, as 20,70,10")
+    if options.history and (options.hours or options.gangs or options.split):
+        raise UsageError("hours, gangs and split make another trace: what really ran is not read with them")

@@ -25,19 +25,10 @@ import numpy as np
 import pandas as pd
 
 from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers import history
 from schedgap.instances.importers.clusters import count
-from schedgap.instances.importers.history import (
-    NEVER_STARTED,
-    STILL_RUNNING,
-    UNKNOWN,
-    Log,
-    durations,
-    refuse,
-    times,
-    to_instance,
-)
 from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
-from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, read_text, sifted
+from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, framed, read_text, sifted
 from schedgap.instances.schema import Instance
 
 FREE = ("JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Extra", "Reason")
@@ -68,7 +59,7 @@ def read(path: Path, options: Options) -> Instance:
     """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
     text = read_text(path)
     check_format(path, text, "sacct", WANTED)
-    return to_instance(log_of(path, table(path, text), options), options)
+    return history.to_instance(log_of(path, table(path, text), options), options)
 
 
 def table(path: Path, text: str) -> pd.DataFrame:
@@ -81,18 +72,13 @@ def table(path: Path, text: str) -> pd.DataFrame:
     for need in ("Submit", "Start", "End"):
         if need not in header:
             raise InstanceError(f"{path}: line 1: no column {need}: {WANTED}")
-    rows, numbers = [], []
+    rows = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line == head:
             continue
         fields = line.split(delimiter[1])
-        if len(fields) != len(header):
-            fields = settled(path, number, header, fields)
-        rows.append(fields)
-        numbers.append(number)
-    if not rows:
-        raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    return pd.DataFrame(rows, index=numbers, columns=header, dtype=object)
+        rows[number] = fields if len(fields) == len(header) else settled(path, number, header, fields)
+    return framed(path, rows, header)
 
 
 def settled(path: Path, number: int, header: Sequence[str], fields: list[str]) -> list[str]:
@@ -121,7 +107,7 @@ def _plausible(name: str, value: str) -> bool:
     if name in ("JobID", "JobIDRaw"):
         return JOB.fullmatch(value) is not None
     if name in ("Submit", "Eligible", "Start", "End"):
-        return value in UNKNOWN or ISO_DATE.fullmatch(value) is not None or value.isdigit()
+        return value in history.UNKNOWN or ISO_DATE.fullmatch(value) is not None or value.isdigit()
     if name in ("NNodes", "NCPUS", "ElapsedRaw", "TimelimitRaw", "AllocCPUS", "AllocNodes"):
         return value == "" or value.isdigit()
     if name in ("AllocTRES", "ReqTRES"):
@@ -131,18 +117,18 @@ def _plausible(name: str, value: str) -> bool:
     return True
 
 
-def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
+def log_of(path: Path, lines: pd.DataFrame, options: Options) -> history.Log:
     """Return what ran by the lines of an account."""
     ids = lines["JobID" if "JobID" in lines else "JobIDRaw"].rename("JobID")
     steps = {"they are steps of jobs": ids.str.contains(".", regex=False)}
     lines, left_out = sifted(lines.assign(JobID=ids), steps)
-    refuse(
+    history.refuse(
         path, lines["JobID"].map(lambda text: JOB.fullmatch(text) is None), lines["JobID"], "a job such as 123 or 123_4"
     )
-    start, end = times(path, lines["Start"], options), times(path, lines["End"], options)
+    start, end = history.times(path, lines["Start"], options), history.times(path, lines["End"], options)
     place = lines["NodeList"] if "NodeList" in lines else pd.Series("", lines.index)
     never = start.isna() | (place == "None assigned")
-    lines, unfinished = sifted(lines, {NEVER_STARTED: never, STILL_RUNNING: end.isna()})
+    lines, unfinished = sifted(lines, {history.NEVER_STARTED: never, history.STILL_RUNNING: end.isna()})
     notes: list[str] = []
     held, types, unit = resources(path, lines, options, notes)
     lines, empty = sifted(lines, {NO_GPU.replace("GPUs", f"{unit}s"): held == 0})
@@ -150,7 +136,7 @@ def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
     frame = pd.DataFrame(
         {
             "id": lines["JobID"],
-            "submit": times(path, lines["Submit"], options),
+            "submit": history.times(path, lines["Submit"], options),
             "start": start.reindex(lines.index),
             "end": end.reindex(lines.index),
             "gpus": held.reindex(lines.index),
@@ -166,7 +152,7 @@ def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
     frame = requeued(eligible(path, lines, frame, options, notes), notes)
     dates = not lines["Submit"].str.isdigit().all() or bool((frame["submit"] > 1e8).all())
     notes += ["times without a zone count as UTC"] if options.timezone is None and dates else []
-    return Log("sacct", path, frame, left_out, tuple(notes), unit, dates=dates)
+    return history.Log("sacct", path, frame, left_out, tuple(notes), unit, dates=dates)
 
 
 def resources(path: Path, lines: pd.DataFrame, options: Options, notes: list[str]) -> tuple[pd.Series, pd.Series, str]:
@@ -189,7 +175,7 @@ def resources(path: Path, lines: pd.DataFrame, options: Options, notes: list[str
         found = tres.str.extract(TRES[name])[0].astype(float)
         if column:
             numbers = pd.to_numeric(lines[column], errors="coerce")
-            refuse(path, numbers.isna() & found.isna(), lines[column], f"a number of {name}")
+            history.refuse(path, numbers.isna() & found.isna(), lines[column], f"a number of {name}")
             found = found.fillna(numbers)
         if found.notna().any():
             notes.append(f"jobs are counted by {name}" + ("" if wanted else ": the log has no GPUs"))
@@ -208,17 +194,17 @@ def _gpus(tres: str) -> tuple[int, str]:
 
 
 def requested(path: Path, lines: pd.DataFrame) -> pd.Series:
-    """Return the requested times in seconds, NaN where there is none."""
+    """Return the requested history.times in seconds, NaN where there is none."""
     if "TimelimitRaw" in lines:
-        return durations(path, lines["TimelimitRaw"]) * 60
-    return durations(path, lines["Timelimit"]) if "Timelimit" in lines else pd.Series(np.nan, lines.index)
+        return history.durations(path, lines["TimelimitRaw"]) * 60
+    return history.durations(path, lines["Timelimit"]) if "Timelimit" in lines else pd.Series(np.nan, lines.index)
 
 
 def eligible(path: Path, lines: pd.DataFrame, frame: pd.DataFrame, options: Options, notes: list[str]) -> pd.DataFrame:
     """Return the lines with release at the time from which a job may start."""
     if "Eligible" not in lines:
         return frame
-    may = np.fmin(times(path, lines["Eligible"], options), frame["start"])
+    may = np.fmin(history.times(path, lines["Eligible"], options), frame["start"])
     later = may > frame["submit"]
     if later.any():
         notes.append(f"{count(int(later.sum()))} became eligible after their submission: they count as submitted then")

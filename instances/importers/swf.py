@@ -27,7 +27,7 @@ from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.history import Log, refuse, to_instance
 from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import MAX_LINES, check_format, sifted
+from schedgap.instances.importers.table import MAX_LINES, check_format, framed, sifted
 from schedgap.instances.schema import Instance
 
 FIELDS = (
@@ -79,18 +79,15 @@ def read(path: Path, options: Options) -> Instance:
 
 def table(path: Path, text: str) -> pd.DataFrame:
     """Return the numbers of each line by field."""
-    rows, numbers = [], []
+    rows = {}
     for number, line in enumerate(text.splitlines(), 1):
         fields = line.split()
         if not fields or fields[0].startswith(";"):
             continue
         if len(fields) != len(FIELDS):
             raise InstanceError(f"{path}: line {number}: {len(fields)} fields instead of {len(FIELDS)}")
-        rows.append(fields)
-        numbers.append(number)
-    if not rows:
-        raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    raw = pd.DataFrame(rows, index=numbers, columns=FIELDS, dtype=object)
+        rows[number] = fields
+    raw = framed(path, rows, FIELDS)
     for name in FIELDS:
         good = pd.to_numeric(raw[name], errors="coerce")
         refuse(path, ~(good >= -1) | ~(good <= 1e13), raw[name], "a number, 0 or more, or -1 for what is not known")

@@ -169,12 +169,15 @@ def parse(
         if len(line) != width:
             raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {width}")
         rows[number] = [line[place].strip() for place in columns]
+    table = framed(path, rows, [column.name for column in columns.values()], least)
+    return pd.DataFrame({column.name: convert(path, table[column.name], column) for column in columns.values()})
+
+
+def framed(path: Path, rows: Mapping[int, list[str]], columns: Sequence[str], least: int = 1) -> pd.DataFrame:
+    """Return fields by the number of their line as a table of text, or raise on fewer than `least` lines."""
     if len(rows) < least:
         raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    table = pd.DataFrame(
-        list(rows.values()), index=list(rows), columns=[c.name for c in columns.values()], dtype=object
-    )
-    return pd.DataFrame({column.name: convert(path, table[column.name], column) for column in columns.values()})
+    return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns), dtype=object)
 
 
 def convert(path: Path, raw: pd.Series, column: Column, at: str = "line") -> pd.Series:

@@ -62,12 +62,9 @@ def view(instance: Instance) -> View:
     """Return the admission view of `instance`.
 
     A server has as many workers of a type as its GPUs allow; of the worker types of a GPU type, the one of fewest GPUs
-    counts. A server's `ps_slots` hold one PS each, of the PS type of the largest bandwidth.
-
-    Raises
-    ------
-    NotApplicableError
-        If there are no jobs, no worker types, no PS slots or types, or no horizon, or if jobs lack rates.
+    counts. A server's `ps_slots` hold one PS each, of the PS type of the largest bandwidth. It raises
+    `NotApplicableError` if there are no jobs, no worker types, no PS slots or types, or no horizon, or if jobs lack
+    rates.
     """
     needed = {
         f"at most {MAX_SERVERS} servers": sum(group.count for group in instance.cluster.servers) <= MAX_SERVERS,

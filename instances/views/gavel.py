@@ -15,10 +15,7 @@ from schedgap.instances.views.hadar import Schedule, View
 def view(instance: Instance) -> View:
     """Return Gavel's view of `instance`, which is Hadar's.
 
-    Raises
-    ------
-    NotApplicableError
-        If some job can complete in no schedule: there is no makespan then.
+    It raises `NotApplicableError` if some job can complete in no schedule: there is no makespan then.
     """
     seen: View = PAPERS.get("hadar").view(instance)
     if reasons := [reason for reason in seen.hopeless if reason]:

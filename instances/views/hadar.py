@@ -16,8 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints, members
-from schedgap.instances.decision import Decision
+from schedgap.instances.arrays import Array, Decision, Ints, members
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -139,12 +138,7 @@ def view(instance: Instance) -> View:
     """Return Hadar's view of `instance`.
 
     An instance without horizon gets the shortest of :data:`SLOT_LENGTHS_S` and the horizon by which its jobs, one after
-    another, would be done.
-
-    Raises
-    ------
-    NotApplicableError
-        If there are no jobs, or jobs without rates.
+    another, would be done. It raises `NotApplicableError` if there are no jobs, or jobs without rates.
     """
     try:
         jobs, hosts = workload(instance), servers(instance)

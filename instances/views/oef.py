@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.decision import Decision
+from schedgap.instances.arrays import Array, Decision, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, JobType
@@ -171,14 +170,10 @@ def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -
 def view(instance: Instance) -> View:
     """Return the OEF view of `instance`.
 
-    Job types come from the tenants where these declare them, otherwise from the tenants' jobs (one job type per
-    model and speedups). A job without tenant is a tenant of its own. GPU types that the cluster lacks are left out.
-
-    Raises
-    ------
-    NotApplicableError
-        If nobody has a positive rate on every GPU type of the cluster, or if speedups or weights lie further apart
-        than :data:`LARGEST_RANGE`.
+    Job types come from the tenants where these declare them, otherwise from the tenants' jobs (one job type per model
+    and speedups). A job without tenant is a tenant of its own. GPU types that the cluster lacks are left out. It raises
+    `NotApplicableError` if nobody has a positive rate on every GPU type of the cluster, or if speedups or weights lie
+    further apart than :data:`LARGEST_RANGE`.
     """
     types = [r for r, count in instance.cluster.gpus_by_type.items() if count > 0]
     smallest = {t.id: min((j.gpus for j in instance.jobs if j.tenant == t.id), default=1) for t in instance.tenants}

@@ -33,10 +33,8 @@ LONGEST_S = 2.0**60 * FINE_S
 def view(instance: Instance) -> View:
     """Return the jobs of `instance` as gangs of fixed duration.
 
-    Raises
-    ------
-    NotApplicableError
-        If some jobs have a history and others do not, a job runs on no GPU type, or its gang fits in no pool.
+    It raises `NotApplicableError` if some jobs have a history and others do not, a job runs on no GPU type, or its gang
+    fits in no pool.
     """
     histories = [job.history for job in instance.jobs]
     known = [history for history in histories if history]

@@ -25,8 +25,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.decision import Decision
+from schedgap.instances.arrays import Array, Bools, Decision, Ints
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -177,7 +176,6 @@ class View(GangView):
 
     @cached_property
     def _plain(self) -> tuple[list[int], list[int]]:
-        """Kinds and GPUs of the jobs as lists, for loops."""
         return self.profiles.kind.tolist(), self.workload.gpus.tolist()
 
 
@@ -282,7 +280,6 @@ def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
 
 
 def _fill(needs: Needs, tables: Profiles, pools: Pools, saturation: float, kind: int, i: int) -> None:
-    """Fill in one kind of jobs on one GPU type."""
     gpus = int(tables.gpus[kind])
     levels = (tables.cpus[kind], tables.memory_gb[kind])
     rate = tables.rate[kind, i]

@@ -35,6 +35,9 @@ ARCHITECTURES = {"ps": "parameter servers", "ra": "Ring-AllReduce"}
 
 ROUNDING = 1e-9
 
+RESTARTS = {f"restarts_take_{slots}_slots": slots for slots in range(1, 25)}
+"""What preemptive methods claim of their schedules: slots without work at the beginning of every run but the first."""
+
 FRACTIONS = 11
 """Denominator of the loads at which ``zhou.*.cost`` prices (see :attr:`Architecture.loads`)."""
 
@@ -258,10 +261,8 @@ class Schedule(Runs):
 def view(instance: Instance) -> View:
     """Return Zhou's view of `instance`.
 
-    Raises
-    ------
-    NotApplicableError
-        If there are no jobs or worker types, if jobs lack rates, or if there are too many servers.
+    It raises `NotApplicableError` if there are no jobs or worker types, if jobs lack rates, or if there are too many
+    servers.
     """
     if not instance.jobs or not instance.worker_types:
         missing = "jobs" if not instance.jobs else "worker types"
@@ -308,23 +309,16 @@ def _machines(instance: Instance, ring: bool) -> Machines:
 
 
 def describe(v: View) -> str:
-    """Return the caption of a comparison: sizes, slots, and what theorems assume and promise."""
+    """Return the caption of a comparison: sizes and slots.
+
+    What theorems assume and promise of an instance is with the methods' guarantees: it takes all options of all jobs.
+    """
     machines = v.architectures["ra"].machines
     different = len(set(machines.kind.tolist()))
-    parts = [
+    return (
         f"{v.size} jobs, {machines.size} servers ({different} different), T = {v.slots} slots of {v.slot_s:g} s;"
         " objective: Σ w·c, c counted in slots from 1"
-    ]
-    for name, of in v.architectures.items():
-        if of.reason:
-            parts.append(f"{name}: {of.reason}")
-            continue
-        one, two = (f"{1 - a.mean():.0%}" for a in (of.assumption_1, of.assumption_2))
-        parts.append(
-            f"{name}: F {of.unit_worth:.3g}, λ {of.price_base:.3g}, α {of.alpha}, τ {of.deadline},"
-            f" assumption 1 (2) violated by {one} ({two}) of jobs"
-        )
-    return "; ".join(parts)
+    )
 
 
 def _problems(name: str, title: str) -> tuple[Problem, ...]:

@@ -105,7 +105,6 @@ def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) 
 
 
 def _turned(held: Any, schedules: Any) -> dict[Any, list[int]]:
-    """Return the schedules that hold each cell."""
     return grouped((cell, k) for k in schedules for cell in held[k])
 
 

@@ -9,12 +9,7 @@ import numpy as np
 
 from schedgap.instances.views import oef, synergy
 from schedgap.models.certificates.proof import Proof, Prover, duals, listed, unit_of, whole
-from schedgap.models.oef.printed import (
-    build_cooperative,
-    build_efficiency,
-    build_noncooperative,
-    build_sharing_incentive,
-)
+from schedgap.models.oef import printed
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import Session, SolveOptions, build, solve
 from schedgap.models.synergy.configurations import capacity, units
@@ -58,10 +53,10 @@ def shared(view: oef.View, outcome: Outcome, options: SolveOptions, *, problem: 
 
 
 BUILDERS = {
-    oef.ALLOCATION.id: build_efficiency,
-    oef.EQUAL.id: build_noncooperative,
-    oef.SHARING.id: build_sharing_incentive,
-    oef.ENVY_FREE.id: build_cooperative,
+    oef.ALLOCATION.id: printed.build_efficiency,
+    oef.EQUAL.id: printed.build_noncooperative,
+    oef.SHARING.id: printed.build_sharing_incentive,
+    oef.ENVY_FREE.id: printed.build_cooperative,
 }
 
 

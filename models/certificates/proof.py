@@ -24,12 +24,8 @@ DIGITS = 2.0**55
 class Proof:
     """Multipliers from which a bound follows by weak duality, evaluated again apart from the solver.
 
-    Attributes
-    ----------
-    bound
-        What follows, rounded to the safe side by :data:`MARGIN` of its terms.
-    content
-        The multipliers, as plain data; ``examples/check_certificate.py`` says what they mean.
+    The `bound` is rounded to the safe side by :data:`MARGIN` of its terms; `content` has the multipliers, as plain data
+    whose meaning ``examples/check_certificate.py`` says.
     """
 
     bound: float

@@ -3,7 +3,6 @@ r"""How many schedules elastic jobs have: columns of their integer programs, cou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -27,15 +26,12 @@ def elastic_schedules(jobs: ElasticJobs) -> tuple[float, bool]:
         np.column_stack((o.worker_type, o.ps_type, o.together, o.workers)), axis=0, return_inverse=True
     )
     total = np.zeros(len(kinds))
-    for (m, p, together), members in _by_types(kinds.astype(np.int64)):
+    types = kinds[:, :3].astype(np.int64)
+    for m, p, together in np.unique(types, axis=0).tolist():
+        members = np.flatnonzero((types == (m, p, together)).all(axis=1))
         total[members] = _placements(jobs.machines, m, p, bool(together), kinds[members, 3])
     number = float(times @ total[kind.ravel()])
     return (math.log10(number) if number > 0 else -math.inf), False
-
-
-def _by_types(kinds: Ints) -> Iterator[tuple[tuple[int, int, int], Ints]]:
-    for types in np.unique(kinds[:, :3], axis=0):
-        yield (int(types[0]), int(types[1]), int(types[2])), np.flatnonzero((kinds[:, :3] == types).all(axis=1))
 
 
 def _placements(m: Machines, worker_type: int, ps_type: int, together: bool, workers: Ints) -> Array:

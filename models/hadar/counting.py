@@ -36,23 +36,18 @@ def _of_gang(view: View, job: int, budget: int) -> tuple[float, bool]:
     """Return the natural logarithm for one job, and whether paces were left out."""
     from scipy.special import logsumexp
 
-    paces, partly = _paces(view, job)
+    try:
+        found, partly = mixes(view, job), False
+    except TooManyError:
+        found, partly = mixes(view, job, extreme=True), True
+    values, count = np.unique([pace for _, pace in found if pace > 0], return_counts=True)
+    paces = list(zip(values.tolist(), count.tolist(), strict=True))  # ascending, with the mixes of each
     need = float(view.workload.work[job]) * (1 - ROUNDING)
     slots = int(view.slots - view.arrival[job])
     while len(paces) > 1 and math.prod(min(slots, math.ceil(need / p)) + 1 for p, _ in paces[1:]) > budget:
         paces, partly = paces[1:], True
     parts = [_frontier(need, slots, paces[lowest:]) for lowest in range(len(paces))]
     return float(logsumexp(np.concatenate([np.array([-np.inf]), *parts]))), partly
-
-
-def _paces(view: View, job: int) -> tuple[list[tuple[float, int]], bool]:
-    """Return the paces of a gang, ascending, with the mixes of each; extreme mixes alone where there are many."""
-    try:
-        found, partly = mixes(view, job), False
-    except TooManyError:
-        found, partly = mixes(view, job, extreme=True), True
-    values, count = np.unique([pace for _, pace in found if pace > 0], return_counts=True)
-    return list(zip(values.tolist(), count.tolist(), strict=True)), partly
 
 
 def _frontier(need: float, slots: int, paces: list[tuple[float, int]]) -> Array:

@@ -77,7 +77,6 @@ class Starts:
         return self.weight[:, None] * (np.maximum(ends, self.earliest[:, None]) - self.release[:, None])
 
     def _columns(self, start: Array) -> Columns:
-        """Return columns of the jobs with these starts ``(n, 1)``."""
         n = len(self.uses)
         ends = start + self.duration[:, None]
         held = (np.minimum(ends, self.edges[1:]) - np.maximum(start, self.edges[:-1])).clip(0.0)

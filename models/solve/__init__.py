@@ -63,15 +63,9 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     """Solve a Pyomo model, best built inside :func:`building`, and return all there is to know.
 
     Infeasible, unbounded, stopped by the time limit (with or without incumbent) and interrupted are answers, not
-    exceptions. Models that do not compile to arrays go through Pyomo's own
-    HiGHS interface (``path == "pyomo"``).
-
-    Raises
-    ------
-    UsageError
-        If an option is impossible (time limit 0, MIP start of an unknown variable).
-    NotCertifiableError
-        If coefficients of one row are too far apart for any solver.
+    exceptions. Models that do not compile to arrays go through Pyomo's own HiGHS interface (``path == "pyomo"``). It
+    raises `UsageError` if an option is impossible (time limit 0, MIP start of an unknown variable), and
+    `NotCertifiableError` if coefficients of one row are too far apart for any solver.
     """
     from pyomo.common.errors import InfeasibleConstraintException
 

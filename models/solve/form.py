@@ -158,12 +158,9 @@ class RowBlocks:
 def compile_model(model: pyo.ConcreteModel) -> StandardForm:
     """Compile a linear Pyomo model (LP or MILP with one objective) to arrays.
 
-    Raises
-    ------
-    NotLinearError
-        If the model is not linear, has a component the compiler does not know, or has not exactly one objective.
-    pyomo.common.errors.InfeasibleConstraintException
-        If a constraint without variables is violated.
+    It raises `NotLinearError` if the model is not linear, has a component the compiler does not know, or has not
+    exactly one objective, and `pyomo.common.errors.InfeasibleConstraintException` if a constraint without variables is
+    violated.
     """
     from pyomo.common.errors import InfeasibleConstraintException
     from pyomo.common.log import LoggingIntercept

@@ -104,12 +104,8 @@ def units(form: StandardForm) -> Units:
     """Return the units that the model declares and, where these are far from 1, what makes them about 1.
 
     These are the largest coefficients of every row, of every column and of the objective and, where all columns are
-    continuous, the largest right-hand side or bound.
-
-    Raises
-    ------
-    NotCertifiableError
-        If a row has coefficients more than :data:`CERTIFIABLE` apart.
+    continuous, the largest right-hand side or bound. It raises `NotCertifiableError` if a row has coefficients more
+    than :data:`CERTIFIABLE` apart.
     """
     declared = Units(
         np.broadcast_to(form.row_unit, form.row_lower.shape),
@@ -152,12 +148,7 @@ class _Entries:
         """Return units that bring the coefficients of each row together.
 
         Each pass divides by the geometric mean of the least and the largest coefficient, first of rows, then of
-        columns.
-
-        Raises
-        ------
-        NotCertifiableError
-            If those of a row stay too far apart.
+        columns. It raises `NotCertifiableError` if those of a row stay too far apart.
         """
         row, column = np.zeros(self.rows), np.zeros(self.columns)
         for _ in range(PASSES):

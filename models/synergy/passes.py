@@ -50,7 +50,6 @@ def passes(
 
 
 def _without(view: View, taken: Schedule) -> View:
-    """Return the view of what is left."""
     left = {
         name: np.maximum(getattr(view.pools, name) - np.bincount(taken.server, getattr(taken, name), view.types), 0.0)
         for name in ("gpus", "cpus", "memory_gb")

@@ -255,7 +255,6 @@ def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
 
 
 def _members(owner: Ints) -> dict[int, list[int]]:
-    """Return the positions of each owner's members."""
     return grouped((e, q) for q, e in enumerate(owner.tolist()))
 
 

@@ -25,7 +25,8 @@ if (innerWidth < 640) {
   for (const table of all("main table.sortable")) {
     const first = table.tBodies[0]?.rows[0];
     if (!first?.querySelector(".method")) continue;
-    const order = ["status", "gap", "method"].map((key) => [...first.cells].findIndex((cell) => cell.classList.contains(key)));
+    const far = first.querySelector(".gap") ? "gap" : "best_bound"; // only bounds: none has a gap
+    const order = ["status", far, "method"].map((key) => [...first.cells].findIndex((cell) => cell.classList.contains(key)));
     const keys = order.filter((place) => place >= 0).map((place) => first.cells[place]);
     const places = keys.map((cell) => cell.cellIndex);
     for (const row of table.rows) for (const cell of places.map((place) => row.cells[place])) row.prepend(cell);

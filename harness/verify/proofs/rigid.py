@@ -252,7 +252,7 @@ def by_starts(rigid: Rigid, proof: Data) -> Fraction:
     require(all(len(p) == len(length) and min(p) >= 0 for p in prices), "prices are negative or few")
     paid = [np.array([0, *np.cumsum(np.array(machine, object) * length)], object) for machine in prices]
     found = -Fraction(sum(int(machine[-1]) for machine in paid), FINE)
-    curves: dict[tuple[int, int], tuple[Any, int]] = {}
+    curves: dict[tuple[int, int], tuple[Any, Any, int]] = {}
     for j, gang in enumerate(rigid.gangs):
         kind = gang.pool, gang.gpus
         if kind not in curves:
@@ -263,21 +263,21 @@ def by_starts(rigid: Rigid, proof: Data) -> Fraction:
                 if pool == gang.pool
             ]
             parts = math.lcm(*(value.denominator for value, _ in values))
-            curves[kind] = sum(int(value * parts) * curve for value, curve in values), parts
-        curve, parts = curves[kind]
+            curve = np.asarray(sum(int(value * parts) * curve for value, curve in values))
+            curves[kind] = curve, (curve[1:] - curve[:-1]) // length, parts
+        curve, slope, parts = curves[kind]
         weight = math.floor(rigid.weight[j] / rigid.size * FINE) * parts
         turns = np.array([*edges, *(edges - gang.duration), rigid.due[j] - gang.duration, gang.release], object)
         turns = np.unique(np.maximum(turns, gang.release).astype(np.int64)).astype(object)
         cost = weight * (np.maximum(turns + gang.duration, rigid.due[j]) - gang.release)
-        cost += at(curve, edges, turns + gang.duration) - at(curve, edges, turns)
+        cost += at(curve, slope, edges, turns + gang.duration) - at(curve, slope, edges, turns)
         found += Fraction(int(cost.min()), FINE * parts)
     return found
 
 
-def at(curve: Array, edges: Array, times: Array) -> Array:
+def at(curve: Array, slope: Array, edges: Array, times: Array) -> Array:
     """Return a curve that is linear between whole numbers, and constant outside of them, at other whole numbers."""
     inside = np.clip(np.searchsorted(edges.astype(np.int64), times.astype(np.int64), "right") - 1, 0, len(edges) - 2)
-    slope = (curve[1:] - curve[:-1]) // (edges[1:] - edges[:-1])
     return np.asarray(curve[inside] + slope[inside] * (np.clip(times, edges[0], edges[-1]) - edges[inside]))
 
 

@@ -25,13 +25,7 @@ UNSCALED = ("cp-sat", *LICENSED)
 
 
 def run(form: StandardForm, options: SolveOptions) -> Solution:
-    """Hand a form to the solver that the options name.
-
-    Raises
-    ------
-    NotApplicableError
-        If it is not installed, or takes no such model.
-    """
+    """Hand a form to the solver that the options name; raise `NotApplicableError` if that takes no such model."""
     if options.solver in HIGHS:
         return highs(form, options)
     adapter: Adapter = import_module(f"{__name__}.{MODULES[options.solver]}").run
@@ -44,12 +38,8 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
 def highs(form: StandardForm, options: SolveOptions, **settings: object) -> Solution:
     """Solve a form with HiGHS, in units in which its tolerances are relative, and with more of its options.
 
-    Raises
-    ------
-    NotApplicableError
-        If the options name another solver.
-    NotCertifiableError
-        If coefficients of one row are too far apart for any solver.
+    It raises `NotApplicableError` if the options name another solver, and `NotCertifiableError` if coefficients of one
+    row are too far apart for any solver.
     """
     scale, asked = units(form), options
     if options.solver in HIGHS:

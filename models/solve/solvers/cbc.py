@@ -72,7 +72,6 @@ def _settings(options: SolveOptions) -> list[str]:
 
 
 def _read(one: Run, names: list[str], log: str, found: files.Answer | None, code: int) -> Solution:
-    """Return the solution from log and answer, which count what is minimised."""
     form, sign = one.form, -1.0 if one.form.maximise else 1.0
     _follow(one, log, sign)
     last = one.trace[-1].bound if one.trace else None
@@ -113,7 +112,6 @@ def _least(printed: str) -> float:
 
 
 def _follow(one: Run, log: str, sign: float) -> None:
-    """Take the trace from the log."""
     for line in log.splitlines():
         if match := PROGRESS.search(line):
             _, best, possible, at = match.groups()

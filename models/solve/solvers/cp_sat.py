@@ -66,7 +66,6 @@ def _save(path: Path, form: StandardForm, costs: Rows) -> None:
 
 
 def _read(one: Run, reduced: Whole, costs: Rows, told: Told) -> Solution:
-    """Return the solution from what the program has told."""
     form, sign = one.form, -1.0 if one.form.maximise else 1.0
     moved = reduced.form.offset - form.offset
 

@@ -49,10 +49,8 @@ class Whole:
 def whole(form: StandardForm) -> Whole:
     """Return the form in its integer columns alone.
 
-    Raises
-    ------
-    NotApplicableError
-        If a continuous column does not follow from integer ones by equations, or an integer one has no bounds.
+    It raises `NotApplicableError` if a continuous column does not follow from integer ones by equations, or an integer
+    one has no bounds.
     """
     form = _bounded(form)
     endless = np.flatnonzero(form.integer & (np.isinf(form.lower) | np.isinf(form.upper)))

@@ -1,7 +1,8 @@
-"""Simulated histories as logs: ``sacct -P`` and the Standard Workload Format, which the readers take back.
+"""Logs in and out: a log is judged beside rules, the best schedule found, and bounds; a simulation is written as logs.
 
-A job has a line for each time that it held the same GPUs without interruption: PREEMPTED but for the last one. Times
-are whole microseconds; simulations begin with 2026. A job's number is its place in the instance, from 1; its name is in
+Histories are written as ``sacct -P`` prints them and in the Standard Workload Format, which the readers take back. A
+job has a line for each time that it held the same GPUs without interruption: PREEMPTED but for the last one. Times are
+whole microseconds; simulations begin with 2026. A job's number is its place in the instance, from 1; its name is in
 JobName. Jobs that never ran are left out.
 """
 
@@ -12,14 +13,81 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from schedgap.harness.compare.row import Comparison
+from schedgap.harness.compare.run import compare
+from schedgap.harness.engine.study import Running, command_line
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.text import clean
+from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.simulator.trace import Trace
 from schedgap.instances.canonical import write_atomically
+from schedgap.instances.errors import UsageError
+from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.registry import unknown
+from schedgap.instances.rigid import OBJECTIVES
+from schedgap.instances.schema import Instance
+from schedgap.models import MODELS
+
+
+def methods(objective: str) -> list[str]:
+    """Return what runs: all rules, the search and the bounds for one objective, and the quick bounds for all."""
+    setting = "" if objective == "flow" else f"objective={objective}"
+    found = [spec.id for spec in HEURISTICS if spec.paper == "rigid"]
+    models = (MODELS.get(name) for name in ("rigid.intervals", "rigid.starts", "rigid.search", "rigid.exact"))
+    found += [spec.id for spec in models for p in spec.parameters if p.name == "objective" and objective in p.choices]
+    asked = [f"{name}{'&' if '?' in name else '?'}{setting}" if setting else name for name in found]
+    return [*asked, *(f"rigid.bound?objective={name}" for name in OBJECTIVES if name != "flow"), "rigid.bound"]
+
+
+def certify(
+    format: str,
+    log: Path,
+    options: Options,
+    objective: str = "flow",
+    *,
+    seed: int = 0,
+    limits: Limits | None = None,
+    tell: Callable[[Instance], None] = lambda instance: None,
+    given: dict[str, Any] | None = None,
+    **running: Unpack[Running],
+) -> Comparison:
+    """Return the comparison of what ran in a log with everything else.
+
+    Parameters
+    ----------
+    format, log, options
+        The log (:func:`schedgap.instances.importers.import_trace`).
+    objective
+        What schedules are measured by (:data:`schedgap.instances.rigid.OBJECTIVES`).
+    seed, limits
+        Of the search; what each method may take.
+    tell
+        Called with the instance before anything runs.
+    given
+        Options by which the command line is repeated.
+    **running
+        Workers, results folder and callbacks.
+
+    Raises
+    ------
+    UsageError
+        If the log cannot be read, or an option makes no sense; nothing has run then.
+    """
+    if objective not in OBJECTIVES:
+        raise UsageError(unknown("objective", objective, OBJECTIVES))
+    instance = import_trace(format, log, options)
+    tell(instance)
+    command = command_line(given or {}, "certify", format, str(log))
+    limits = limits or Limits()
+    return compare([instance], methods(objective), ["rigid"], seeds=[seed], limits=limits, command=command, **running)
+
+
+# ---------------------------------------------------------------- simulations as logs
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -70,17 +138,15 @@ def sacct(trace: Trace) -> str:
     for one in held(trace):
         name = clean(trace.workload.ids[one.job], 100).replace("|", "_")
         user = clean(trace.workload.tenants[trace.workload.tenant[one.job]], 100).replace("|", "_")
-        times = [_date(t) for t in (trace.workload.arrival_s[one.job], one.start_s, one.end_s)]
+        seconds = (float(trace.workload.arrival_s[one.job]), one.start_s, one.end_s)
+        dates = [EPOCH + timedelta(microseconds=round(time * 1e6)) for time in seconds]
+        times = [f"{date:%Y-%m-%dT%H:%M:%S.%f}" for date in dates]
         gpus = ",".join(f"gres/gpu:{clean(kind, 60).replace(',', '_')}={number}" for kind, number in one.gpus)
         state = "COMPLETED" if one.completed else "PREEMPTED"
         hosts = dict.fromkeys(clean(host, 60).replace("|", "_") for host in one.servers)
         fields = [str(one.job + 1), name, user, *times, state, str(len(hosts)), gpus, ",".join(hosts)]
         lines.append("|".join(fields))
     return "\n".join(lines) + "\n"
-
-
-def _date(seconds: float) -> str:
-    return (EPOCH + timedelta(microseconds=round(float(seconds) * 1e6))).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
 def swf(trace: Trace) -> str:
