@@ -48,10 +48,7 @@ def checked(content: Mapping[str, Any], instance: Instance) -> str:
 
 
 def export(run: Path, folder: Path) -> None:
-    """Copy the certificates of a results folder, and the instances that they are about, into another folder.
-
-    It raises `UsageError` if they cannot be written.
-    """
+    """Copy certificates of a results folder, with their instances; raise `UsageError` if they cannot be written."""
     try:
         for part in (FOLDER, "instances"):
             if (run / part).is_dir():

@@ -176,10 +176,7 @@ class Difference:
 
 
 def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) -> Difference:
-    """Compare two runs of one kind; `tolerance` is the relative difference up to which values are the same.
-
-    It raises `UsageError` if they are of different kinds.
-    """
+    """Compare two runs of one kind, or raise `UsageError`; values within a relative `tolerance` are the same."""
     if before.kind != after.kind:
         raise UsageError(f"results of harness {before.kind} and of harness {after.kind} cannot be compared")
     what, common = COMPARED[after.kind], set(before.instances) & set(after.instances)

@@ -40,10 +40,7 @@ def to_json(instance: Instance) -> str:
 
 
 def write(instance: Instance, path: str | Path) -> None:
-    """Write the instance to `path` as canonical JSON; the file appears whole or not at all.
-
-    It raises `UsageError` if the folder does not exist or cannot be written.
-    """
+    """Write canonical JSON to `path`, whole or not at all; raise `UsageError` if the folder cannot be written to."""
     try:
         write_atomically(Path(path), to_json(instance).encode())
     except OSError as error:

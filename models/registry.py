@@ -150,10 +150,7 @@ def total(*times: Times) -> Times:
 
 
 def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
-    """Return the optimal decision of a registered model on a view, for heuristics that round optima.
-
-    It raises `NotApplicableError` if the model has no optimum on this view.
-    """
+    """Return a model's optimal decision, for heuristics that round it; raise `NotApplicableError` if it has none."""
     spec = MODELS.get(model)
     outcome = spec.run(view, options)
     if outcome.solution.status != "optimal":

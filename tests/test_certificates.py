@@ -167,6 +167,17 @@ def test_the_checker_refuses_what_was_changed(method: str, change: Callable[...,
         checker.check(signed(proof, instance), instance)
 
 
+@pytest.mark.parametrize("method", ["hadar.p2.columns", "hadar.p2.columns.complete"])
+def test_a_bound_over_intervals_in_place_of_slots_is_proved(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedgap.models.hadar.columns.MANY", 10)
+    monkeypatch.setattr("schedgap.models.hadar.columns.FEW", 3)
+    found, instance = result.__wrapped__(method, DAY)
+    assert "edges" in found.certificate
+    value = float(checker.check(plain(found.certificate), instance))
+    assert found.row.verified
+    assert value >= found.row.objective > 0.5 * value
+
+
 def test_covers_of_runs_are_checked() -> None:
     """They are needed for the bound, and refused where jobs keep more than there is, or nothing remains beside them."""
     found, instance = result("admission.columns", "gen/20jobs")

@@ -163,12 +163,16 @@ def test_machines_accept_what_does_the_work(progress: list[float], work: float, 
             assert not accepts(m, counts, m.need)
 
 
-def test_a_grid_that_is_too_coarse_still_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("tolerance", [0.0, np.inf])
+def test_grids_that_are_too_coarse_and_the_cheapest_slots_still_bound(
+    tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
     prices = np.linspace(0, 1, view.capacity.size * view.slots)
     fine = priced(Pricing(view), prices)
     monkeypatch.setattr(pricing, "COARSE", 60)
-    monkeypatch.setattr(pricing, "TOLERANCE", np.inf)
+    monkeypatch.setattr(pricing, "FINE", 60)
+    monkeypatch.setattr(pricing, "TOLERANCE", tolerance)
     coarse = priced(Pricing(view), prices)
     assert (coarse.most >= fine.most - 1e-9 * abs(fine.most)).all()
     attained = coarse.columns.profit(prices)

@@ -201,6 +201,8 @@ def test_when_jobs_arrive() -> None:
     assert hours == sorted(hours)
     assert all(hour.is_integer() for hour in hours)
     assert hours[-1] == pytest.approx(150, rel=0.2)
+    last = [max(job.submit_s for job in load(f"{PS}?arrival=poisson&seed={seed}").jobs) / 3600 for seed in range(5)]
+    assert max(last) == 149  # a job that comes after the horizon comes in its last slot
     assert [job.weight for job in first] == [job.weight for job in spread] == [job.weight for job in rate]
 
 

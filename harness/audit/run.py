@@ -93,10 +93,7 @@ STUDY = Study("audit", (Finding,), _collected, _tables)
 
 
 def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
-    """Return the claims that match a pattern and are of one of the papers (any, where none is named).
-
-    It raises `UnknownNameError` if a pattern or paper matches nothing.
-    """
+    """Return the claims of the papers, or of all, that match; raise `UnknownNameError` where nothing does."""
     order = list(PAPERS.ids())
     wanted = {PAPERS.get(paper).id for paper in papers} or set(order)
 

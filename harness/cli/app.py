@@ -108,10 +108,7 @@ LATEST = 10
 
 @contextmanager
 def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
-    """Yield the callbacks with which a run shows its latest results and the time left, if standard error is a terminal.
-
-    Nothing of that stays.
-    """
+    """Yield the callbacks by which a run shows its latest results and the time left while it lasts, on a terminal."""
     if not sys.stderr.isatty():
         yield {}
         return

@@ -63,10 +63,7 @@ class MethodTask(InstanceTask["MethodResult"]):
 
     @property
     def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which its worker is killed.
-
-        They are twice the solver's limit, and time to read the instance, to build and to check.
-        """
+        """Twice the solver's limit, and time to read the instance, to build and to check."""
         return (2 + 2 * self.limits.cross_check) * self.limits.seconds + 30.0 + READ_S * len(self.instance_json)
 
     def attempt(self) -> MethodResult:

@@ -65,10 +65,7 @@ def grouped(rows: Iterable[R], *fields: str) -> list[list[R]]:
 
 
 def typed(kind: type[T], content: Any) -> T:
-    """Return an object of a dataclass from plain data, as a journal keeps it.
-
-    It raises `ValueError` if a value has not the type that its field is declared with.
-    """
+    """Return an object of a dataclass from plain data; raise `ValueError` if a value has not its field's type."""
     return cast(T, _adapter(cast(Any, kind)).validate_python(content))
 
 

@@ -68,10 +68,7 @@ def parsed(text: bytes) -> Any:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Return the path of a file below a folder; names that a stranger wrote never lead out of it, nor do links.
-
-    It raises `UsageError` if it would lie elsewhere.
-    """
+    """Return the path of a file below a folder; raise `UsageError` where a stranger's name, or a link, leads out."""
     path = folder / name
     if not path.parent.resolve().is_relative_to(folder.resolve()) or path.is_symlink():
         raise UsageError(f"{folder}: {name} leads out of the folder, or is a link; results hold neither")

@@ -121,10 +121,7 @@ class Task(ABC, Generic[R]):
         return self.limits.seconds
 
     def run(self) -> R:
-        """Do it in this process; what cannot be done is ``skipped``, what raises is an ``error``.
-
-        Only running out of memory is raised.
-        """
+        """Do it in this process: what cannot be done is ``skipped``, what raises (but lack of memory) an ``error``."""
         try:
             return self.attempt()
         except NotApplicableError as reason:

@@ -117,10 +117,7 @@ def explain(
 
 
 def find(name: str) -> list[str]:
-    """Return the ids that a name means: itself, what begins with it, or what matches it; models first.
-
-    It raises `UnknownNameError` if there are none.
-    """
+    """Return the ids that begin with a name or match it, models first; raise `UnknownNameError` if there are none."""
     known = [*MODELS.ids(), *HEURISTICS.ids()]
     if base_id(name) in known:
         return [name]

@@ -33,10 +33,7 @@ def to_html(found: Found[Any], drawn: Sequence[Drawing] | None = None, more: Seq
 
 
 def save(found: Found[Any], path: str | Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
-    """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files.
-
-    It raises `OSError` if a folder or file cannot be written.
-    """
+    """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files."""
     images, failures = _drawn(found)
     if figures is not None and images:
         write_figures(images, figures)

@@ -236,10 +236,7 @@ def noted(id: str, title: str, listed: Sequence[tuple[str, str]]) -> list[Sectio
 
 
 def figures_section(numbered: Numbered, titles: Mapping[str, str], failures: Sequence[str]) -> list[Section]:
-    """Return the figures that belong to no group of tables, and what is said about those that were not drawn.
-
-    `titles` are headings by group of figures. There is no section where there is nothing.
-    """
+    """Return figures of no group of tables, under `titles` by group, and what is said about those not drawn, if any."""
     if not numbered and not failures:
         return []
     each = groupby(numbered, key=lambda item: item[1].group)

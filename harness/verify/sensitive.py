@@ -94,6 +94,12 @@ class Speeds:
         return Pooled(self)
 
     @cached_property
+    def configurations(self) -> list[list[tuple[Array, Array]]]:
+        """What gangs of each class may hold on each GPU type that there is, see :func:`_undominated`."""
+        types = np.flatnonzero(self.pooled.gpus > 0).tolist()
+        return [[_undominated(self, job, i) for i in types] for job in self.classes.first.tolist()]
+
+    @cached_property
     def classes(self) -> Classes:
         """Jobs by class, in the order in which classes occur first."""
         seen: dict[object, int] = {}
@@ -253,19 +259,17 @@ def menu(speeds: Speeds, weight: Array) -> Menu:
 
     `weight` is ``(n,)`` the factor from iterations per second to the objective.
     """
-    pooled = speeds.pooled
-    types = np.flatnonzero(pooled.gpus > 0).tolist()
+    total = speeds.pooled.total[speeds.pooled.gpus > 0]
     rows: list[tuple[Array, Array]] = []
-    for job in speeds.classes.first.tolist():
-        kept = [_undominated(speeds, job, i) for i in types]
+    for job, kept in zip(speeds.classes.first.tolist(), speeds.configurations, strict=True):
         value = np.concatenate([weight[job] * rate for rate, _ in kept])
-        part = np.zeros((value.size, len(types), 3))
-        column = np.repeat(np.arange(len(types)), [rate.size for rate, _ in kept])
-        part[np.arange(value.size), column] = np.concatenate([held for _, held in kept]) / pooled.total[types][column]
+        part = np.zeros((value.size, *total.shape))
+        column = np.repeat(np.arange(len(total)), [rate.size for rate, _ in kept])
+        part[np.arange(value.size), column] = np.concatenate([held for _, held in kept]) / total[column]
         # A job that can run nowhere makes no progress and holds nothing.
-        rows.append((value, part) if value.size else (np.zeros(1), np.zeros((1, len(types), 3))))
+        rows.append((value, part) if value.size else (np.zeros(1), np.zeros((1, *total.shape))))
     most = max(len(value) for value, _ in rows)
-    values, parts = np.full((len(rows), most), -np.inf), np.zeros((len(rows), most, len(types), 3))
+    values, parts = np.full((len(rows), most), -np.inf), np.zeros((len(rows), most, *total.shape))
     for k, (value, part) in enumerate(rows):
         values[k, : len(value)], parts[k, : len(value)] = value, part
     return Menu(values, parts.reshape(len(rows), most, -1))
@@ -326,28 +330,31 @@ def _prices(options: Menu, count: Array) -> Array:
     n, part = count[:, here].astype(float), options.part[here]
     scale = float((n @ options.value[here].max(axis=1)).sum() / n.sum()) or 1.0
     value = options.value[here] / scale
-    jobs = n.sum(axis=1, keepdims=True)
+    jobs, flat = n.sum(axis=1, keepdims=True), part.reshape(-1, part.shape[2])
+    squares = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)
     price = np.repeat(np.maximum(jobs, 1.0) / (2.0 * part.shape[2]), part.shape[2], axis=1)
     best, kept = np.full(len(n), np.inf), price
     for temperature in STEPS:
-        worth = value - np.einsum("rd,kcd->rkc", price, part, optimize=True)
+        worth = value - np.tensordot(price, part, (1, 2))
         bound = price.sum(axis=1) + (n * worth.max(axis=2)).sum(axis=1)
         kept = np.where((bound < best)[:, None], price, kept)
         best = np.minimum(best, bound)
-        price = _stepped(price, n, worth, part, float(temperature))
+        price = _stepped(price, n, worth, (part, flat, squares), float(temperature))
     return kept * scale
 
 
-def _stepped(price: Array, n: Array, worth: Array, part: Array, temperature: float) -> Array:
-    """Return the prices after a Newton step on the smoothed bound; none changes more than threefold."""
-    rounds, size = price.shape
+def _stepped(price: Array, n: Array, worth: Array, parts: tuple[Array, Array, Array], temperature: float) -> Array:
+    """Return the prices after a Newton step on the smoothed bound; none changes more than threefold.
+
+    `parts` are those of the menu by class and one after the other, and the products of each one's resources.
+    """
+    (part, flat, squares), (rounds, size) = parts, price.shape
     chance = np.exp((worth - worth.max(axis=2, keepdims=True)) / temperature)
     chance /= chance.sum(axis=2, keepdims=True)
-    flat = part.reshape(-1, size)
     weighted = (n[:, :, None] * chance).reshape(rounds, -1)
-    mean = np.einsum("rkc,kcd->rkd", chance, part, optimize=True)
-    second = (weighted @ (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)).reshape(rounds, size, size)
-    curvature = (second - np.einsum("rk,rkd,rke->rde", n, mean, mean, optimize=True)) / temperature
+    mean = (chance.swapaxes(0, 1) @ part).swapaxes(0, 1)
+    second = (weighted @ squares).reshape(rounds, size, size)
+    curvature = (second - (n[:, :, None] * mean).swapaxes(1, 2) @ mean) / temperature
     # In relative changes of the prices: the barrier is the temperature then, so that no matrix is singular. It holds
     # prices down as well: where all GPUs are held, those of all types could rise together.
     usual = np.maximum(n.sum(axis=1, keepdims=True), 1.0) / size

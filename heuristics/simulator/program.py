@@ -212,10 +212,7 @@ class Program:
 
 
 def named(id: str) -> Program | None:
-    """Return the program that the id of a policy names, ``None`` if it is another policy's.
-
-    It raises `UsageError` if there is no such program, or it cannot be executed.
-    """
+    """Return the program that a policy's id names, or ``None``; raise `UsageError` if that cannot be executed."""
     family, _, rest = id.partition(":")
     if family != FAMILY:
         return None

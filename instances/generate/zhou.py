@@ -172,10 +172,10 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
 
 
 def _arrivals(spec: ZhouSpec, streams: Streams) -> list[int]:
-    """Draw the slots, from 0 on, in which jobs arrive; those of a constant rate may come after the last one."""
+    """Draw the slots, from 0 on, in which jobs arrive; those of a constant rate that are late come in the last one."""
     u = streams.uniform("arrivals", spec.jobs)
     if spec.arrival == "poisson":
-        return [int(at) for at in draws.poisson_arrivals(u, spec.jobs / spec.slots)]
+        return [min(int(at), spec.slots - 1) for at in draws.poisson_arrivals(u, spec.jobs / spec.slots)]
     return [draws.whole(one, 0, spec.slots - 1) if spec.arrival == "uniform" else 0 for one in u.tolist()]
 
 

@@ -54,7 +54,11 @@ class Priced:
 
 
 Oracle = Callable[[Array, Domain], Priced]
-"""``oracle(prices, domain)`` prices all blocks at the prices ``(m,)`` of the capacities, within a domain."""
+"""``oracle(prices, domain)`` prices all blocks at the prices ``(m,)`` of the capacities, within a domain.
+
+An oracle may have a way ``rough`` to do the same in less time, which says more than what is there. Rounds are rough as
+long as that brings the master on.
+"""
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,8 @@ class _Loop:
         solver: SolveOptions,
         master: Master | None,
     ) -> None:
-        self.domain, self.packing, self.oracle, self.options = domain, domain.packing, oracle, options
+        self.domain, self.packing, self.options = domain, domain.packing, options
+        self.oracles: list[Oracle] = [*([oracle.rough] if hasattr(oracle, "rough") else []), oracle]
         self.began = clock.now()
         self.pricing_s = 0.0
         self.pricings = 0
@@ -230,7 +235,7 @@ class _Loop:
     def price(self, prices: Array) -> Priced:
         """Ask the oracle, and keep the bound if it is the best."""
         began = clock.now()
-        priced = self.oracle(prices, self.domain)
+        priced = self.oracles[0](prices, self.domain)
         priced = replace(priced, columns=self.packing.lifted(priced.columns))
         self.pricing_s += clock.now() - began
         self.pricings += 1
@@ -254,11 +259,13 @@ class _Loop:
         if self.master is None:
             return self.result("infeasible" if self.domain.must.any() else "exhausted", None)
         relaxation = self.master.solve()
-        smooth = True
+        weight = self.options.smoothing if np.isfinite(self.bound) else 0.0
         while True:
-            if ended := self.ended(relaxation):
+            ended = self.ended(relaxation)
+            if ended == "gap" and self.closer():
+                weight = 1.0
+            elif ended:
                 return self.result(ended, relaxation)
-            weight = self.options.smoothing if smooth and np.isfinite(self.bound) else 0.0
             prices = weight * self.best_prices + (1 - weight) * relaxation.prices
             found = self.price(prices).columns
             profit = self.domain.profit(found, relaxation.prices)
@@ -267,11 +274,21 @@ class _Loop:
                 self.clean()
                 self.master.add(found.take(better))
                 relaxation = self.master.solve()
-                smooth = True
-            elif smooth and weight > 0:
-                smooth = False
+                weight = self.options.smoothing
+            elif weight > 0:
+                weight = 0.0
+            elif self.closer():
+                weight = 1.0
             else:
                 return self.result(self.ended(relaxation) or "exhausted", relaxation)
+
+    def closer(self) -> bool:
+        """Look more closely from now on, first at the best prices; return whether there is a way to."""
+        if len(self.oracles) == 1:
+            return False
+        del self.oracles[0]
+        self.unpriced = 0.0
+        return True
 
     def ended(self, relaxation: Relaxation) -> Ended | None:
         """Say why the loop ends here, or ``None``."""

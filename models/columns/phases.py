@@ -73,6 +73,9 @@ class PackingProblem:
         Lists all columns that matter in a domain, where a paper can.
     sense
         1 where values are maximised; −1 where they are the negatives of costs, in which the solution then is.
+    otherwise
+        ``otherwise(seconds)`` proves a bound on it in another way than column generation, where that takes too long:
+        then nobody branches, and time must be limited.
     """
 
     packing: Packing
@@ -84,6 +87,7 @@ class PackingProblem:
     whole: bool = True
     close: Callable[[Packer], Close] | None = None
     sense: int = 1
+    otherwise: Callable[[float | None], Generated] | None = None
 
 
 def solve_in_phases(
@@ -125,7 +129,11 @@ class _Solve:
         # is not solved in a minute, and prices find better ones.
         first = GenerationOptions(gap=options.rel_gap, time_limit_s=self.left(problem.share))
         spent_s = clock.now() - self.began
-        self.generated = generate(self.domain, problem.oracle, first, options)
+        self.generated = (
+            problem.otherwise(self.left(problem.share))
+            if problem.otherwise
+            else generate(self.domain, problem.oracle, first, options)
+        )
         self.trace += [self.point(None, p.bound, p.time_s + spent_s) for p in self.generated.trace]
 
     def run(self) -> Answer:
@@ -141,7 +149,7 @@ class _Solve:
         for known in self.starts:
             packer.offer(known)
         packer.offer(self.started(self.generated))
-        if self.generated.master and not self.closed(tree, packer):
+        if self.generated.master and not problem.otherwise and not self.closed(tree, packer):
             if self.options.nodes != 0:  # covers belong to the first node
                 tree.strengthen(self.left(COVERING))
                 self.note(tree, packer)
@@ -162,7 +170,7 @@ class _Solve:
                 return LATE
             if self.options.nodes is not None and tree.nodes >= self.options.nodes:
                 return "the limit of nodes is reached"
-            if packer.work <= tree.work:
+            if packer.work <= tree.work or self.problem.otherwise:
                 packer.anneal()
             elif (outcome := tree.explore(incumbent, self.left())) is not None:
                 self.learn(packer, *outcome)
@@ -237,9 +245,7 @@ class _Solve:
         trace = tuple(sorted(self.trace, key=lambda point: point.time_s))
         solution = replace(solution, times=times, trace=trace)
         if self.options.cross_check:
-            solution = replace(
-                solution, cross_check=_second_opinion(self.problem.packing, self.generated, self.options)
-            )
+            solution = replace(solution, cross_check=_second_opinion(self.generated, self.options))
         return Answer(solution, self.generated, packed, seed, None if tree is None else tree.proof)
 
     def stated(self, bound: float, value: float, tree: Tree | None, why: str, told: str) -> Solution:
@@ -277,9 +283,9 @@ LATE = "the time limit is reached"
 """Why a search ended that went on until its time limit."""
 
 
-def _second_opinion(packing: Packing, generated: Generated, options: SolveOptions) -> float | None:
+def _second_opinion(generated: Generated, options: SolveOptions) -> float | None:
     """Compare the master's LP with CBC on its statement in Pyomo."""
-    if not len(generated.columns) or generated.ended == "error":
+    if generated.master is None or generated.ended == "error":
         return None
     known = Solution(status="optimal", termination="master", objective=generated.value)
-    return cross_check(build(statement, packing, generated.columns), known, options)
+    return cross_check(build(statement, generated.master.packing, generated.columns), known, options)

@@ -239,6 +239,101 @@ def sweep(cost, table, need, enough, worth, a, forced, cheapest, floor, choice, 
 
 
 @njit(cache=True)
+def push(heap, size, entry):  # type: ignore[no-untyped-def]
+    """Add a row to a heap of which the first row has the largest first entry."""
+    i = size
+    while i > 0 and heap[(i - 1) // 2, 0] < entry[0]:
+        heap[i] = heap[(i - 1) // 2]
+        i = (i - 1) // 2
+    heap[i] = entry
+
+
+@njit(cache=True)
+def pop(heap, size):  # type: ignore[no-untyped-def]
+    """Remove the first of `size` rows of such a heap."""
+    entry, i = heap[size - 1].copy(), 0
+    while True:
+        child = 2 * i + 1
+        if child + 1 < size - 1 and heap[child + 1, 0] > heap[child, 0]:
+            child += 1
+        if child >= size - 1 or heap[child, 0] <= entry[0]:
+            break
+        heap[i] = heap[child]
+        i = child
+    heap[i] = entry
+
+
+@njit(cache=True)
+def greedy(cost, progress, work, worth, a, until, cheapest, floor, heap, by_end, payoffs):  # type: ignore[no-untyped-def]
+    """Find slots that do the work by every last slot from the cheapest steps, which a slot takes from level to level.
+
+    A step from one level of a slot to a faster one, and from none to the first, has a cost per iteration, which grows
+    from step to step where levels above the line between two others are left out. The cheapest steps that are enough
+    do the work, and without the part of the last one that is too much they cost no more than any schedule.
+
+    Parameters
+    ----------
+    until
+        Slot before which it ends.
+    heap
+        ``(steps, 5)`` the steps that are taken, of which the dearest is the first one: cost per iteration, iterations,
+        cost, slot, level + 1.
+    by_end, payoffs
+        ``(slots,)`` what schedules with that last slot pay at most, and what the steps pay.
+
+    Returns
+    -------
+    most, sure, when, size
+        Largest payoff at most and of steps, with its last slot (-1 where none is above `floor`), and steps in the heap.
+    """
+    entry = np.empty(5)
+    size, done, paid = 0, 0.0, 0.0
+    most, sure, when = floor, floor, -1
+    by_end[:], payoffs[:] = -INFINITE, -INFINITE
+    for t in range(a, until):
+        if worth[t] - cheapest <= min(most, sure):
+            by_end[t:until] = worth[t:until] - cheapest
+            break
+        speed, spent = 0.0, 0.0
+        while True:
+            least, at = INFINITE, -1
+            for k in range(len(progress)):
+                if progress[k] > speed and cost[t, k] < INFINITE:
+                    slope = (cost[t, k] - spent) / (progress[k] - speed)
+                    if slope < least:
+                        least, at = slope, k
+            if at < 0 or (done >= work and least >= heap[0, 0]):
+                break
+            entry[0], entry[1], entry[2] = least, progress[at] - speed, cost[t, at] - spent
+            entry[3], entry[4] = t, at + 1
+            speed, spent = progress[at], cost[t, at]
+            push(heap, size, entry)
+            size, done, paid = size + 1, done + entry[1], paid + entry[2]
+            while done - heap[0, 1] >= work:
+                done, paid = done - heap[0, 1], paid - heap[0, 2]
+                pop(heap, size)
+                size -= 1
+        if done >= work:
+            by_end[t] = worth[t] - paid + (done - work) * heap[0, 0]
+            payoffs[t] = worth[t] - paid
+            most = max(most, by_end[t])
+            if payoffs[t] > sure:
+                sure, when = payoffs[t], t
+    return most, sure, when, size
+
+
+@njit(cache=True)
+def taken(heap, size, level):  # type: ignore[no-untyped-def]
+    """Write the level + 1 of each slot (0: not used) of the steps in a heap; return the last slot."""
+    level[:] = 0
+    for s in range(size):
+        t = int(heap[s, 3])
+        # Of a slot's steps the last one has the fastest level, which is the first in order.
+        level[t] = int(heap[s, 4]) if level[t] == 0 else min(level[t], int(heap[s, 4]))
+    return int(heap[:size, 3].max())
+
+
+@njit(cache=True)
 def trail(choice, table, state, last, first, level):  # type: ignore[no-untyped-def]
     """Write the level + 1 of each slot (0: not used) of the schedule that ends in `last`."""
     level[:] = 0
@@ -291,6 +386,38 @@ def emit(job, level, last, prices, dearer, room, held, order, among, gpus, entri
 
 
 @njit(cache=True)
+def bind(bounds, room, held, free, forced):  # type: ignore[no-untyped-def]
+    """Write what a job must hold, and may, by ``bounds (4, u)``; in `forced` slots it must hold something."""
+    for u in range(bounds.shape[1]):
+        r, t = divmod(bounds[1, u], room.shape[1])
+        held[r, t], free[r, t] = bounds[2, u], min(room[r, t], bounds[3, u])
+        forced[t] = forced[t] or held[r, t] > 0
+
+
+@njit(cache=True)
+def unbind(bounds, room, held, free, forced):  # type: ignore[no-untyped-def]
+    """Undo :func:`bind`."""
+    for u in range(bounds.shape[1]):
+        r, t = divmod(bounds[1, u], room.shape[1])
+        held[r, t], free[r, t], forced[t] = 0, room[r, t], False
+
+
+@njit(cache=True)
+def follow(choices, when, sure_when, a, progress, work, level):  # type: ignore[no-untyped-def]
+    """Write the schedule from the necessary units that ends in `when`, or, where that does too little, the sure one.
+
+    Returns its last slot, -1 where there is none, and whether it is the first one.
+    """
+    choice, table, need, enough = choices
+    trail(choice, table, need, when, a, level)
+    if work_of(level, progress) >= work * (1 - DONE):
+        return when, True
+    if sure_when >= 0:
+        trail(choice, table, enough, sure_when, a, level)
+    return sure_when, False
+
+
+@njit(cache=True)
 def price(prices, room, which, jobs, machines, worth, floor, uses, covers, several, out):  # type: ignore[no-untyped-def]
     """Price jobs one after another; :meth:`schedgap.models.hadar.pricing.Pricing._price` makes room for what is found.
 
@@ -320,45 +447,49 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
     slots = prices.shape[1]
     size = int(enough[which].max()) + 1 if len(which) else 1
     choice = np.empty((slots, size), np.uint8)
-    value, payoffs, paid = np.empty(size), np.empty(slots), np.empty(slots)
-    level = np.zeros(slots, np.int64)
+    value, payoffs, paid, spare = np.empty(size), np.empty(slots), np.empty(slots), np.empty(slots)
+    level, heap = np.zeros(slots, np.int64), np.empty((slots * progress.shape[1], 5))
     held, free, forced = np.zeros_like(room), room.copy(), np.zeros(slots, np.bool_)
-    largest = gpus.max() if len(covers[0]) > 0 else 0
-    own, dearer = prices.copy(), np.zeros((prices.shape[0], slots, largest))
+    own, dearer = prices.copy(), np.zeros((prices.shape[0], slots, gpus.max() if len(covers[0]) > 0 else 0))
     found, entries = 0, 0
     for i in range(len(which)):
         j = which[i]
         charge(prices, covers, j, gpus[j], own, dearer)
         bounds = uses[:, np.searchsorted(uses[0], j) : np.searchsorted(uses[0], j, side="right")]
-        for u in range(bounds.shape[1]):
-            r, t = divmod(bounds[1, u], slots)
-            held[r, t], free[r, t] = bounds[2, u], min(room[r, t], bounds[3, u])
-            forced[t] = forced[t] or held[r, t] > 0
+        bind(bounds, room, held, free, forced)
         a, n = arrival[j], kept[j]
-        cost = np.full((slots, n), INFINITE)
-        costs(own, dearer, free, held, order[j], among[j], gpus[j], a, cost)
         table = tables[offset[j] : offset[j + 1]].reshape(-1, n)
+        rough = len(table) == 0
+        speeds = progress[j, : np.count_nonzero(progress[j]) if rough else n]
+        cost = np.full((slots, len(speeds)), INFINITE)
+        costs(own, dearer, free, held, order[j], among[j], gpus[j], a, cost)
         cheapest = least_cost(cost, progress[j], work[j] - credit[j], a)
-        most[i], when, sure[i], sure_when = sweep(
-            cost, table, need[j], enough[j], worth[j], a, forced, cheapest, floor[j], choice, value, payoffs, paid
-        )
+        target = work[j] * (1 - DONE)
+        if rough:
+            most[i], sure[i], when, _ = greedy(
+                cost, speeds, target, worth[j], a, slots, cheapest, floor[j], heap, paid, payoffs
+            )
+            if forced.any():  # which steps know nothing of
+                sure[i], when = -INFINITE, -1
+        else:
+            most[i], when, sure[i], sure_when = sweep(
+                cost, table, need[j], enough[j], worth[j], a, forced, cheapest, floor[j], choice, value, payoffs, paid
+            )
         if len(by_end):
             by_end[i] = paid
         for second in range(2):
-            state = need[j]
             if second:
                 when = runner_up(payoffs, a, when, floor[j]) if several and when >= 0 else -1
             if when < 0:
                 break
-            trail(choice, table, state, when, a, level)
-            if work_of(level, progress[j]) >= work[j] * (1 - DONE):
-                ends_in = when
-                if not second:
-                    sure[i] = most[i]
-            elif not second and sure_when >= 0:
-                trail(choice, table, enough[j], sure_when, a, level)
-                ends_in = sure_when
+            if rough:
+                again = greedy(cost, speeds, target, worth[j], a, when + 1, cheapest, floor[j], heap, paid, spare)
+                ends_in = taken(heap, again[3], level)
             else:
+                choices = choice, table, need[j], enough[j]
+                ends_in, true = follow(choices, when, -1 if second else sure_when, a, speeds, work[j], level)
+                sure[i] = most[i] if true and not second else sure[i]
+            if ends_in < 0:
                 break
             entries = emit(
                 j, level, ends_in, own, dearer, free, held, order[j], among[j], gpus[j], entries, (cell, count)
@@ -367,7 +498,5 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
                 return -1
             owner[found], last[found], ends[found] = j, ends_in, entries
             found += 1
-        for u in range(bounds.shape[1]):
-            r, t = divmod(bounds[1, u], slots)
-            held[r, t], free[r, t], forced[t] = 0, room[r, t], False
+        unbind(bounds, room, held, free, forced)
     return found

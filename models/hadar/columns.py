@@ -30,17 +30,21 @@ from schedgap.models.columns import (
     solve_in_phases,
 )
 from schedgap.models.columns import statement as master
-from schedgap.models.hadar.common import somebody_rejected
+from schedgap.models.hadar.common import somebody_rejected, too_large
 from schedgap.models.hadar.counting import gang_schedules
+from schedgap.models.hadar.fluid import OverIntervals
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
 from schedgap.models.solve import SolveOptions
 
-LARGEST = 40_000_000
-"""Jobs times slots up to which it runs unasked: utilities and prices of all of them are kept in memory."""
-
 BOUND_SHARE = 0.6
 """Share of the time limit that the bound may take; the rest is for the schedule."""
+
+MANY, FEW = 1_200, 50
+"""Slots and jobs beyond which the bound is that of a fluid over intervals, where time is limited.
+
+``gen/hadar-480`` has 14,284 slots: after a minute prices by slot leave 63 % open, and prices by interval 5.7 %.
+"""
 
 HOT, COLD = 0.0005, 0.0001
 """Temperatures of the search, which begins with a dive's solution: hotter ones lose what that has found."""
@@ -76,7 +80,8 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
 def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
     """Solve P2 by branch and price, from the bound of column generation with smoothed prices.
 
-    Prices move until bound and master agree but for the grid of progress.
+    Prices move until bound and master agree but for the grid of progress. Where slots are :data:`MANY` and time is
+    limited, bound and prices are those of a fluid over intervals, and nobody branches.
 
     Parameters
     ----------
@@ -101,8 +106,12 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     began = clock.now()
     pricing = Pricing(view, complete)
     effort = PackingOptions(hot=HOT, cold=COLD)
-    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded)
+    many = view.slots > MANY and view.possible.size > FEW and options.time_limit_s is not None
+    fluid = OverIntervals(view, complete, options) if many else None
+    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, fluid)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
+    if fluid:
+        return Outcome(answer.solution, decision, fluid.by_slot(answer.generated.prices), evidence=fluid.found)
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots), answer.root)
 
 
@@ -122,16 +131,32 @@ class Priceable(Protocol):
 
 
 def search(
-    pricing: Priceable, kind: Ints, effort: PackingOptions, options: SolveOptions, built_s: float, seeded: bool
+    pricing: Priceable,
+    kind: Ints,
+    effort: PackingOptions,
+    options: SolveOptions,
+    built_s: float,
+    seeded: bool,
+    fluid: OverIntervals | None = None,
 ) -> Answer:
-    """Bound and search by a pricing; `kind` is that of each server, `built_s` how long building took."""
+    """Bound and search by a pricing; `kind` is that of each server, `built_s` how long building took.
+
+    Bound and prices are those of `fluid`, where that is given.
+    """
+
+    def packer(bound: float, prices: Array, effort: PackingOptions) -> Inserting:
+        by_slot = fluid.by_slot(prices).ravel() if fluid else prices
+        return Inserting(pricing.packing, pricing.insert, bound, by_slot, effort)
+
     posed = PackingProblem(
         packing=pricing.packing,
         oracle=pricing,
-        packer=lambda bound, prices, effort: Inserting(pricing.packing, pricing.insert, bound, prices, effort),
+        packer=packer,
         effort=effort,
         read=partial(read, pricing.worth, kind),
         share=BOUND_SHARE,
+        whole=not fluid,
+        otherwise=fluid,
     )
     return solve_in_phases(posed, options, built_s, seeded)
 
@@ -157,12 +182,6 @@ def decode(view: View, chosen: Columns) -> Schedule:
     gpus = np.rint(use.data).astype(np.int64)
     cell = use.row.astype(np.int64)
     return placed(view, chosen.block[use.col], cell % view.slots, cell // view.slots, gpus)
-
-
-def too_large(view: View) -> str | None:
-    """Return why column generation runs only on request, or ``None``."""
-    size = view.size * view.slots
-    return f"{view.size:,} jobs in {view.slots:,} slots, more than {LARGEST:,} together" if size > LARGEST else None
 
 
 for _complete, _problem in ((False, UTILITY), (True, COMPLETE)):

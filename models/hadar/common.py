@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import Ints
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import ROUNDING, View
+
+LARGEST = 40_000_000
+"""Jobs times slots up to which it runs unasked: utilities and prices of all of them are kept in memory."""
 
 
 def usable(view: View, job: int) -> Ints:
@@ -71,3 +74,38 @@ def somebody_rejected(view: View) -> str | None:
     """Say which job can never complete, or ``None``."""
     reasons = [reason for reason in view.hopeless if reason]
     return f"not every job can complete: {reasons[0]}" if reasons else None
+
+
+def too_large(view: View) -> str | None:
+    """Return why column generation runs only on request, or ``None``."""
+    size = view.size * view.slots
+    return f"{view.size:,} jobs in {view.slots:,} slots, more than {LARGEST:,} together" if size > LARGEST else None
+
+
+class Classes(NamedTuple):
+    """Servers of one type and size: GPU type and `gpus` in all ``(c,)``; the class of each server ``(h,)``.
+
+    ``limit (n, c)`` are the GPUs that all copies of a job hold at most, which do ``progress (n, c)`` each in a slot.
+    """
+
+    gpu_type: Ints
+    gpus: Ints
+    kind: Ints
+    limit: Ints
+    progress: Array
+
+
+def classes(view: View) -> Classes:
+    """Return the classes of servers, and what copies can hold of them."""
+    hosts, work = view.servers, view.workload
+    kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
+    found, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
+    limit = np.minimum(work.gpus[:, None], found[:, 1]) * count
+    progress = np.ascontiguousarray(work.rates[:, found[:, 0]] * view.slot_s)
+    return Classes(found[:, 0], found[:, 1] * count, kind.ravel(), limit, progress)
+
+
+def able(view: View, of: Classes) -> Ints:
+    """Return the jobs that copies can complete."""
+    alone = (of.limit * of.progress).sum(axis=1) * (view.slots - view.arrival)
+    return np.flatnonzero(alone >= view.workload.work * (1 - ROUNDING))

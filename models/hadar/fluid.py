@@ -11,10 +11,9 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, View
-from schedgap.models.hadar.columns import too_large
-from schedgap.models.hadar.common import best_progress, somebody_rejected
-from schedgap.models.hadar.forked import able, classes
-from schedgap.models.intervals import NOBODY, Fluid, Goal, Pricing, first_edges, stated, tightest
+from schedgap.models.columns import Generated
+from schedgap.models.hadar.common import able, best_progress, classes, somebody_rejected, too_large
+from schedgap.models.intervals import NOBODY, Fluid, Goal, Pricing, Tightest, first_edges, stated, tightest
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, no_reason
 from schedgap.models.single_machine import Jobs, Ways
 from schedgap.models.solve import SolveOptions
@@ -147,6 +146,38 @@ def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.
     return stated(posed(view, run, complete, first_edges(run, float(view.slots), whole=True)))
 
 
+def relaxed(view: View, run: Gangs, must: bool, options: SolveOptions) -> Tightest:
+    """Return what column generation over intervals proves, which are cut in halves where that can matter."""
+    edges = first_edges(run, float(view.slots), whole=True)
+    return tightest(partial(posed, view, run, must), edges, True, options)
+
+
+class OverIntervals:
+    """The fluid in place of a relaxation over slots, for a number of seconds; `found` is its outcome.
+
+    Some job can complete.
+    """
+
+    found: Tightest
+
+    def __init__(self, view: View, complete: bool, options: SolveOptions) -> None:
+        self.view, self.must, self.options = view, complete, options
+
+    def __call__(self, time_limit_s: float | None) -> Generated:
+        """Return what it proves."""
+        options = replace(self.options, time_limit_s=time_limit_s)
+        self.found = relaxed(self.view, gangs(self.view), self.must, options)
+        return self.found.generated
+
+    def by_slot(self, prices: Array) -> Array:
+        """Return prices of all GPUs of a type in intervals as those of one GPU in each slot, ``(k, T)``."""
+        edges, view = self.found.pricing.edges.astype(np.int64), self.view
+        each = prices.reshape(-1, len(edges) - 1) / np.maximum(view.capacity, 1)[:, None]
+        found = np.zeros((len(view.capacity), view.slots))
+        found[:, edges[0] : edges[-1]] = np.repeat(each, np.diff(edges), axis=1)
+        return found
+
+
 def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:
     """Bound by column generation over intervals, which are cut in halves where that can matter.
 
@@ -158,8 +189,7 @@ def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool
     run = gangs(view, forks)
     if not len(run.which):
         return Outcome(NOBODY, None)
-    edges = first_edges(run, float(view.slots), whole=True)
-    found = tightest(partial(posed, view, run, complete), edges, True, options)
+    found = relaxed(view, run, complete, options)
     solution = found.generated.solution()
     solution = replace(solution, times=replace(solution.times, solve_s=clock.now() - began))
     return Outcome(solution, None, evidence=found)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -34,41 +33,13 @@ from schedgap.models.columns import (
     generate,
     statement,
 )
-from schedgap.models.hadar.columns import search, too_large
+from schedgap.models.hadar.columns import search
+from schedgap.models.hadar.common import able, classes, too_large
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
 from schedgap.models.solve import SolveOptions
 
 NOTHING = -1e200
 """What every column pays more than."""
-
-
-class Classes(NamedTuple):
-    """Servers of one type and size: GPU type and `gpus` in all ``(c,)``; the class of each server ``(h,)``.
-
-    ``limit (n, c)`` are the GPUs that all copies of a job hold at most, which do ``progress (n, c)`` each in a slot.
-    """
-
-    gpu_type: Ints
-    gpus: Ints
-    kind: Ints
-    limit: Ints
-    progress: Array
-
-
-def classes(view: View) -> Classes:
-    """Return the classes of servers, and what copies can hold of them."""
-    hosts, work = view.servers, view.workload
-    kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
-    found, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
-    limit = np.minimum(work.gpus[:, None], found[:, 1]) * count
-    progress = np.ascontiguousarray(work.rates[:, found[:, 0]] * view.slot_s)
-    return Classes(found[:, 0], found[:, 1] * count, kind.ravel(), limit, progress)
-
-
-def able(view: View, of: Classes) -> Ints:
-    """Return the jobs that copies can complete."""
-    alone = (of.limit * of.progress).sum(axis=1) * (view.slots - view.arrival)
-    return np.flatnonzero(alone >= view.workload.work * (1 - ROUNDING))
 
 
 class ForkedPricing:

@@ -250,10 +250,7 @@ FORMATS: tuple[tuple[str, Callable[[_Reader], Answer]], ...] = (
 
 
 def read_solution(where: str, text: str) -> Answer:
-    """Return what a solution file of HiGHS, Gurobi, SCIP or CBC says.
-
-    It raises `UsageError` if it is in none of these formats, or truncated; `where` names it.
-    """
+    """Return what a file of HiGHS, Gurobi, SCIP or CBC says; raise `UsageError`, naming it `where`, for any other."""
     told = _Reader(where, text)
     for begins, read in FORMATS:
         if re.match(begins, text):

@@ -25,10 +25,7 @@ UNSCALED = ("cp-sat", *LICENSED)
 
 
 def run(form: StandardForm, options: SolveOptions) -> Solution:
-    """Hand a form to the solver that the options name.
-
-    It raises `NotApplicableError` if it is not installed, or takes no such model.
-    """
+    """Hand a form to the solver that the options name; raise `NotApplicableError` if that takes no such model."""
     if options.solver in HIGHS:
         return highs(form, options)
     adapter: Adapter = import_module(f"{__name__}.{MODULES[options.solver]}").run
