@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from conftest import ROOT, Command
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schedgap import models
 from schedgap.harness.compare.methods import select
 from schedgap.harness.compare.run import compare_here
 from schedgap.harness.diffing import diff
@@ -41,9 +43,11 @@ from schedgap.harness.reproduce.row import (
 from schedgap.harness.reproduce.run import coordinates, reproduce
 from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, about, find, known, read
 from schedgap.harness.simulate.run import resolve
+from schedgap.harness.verify import VERIFIERS
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.schema import Published
+from schedgap.instances.views import oef
 
 MINE = """
 title = "Two policies"
@@ -449,6 +453,18 @@ def test_worked_examples_come_back() -> None:
     assert [row.verdict for row in found.rows] == [REPRODUCED, REPRODUCED]
     assert found.verdict("oef/fig2") == REPRODUCED
     assert "OEF" in to_html(found)
+
+
+def test_gains_and_preferences_of_tenants_are_measured() -> None:
+    """Fig. 1: user 2 gains 17.4 %. In (6), u2 finds its own 3.75 better than 2.25 of u1's; u1 is indifferent."""
+
+    def measured(example: str) -> Mapping[str, float]:
+        view = oef.view(load(example))
+        decision = models.get("oef.cooperative").run(view).decision
+        return VERIFIERS.get("oef").check(view, decision, "oef.envy_free", ()).metrics
+
+    assert measured("paper/oef-fig1")["gain_max"] == pytest.approx(1.1736, abs=1e-4)
+    assert measured("paper/oef-eq6")["preference_max"] == pytest.approx(3.75 / 2.25)
 
 
 def test_what_needs_machines_or_absent_data_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

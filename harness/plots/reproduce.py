@@ -217,8 +217,12 @@ def _map(data: Drawable, known: Sequence[Record]) -> Any:
         _names(alt.Y, "y", across, known, labelLimit=260),
         tooltip=style.tip(("x", along), ("y", across), "value", "low", "high", "cases"),
     )
-    middle = alt.Scale(scheme="redblue", domainMid=1.0)
-    heat = base.mark_rect(opacity=0.6).encode(color=alt.Color("value:Q", title=_quantity(data.drawing), scale=middle))
+    # Twice as good and twice as bad are equally far from equal, which has no colour.
+    furthest = max(1.05, *(max(cell["value"], 1 / max(cell["value"], 1e-9)) for cell in cells))
+    middle = alt.Scale(type="log", scheme="redblue", domain=[1 / furthest, furthest])
+    legend = alt.Legend(format=".2~g", values=[1 / furthest, 1, furthest])
+    colour = alt.Color("value:Q", title=_quantity(data.drawing), scale=middle, legend=legend)
+    heat = base.mark_rect(opacity=0.6).encode(color=colour)
     return alt.layer(heat, base.mark_text(color=style.INK, fontWeight="bold").encode(text="text:N"))
 
 
