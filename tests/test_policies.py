@@ -29,6 +29,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon
 from schedgap.instances.workload import servers, workload
 
+ORDERS: list[Any] = ["arrival", "running"]
 BASELINES = ["allox", "fifo", "gavel", "gavel_throughput", "srtf", "tiresias", "yarn_cs"]
 
 
@@ -122,6 +123,33 @@ def test_tiresias_puts_those_with_much_service_behind() -> None:
     assert who(trace)[:4] == [[0], [0], [1], [1]]
     longer = run(work, hosts, Tiresias(work, hosts, threshold_gpu_s=9e9))
     assert who(longer)[:5] == [[0]] * 5
+
+
+def test_tiresias_orders_jobs_inside_queues_as_asked() -> None:
+    """One GPU, three jobs at once: by arrival the first keeps it, by service they take turns."""
+    work, hosts = jobs(*({"work": 300.0} for _ in range(3)), rates=(1.0,)), cluster((0, 1))
+
+    def ran(order: Any, threshold_gpu_s: float = 9e9, seed: int = 0) -> list[int]:
+        policy = Tiresias(work, hosts, order=order, threshold_gpu_s=threshold_gpu_s, seed=seed)
+        return [job for (job,) in who(run(work, hosts, policy))]
+
+    assert ran("arrival") == ran("running") == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert ran("attained") == [0, 1, 2] * 3
+    # After a round each falls into the second queue: by arrival the first goes first again, in either order.
+    assert ran("arrival", 100.0) == ran("running", 100.0) == [0, 1, 2, 0, 0, 1, 1, 2, 2]
+    drawn = [ran("random", seed=seed) for seed in range(20)]
+    assert {first for first, *_ in drawn} == {0, 1, 2}
+    assert all(order == [job for job in order[::3] for _ in range(3)] for order in drawn)
+    assert drawn[0] == ran("random", seed=0)
+
+
+def test_running_jobs_of_tiresias_s_simulator_go_before_earlier_ones_that_wait() -> None:
+    """The second job starts beside a gang; once the first one could run in its place, it goes on all the same."""
+    rows = {"work": 200.0, "gpus": 2}, {"work": 900.0, "gpus": 3}, {"work": 900.0}
+    work, hosts = jobs(*rows, rates=(1.0,)), cluster((0, 3))
+    first, listed = (who(run(work, hosts, Tiresias(work, hosts, order=o, threshold_gpu_s=9e9))) for o in ORDERS)
+    assert first[:3] == [[0, 2], [1], [1]]
+    assert listed[:3] == [[0, 2], [2], [2]]
 
 
 def test_tiresias_passes_over_who_does_not_fit_and_does_not_know_types() -> None:
