@@ -138,8 +138,10 @@ class Bench:
         met, target = gap <= goal and enough, f"gap {100 * gap:.3g} %, goal {100 * goal:.3g} %"
         self._keep(Line(self._section, name, seconds, target=target, met=met, note=note, gap=gap, goal=goal))
 
-    def growth(self, name: str, sizes: Sequence[int], seconds: Sequence[float], note: str = "") -> None:
-        """Record the exponent fitted to seconds over sizes (slope in log-log), beside the largest time."""
+    def growth(
+        self, name: str, sizes: Sequence[int], seconds: Sequence[float], note: str = "", most: float | None = None
+    ) -> None:
+        """Record the exponent fitted to seconds over sizes (slope in log-log), which is to be `most` at most."""
         exponent = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
         measured = ", ".join(f"{n}: {s:.3g} s" for n, s in zip(sizes, seconds, strict=True))
         self._keep(
@@ -147,7 +149,8 @@ class Bench:
                 self._section,
                 f"{name}: exponent {exponent:.2f}",
                 seconds[-1],
-                target="growth",
+                target="growth" if most is None else f"growth, exponent ≤ {most:g}",
+                met=None if most is None else exponent <= most,
                 note=f"{measured} {note}".strip(),
                 sizes=tuple(sizes),
                 seconds=tuple(seconds),
