@@ -49,7 +49,8 @@ jobs without a share of their type, by arrival, index and rate: Gavel leaves no 
 *Where this differs from Gavel's simulator* (``scheduler/scheduler.py``): it computes shares anew at most every 1920
 s, and counts time received since then, beginning with half a round for everybody; it serves the types one after
 another rather than in one order of priorities; it ends a round early when all its jobs are done and rounds steps down
-to whole ones.
+to whole ones. In the version of its ``finish_time_fairness.py`` that we read, ``E_j`` is the time since arrival, and
+the rate alone that of max-min shares.
 """
 
 from __future__ import annotations

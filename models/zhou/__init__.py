@@ -7,8 +7,11 @@ r"""Zhou et al.: elastic jobs with parameter servers (PSs) or rings, in slots nu
 - :math:`b_m, B_p`: bandwidths of a worker and of a PS.
 - :math:`C_h^r`: capacity of server h.
 - :math:`k = (m, p, q, d, t^-)`: choices of a job: types, whether all is on one server (:math:`q = 1`), duration, start.
-- :math:`N_k = \lceil E_j D_j K_j / (d \cdot \rho_k) \rceil`: workers that do the work in d slots, by the rate
-  :math:`\rho_k` of (1), in a ring of (14).
+- :math:`v_{jm}, U_j^p, \pi_j`: slots that a worker computes for a mini-batch, slots of an update on a PS (in a ring, on
+  a worker), and the size of the gradients.
+- :math:`\rho_k = 1/(v_{jm} + U_j^p + (1 - q) \cdot 2\pi_j/b_m)`: mini-batches that a worker does in a slot (1); in a
+  ring (14) it is :math:`1/(v_{jm} + (N_k - 1)/N_k \cdot (U_j + (1 - q) \cdot 2\pi_j/b_m))`.
+- :math:`N_k = \lceil E_j D_j K_j / (d \cdot \rho_k) \rceil`: workers that do the work in d slots.
 - :math:`l \in \Gamma_j`: schedules of j, choices with their placement; :math:`T(l)` are the slots of l.
 - :math:`f_{l,h,r}`: what schedule l takes of resource r on server h.
 
