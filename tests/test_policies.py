@@ -20,7 +20,7 @@ from schedgap.harness.verify.history import check
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.hadar.allox import AlloX, match
 from schedgap.heuristics.hadar.baselines import Fifo, Srtf, Tiresias, YarnCS
-from schedgap.heuristics.hadar.gavel import GRID, TIES, Gavel, ShareProgram, classes
+from schedgap.heuristics.hadar.gavel import GRID, TIES, Gavel, ShareProgram, classes, fair_rates
 from schedgap.heuristics.simulator import POLICIES, Assignment, Policy, Servers, State, Trace, Workload, simulate
 from schedgap.heuristics.simulator.gangs import Gangs
 from schedgap.instances.arrays import Array
@@ -29,6 +29,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon
 from schedgap.instances.workload import servers, workload
 
+ORDERS: list[Any] = ["arrival", "running"]
 BASELINES = ["allox", "fifo", "gavel", "gavel_throughput", "srtf", "tiresias", "yarn_cs"]
 
 
@@ -122,6 +123,33 @@ def test_tiresias_puts_those_with_much_service_behind() -> None:
     assert who(trace)[:4] == [[0], [0], [1], [1]]
     longer = run(work, hosts, Tiresias(work, hosts, threshold_gpu_s=9e9))
     assert who(longer)[:5] == [[0]] * 5
+
+
+def test_tiresias_orders_jobs_inside_queues_as_asked() -> None:
+    """One GPU, three jobs at once: by arrival the first keeps it, by service they take turns."""
+    work, hosts = jobs(*({"work": 300.0} for _ in range(3)), rates=(1.0,)), cluster((0, 1))
+
+    def ran(order: Any, threshold_gpu_s: float = 9e9, seed: int = 0) -> list[int]:
+        policy = Tiresias(work, hosts, order=order, threshold_gpu_s=threshold_gpu_s, seed=seed)
+        return [job for (job,) in who(run(work, hosts, policy))]
+
+    assert ran("arrival") == ran("running") == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert ran("attained") == [0, 1, 2] * 3
+    # After a round each falls into the second queue: by arrival the first goes first again, in either order.
+    assert ran("arrival", 100.0) == ran("running", 100.0) == [0, 1, 2, 0, 0, 1, 1, 2, 2]
+    drawn = [ran("random", seed=seed) for seed in range(20)]
+    assert {first for first, *_ in drawn} == {0, 1, 2}
+    assert all(order == [job for job in order[::3] for _ in range(3)] for order in drawn)
+    assert drawn[0] == ran("random", seed=0)
+
+
+def test_running_jobs_of_tiresias_s_simulator_go_before_earlier_ones_that_wait() -> None:
+    """The second job starts beside a gang; once the first one could run in its place, it goes on all the same."""
+    rows = {"work": 200.0, "gpus": 2}, {"work": 900.0, "gpus": 3}, {"work": 900.0}
+    work, hosts = jobs(*rows, rates=(1.0,)), cluster((0, 3))
+    first, listed = (who(run(work, hosts, Tiresias(work, hosts, order=o, threshold_gpu_s=9e9))) for o in ORDERS)
+    assert first[:3] == [[0, 2], [1], [1]]
+    assert listed[:3] == [[0, 2], [2], [2]]
 
 
 def test_tiresias_passes_over_who_does_not_fit_and_does_not_know_types() -> None:
@@ -289,6 +317,81 @@ def test_max_min_by_hand() -> None:
     gangs = Gangs(work, cluster((0, 1), (1, 1)))
     member, program = classes(work, gangs, "max_min")
     assert program.shares(np.ones(2, np.int64))[member][:, :2].tolist() == [[0, 1], [1, 0]]
+
+
+def most(work: Workload, gangs: Gangs, floor: Array, rise: Array) -> float:
+    """Return the largest ``z`` such that every job can have its `floor` plus its `rise` times z, by scipy."""
+    pairs = np.argwhere(gangs.rates > 0)
+    mine = (pairs[:, 0] == np.arange(work.size)[:, None]).astype(float)
+    value = mine * (gangs.rates[pairs[:, 0], pairs[:, 1]] * work.gpus[pairs[:, 0]])
+    used = gangs.usage[pairs[:, 0], pairs[:, 1]].T
+    zero = np.zeros(work.size), np.zeros(gangs.capacity.size)
+    a_ub = np.vstack([np.column_stack(part) for part in ((mine, zero[0]), (used, zero[1]), (-value, rise))])
+    b_ub = np.concatenate([np.ones(work.size), gangs.capacity, -floor])
+    return float(linprog(np.append(np.zeros(len(pairs)), -1.0), a_ub, b_ub, bounds=(0, 1e6)).x[-1])
+
+
+@given(mixes())
+@settings(max_examples=60)
+def test_water_filling_raises_everybody_until_only_a_poorer_one_could_give(given_: tuple[Workload, Servers]) -> None:
+    work, hosts = given_
+    gangs = Gangs(work, hosts)
+    asks = (gangs.best_rate > 0) & (work.weight > 0)
+    if not asks.any():
+        return
+    member, program = classes(work, gangs, "water_filling")
+    shares = program.shares(np.bincount(member, minlength=program.shape[0]))[member]
+    equal = work.rates @ gangs.capacity / gangs.capacity.sum() / work.gpus  # of a gang's value
+    own = (shares * gangs.rates * work.gpus[:, None]).sum(axis=1)
+    level = own / (np.where(work.weight > 0, work.weight, 1.0) * equal * work.gpus)
+    for j in np.flatnonzero(asks).tolist():
+        # Who has no more than j keeps what they have; the others may fall to the level of j.
+        kept = np.where(asks, np.minimum(level, level[j]), 0.0) * work.weight * equal * work.gpus
+        rise = np.where(np.arange(work.size) == j, work.weight[j] * equal[j] * work.gpus[j], 0.0)
+        assert most(work, gangs, np.maximum(kept * (1 - 1e-4) - 1e-5, 0.0), rise) <= 0.01 * max(level[j], 1.0)
+
+
+def test_water_filling_by_hand() -> None:
+    """Six jobs share the slow GPU. Of the fast one more is left: all for one job where the total counts."""
+    slow, fast = {"work": 1, "rates": (1.0, 0.0)}, {"work": 1, "rates": (0.0, 2.0)}
+    work = jobs(*[slow] * 6, {**fast, "weight": 1.0}, {**fast, "weight": 2.0})
+    gangs = Gangs(work, cluster((0, 1), (1, 1)))
+
+    def shares(goal: Any) -> Array:
+        member, program = classes(work, gangs, goal)
+        return np.asarray(program.shares(np.bincount(member))[member].max(axis=1))
+
+    assert shares("water_filling").tolist() == pytest.approx([1 / 6] * 6 + [1 / 3, 2 / 3], abs=2 * GRID)
+    assert shares("max_min").tolist() == pytest.approx([1 / 6] * 6 + [2 / 3, 1 / 3], abs=2 * GRID)
+
+
+@given(mixes(), st.lists(st.tuples(st.floats(0.0, 50.0), st.floats(0.1, 30.0)), min_size=8, max_size=8))
+@settings(max_examples=60)
+def test_the_least_largest_rho_is_found(given_: tuple[Workload, Servers], times: list[tuple[float, float]]) -> None:
+    """All can finish in time for it, and for nothing that is a thousandth less."""
+    work, hosts = given_
+    gangs = Gangs(work, hosts)
+    if not (gangs.best_rate > 0).all():
+        return
+    waited, alone = np.array(times[: work.size]).T
+    value = gangs.rates * work.gpus[:, None]
+    program = ShareProgram(value, gangs.usage, gangs.capacity, work.work)
+    needs = fair_rates(program, work.work, waited, alone)
+    rho = (waited + work.work / needs) / alone
+    assert rho.min() == pytest.approx(rho.max())
+    assert most(work, gangs, np.zeros(work.size), needs) >= 1 - 1e-4
+    less = rho.max() * alone * 0.999 - waited
+    assert (less <= 0).any() or most(work, gangs, np.zeros(work.size), work.work / less) < 1
+
+
+def test_finish_time_fairness_by_hand() -> None:
+    """One GPU. The first job has waited for 300 s when the second one comes: it gets more than half."""
+    work, hosts = jobs({"work": 600}, {"work": 600, "at": 250.0}, rates=(1.0,)), cluster((0, 1))
+    policy = Gavel(work, hosts, "finish_time_fairness")
+    assert who(run(work, hosts, policy, until_s=400)) == [[0], [0], [0], [1]]
+    # Alone since 300 s on half of the GPU: 300 + 2·300 s, and 2·600 s. (300 + 300/x)/900 = (50 + 600/(1 − x))/1200.
+    x = policy._share[policy._row == 0][0]
+    assert (300 + 300 / x) / 900 == pytest.approx((50 + 600 / (1 - x)) / 1200, rel=1e-4)
 
 
 def test_rounds_follow_shares() -> None:

@@ -534,3 +534,25 @@ def test_mean_completion_times_are_in_the_papers_order(experiment: dict[str, Met
     assert jct["opt.srtf"] <= jct["tune.srtf"] <= jct["proportional.srtf"]
     assert jct["refill.srtf"] <= jct["greedy.srtf"] <= jct["tune.srtf"] <= 1.02 * jct["greedy.srtf"]
     assert jct["greedy.srtf"] <= srtf[-1]
+
+
+def test_on_one_server_of_all_gpus_opt_makes_the_progress_of_ilp1_on_all_servers() -> None:
+    """So it is what the paper's lines for Opt are: nothing is placed, and jobs, demands and shares are the same."""
+    ref = "gen/synergy-32?jobs=60&image=60&language=30&speech=10&gpus=single&load=0"
+    views = [synergy.view(instances.load(f"{ref}{more}")) for more in ("", "&servers=1&gpus_per_server=32")]
+    several, one = views
+    assert several.servers.size > one.servers.size == 1
+    for name in ("demand", "share", "base", "fair"):
+        assert np.array_equal(getattr(several.needs, name), getattr(one.needs, name))
+    assert np.array_equal(several.workload.work, one.workload.work)
+
+    def progress(view: View, found: Schedule) -> float:
+        kind = view.profiles.kind[found.job]
+        types = np.zeros_like(kind)
+        return float(view.weight[found.job] @ view.profiles.rate_of(kind, types, found.cpus, found.memory_gb))
+
+    placed = HEURISTICS.get("synergy.opt").run(one, Context(np.random.default_rng(0), models.oracle))
+    best = progress(several, models.oracle("synergy.ilp1", several))
+    assert progress(one, placed) == pytest.approx(best)
+    demanded = several.needs.demand[several.profiles.kind[several.runnable], 0].sum(axis=0)
+    assert demanded[0] > one.servers.cpus.sum(), "there is something to decide"

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schedgap.heuristics.zhou.batches import Way, maxweight
 from schedgap.instances.catalogue import load
-from schedgap.instances.errors import InstanceError, UnknownNameError
+from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError
 from schedgap.instances.generate import Streams, generate
 from schedgap.instances.generate.zhou import ZhouSpec, build, ideal
 from schedgap.instances.schema import Instance
@@ -235,6 +236,29 @@ def test_unit_worth() -> None:
     assert other.unit_worth == 2.5
     assert zhou.view(other).architectures["ps"].unit_worth == 2.5
     assert other.jobs == load(PS).jobs
+
+
+def test_due_slot() -> None:
+    """τ is what is asked for; more of it completes more weight, and without it instances stay as they are."""
+    assert load(PS).due_slot is None
+    small = f"{PS}?jobs=12&servers=6"
+    own = load(small)
+    views = {tau: zhou.view(load(f"{small}&due_slot={tau}")).architectures["ps"] for tau in (16, 128, 2000)}
+    assert [a.deadline for a in views.values()] == [16, 128, 2000]
+    assert load(f"{small}&due_slot=0").fingerprint == own.fingerprint
+    assert load(f"{small}&due_slot=8").fingerprint != own.fingerprint
+    assert load(f"{small}&due_slot=8").jobs == own.jobs
+    done = [maxweight(a, Way()) for a in views.values()]
+    assert all((run.start + run.slots).max(initial=0) <= tau for run, tau in zip(done, views, strict=True))
+    assert done[0].job.size < done[1].job.size < done[2].job.size == 12
+    with pytest.raises(NotApplicableError, match="no job is done by the beginning of slot 8 "):
+        _ = zhou.view(load(f"{small}&due_slot=8")).architectures["ps"].deadline
+
+
+@pytest.mark.parametrize("slot", ["1", "-3", "10001", "1.5"])
+def test_no_job_is_done_before_slot_2(slot: str) -> None:
+    with pytest.raises(InstanceError, match="due_slot"):
+        load(f"{PS}?due_slot={slot}")
 
 
 # what cannot be -----------------------------------------------------------------------------------

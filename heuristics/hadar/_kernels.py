@@ -336,9 +336,10 @@ class Forking(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Copies placed so far: GPUs ``(a, h)``; summed rate, cost of a slot and payoff of each job ``(a,)``."""
+    """Copies placed so far: GPUs ``(a, h)``; number, summed rate, cost of a slot and payoff of each job ``(a,)``."""
 
     gpus: Ints
+    number: Ints
     rate: Array
     cost: Array
     payoff: Array
@@ -349,7 +350,7 @@ def gain(hosts, jobs, copies, used, slot_s, i, h):  # type: ignore[no-untyped-de
     """Return the payoff that a copy of job `i` on server `h` adds, and its GPUs; ``-inf`` where none is possible."""
     gpus = min(jobs.gpus[i], hosts.gpus[h] - used[h])
     own = gpus * jobs.rate[i, hosts.gpu_type[h]]
-    if own <= 0 or copies.gpus[i, h] > 0 or (copies.gpus[i] > 0).sum() >= jobs.copies:
+    if own <= 0 or copies.gpus[i, h] > 0 or copies.number[i] >= jobs.copies:
         return -np.inf, 0
     left_s = jobs.remaining[i] / (copies.rate[i] + own)
     cost = copies.cost[i] + gpus * hosts.price[hosts.first[h] + used[h]]
@@ -379,7 +380,8 @@ def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
     Returns the ``(copies, 3)`` table of job, server and GPUs, in the order of placing.
     """
     count, used = jobs.gpus.size, np.zeros(hosts.gpus.size, np.int64)
-    copies = Copies(np.zeros((count, used.size), np.int64), np.zeros(count), np.zeros(count), np.zeros(count))
+    whole = np.zeros((count, used.size), np.int64), np.zeros(count, np.int64)
+    copies = Copies(*whole, np.zeros(count), np.zeros(count), np.zeros(count))
     most, where = np.empty(count), np.empty(count, np.int64)
     for i in range(count):
         most[i], where[i] = best_server(hosts, jobs, copies, used, slot_s, i)
@@ -394,6 +396,7 @@ def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
         h = where[i]
         added, gpus = gain(hosts, jobs, copies, used, slot_s, i, h)
         copies.gpus[i, h] = gpus
+        copies.number[i] += 1
         copies.rate[i] += gpus * jobs.rate[i, hosts.gpu_type[h]]
         copies.cost[i] += gpus * hosts.price[hosts.first[h] + used[h]]
         copies.payoff[i] += added

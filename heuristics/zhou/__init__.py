@@ -52,7 +52,7 @@ CELLS = 2_000_000
 
 def _too_large(view: View, arch: str) -> str | None:
     a = view.architectures[arch]
-    cells = a.machines.size * int(a.arrival.max() + 2 * a.options.shortest.max())
+    cells = a.machines.size * max(int(a.arrival.max() + 2 * a.options.shortest.max()), a.given_deadline or 0)
     return None if cells <= CELLS else f"servers x slots = {cells:,}, more than {CELLS:,}"
 
 

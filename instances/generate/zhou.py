@@ -67,6 +67,7 @@ class ZhouSpec(GeneratorSpec):
     servers: int = rule("a whole number of servers, 1 or more", ge=1)
     capacity: float = rule("a positive part of the ideal demand, at most 1000", gt=0, le=1000)
     unit_worth: float = rule("F, or 0 for the jobs' own", ge=0, default=0.0)
+    due_slot: int = rule("τ by whose beginning weight counts, or 0 for the jobs' own", ge=0, le=10_000, default=0)
     arrival: Literal["uniform", "start", "poisson"] = "uniform"
     types: Literal["aligned", "shuffled"] = "aligned"
     gpus: Literal["rounded", "spread"] = "rounded"
@@ -122,6 +123,7 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
         "ps_types": () if spec.ring else spec.ps_types,
         "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
         "unit_worth": spec.unit_worth or None,
+        "due_slot": spec.due_slot or None,
         "derived": tuple(_derived(spec)),
     }
 

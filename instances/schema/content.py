@@ -84,6 +84,9 @@ class Content(Record):
         When time 0 was, in seconds since 1970 by the clock on the wall there, where that is known.
     unit_worth
         Largest weight of a job per unit of capacity that prices reckon with (Zhou's F); by default that of the jobs.
+    due_slot
+        Slot, from 1 on, by whose beginning jobs must be done for their weight to count (Zhou's τ); by default the power
+        of two by which about half of the work can be done.
     published
         Numbers that papers printed about this instance; tested against, never used.
     """
@@ -102,6 +105,7 @@ class Content(Record):
     horizon: Horizon | None = None
     began_s: float | None = rule("seconds since 1970, by the clock on the wall", ge=0, le=1e12, default=None)
     unit_worth: float | None = rule("a unit's worth is positive, at most 1e15", gt=0, le=1e15, default=None)
+    due_slot: int | None = rule("a slot from 2 to 10,000", ge=2, le=10_000, default=None)
     published: tuple[Published, ...] = ()
 
     @cached_property

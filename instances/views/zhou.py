@@ -54,11 +54,14 @@ class Architecture(Elastic):
         ``(n,)``.
     given_worth
         F where the instance says what it is.
+    given_deadline
+        τ where the instance says what it is.
     """
 
     id: str
     weight: Array
     given_worth: float | None
+    given_deadline: int | None
 
     @cached_property
     def printed_options(self) -> Options:
@@ -172,10 +175,18 @@ class Architecture(Elastic):
     def deadline(self) -> int:
         """τ of the problem of the largest weight: a power of two by which about half of the jobs' work can be done.
 
-        The largest one up to :attr:`fluid_slots`, but late enough for the shortest job.
+        The largest one up to :attr:`fluid_slots`, but late enough for the shortest job; or what the instance says.
+
+        It raises `NotApplicableError` if no job can be done by then.
         """
+        shortest = int(self.options.shortest.min())
+        if self.given_deadline is not None:
+            if self.given_deadline <= shortest:
+                told = f"no job is done by the beginning of slot {self.given_deadline} (due_slot)"
+                raise NotApplicableError(f"{told}: the shortest takes {shortest} slots")
+            return self.given_deadline
         tau: int = 2 ** max(0, math.floor(math.log2(max(self.fluid_slots, 1.0))))
-        while tau < 1 + int(self.options.shortest.min()):
+        while tau < 1 + shortest:
             tau *= 2
         return tau
 
@@ -293,6 +304,7 @@ def view(instance: Instance) -> View:
             machines=_machines(instance, ring=name == "ra"),
             rates=of,
             given_worth=instance.unit_worth,
+            given_deadline=instance.due_slot,
             **fields,  # type: ignore[arg-type]
         )
         for name, of in zip(ARCHITECTURES, found, strict=True)
