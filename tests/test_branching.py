@@ -297,7 +297,7 @@ def test_a_dive_ends_in_a_schedule(view: View, complete: bool) -> None:
     found = generate(pricing.anything, pricing, TIGHT)
     if found.master is None:
         return
-    chosen = Dive(pricing, pricing.anything, found.master, lambda: False).run()
+    chosen = Dive(pricing, pricing.anything, found.master).run()
     assert (chosen.use.sum(axis=1) <= pricing.packing.capacity + 1e-9).all()
     assert len(set(chosen.block.tolist())) == len(chosen)
     assert chosen.value.sum() <= found.bound + 1e-6 or (complete and len(chosen) < view.size)

@@ -167,9 +167,14 @@ def test_the_checker_refuses_what_was_changed(method: str, change: Callable[...,
         checker.check(signed(proof, instance), instance)
 
 
-@pytest.mark.parametrize("method", ["hadar.p2.columns", "hadar.p2.columns.complete"])
-def test_a_bound_over_intervals_in_place_of_slots_is_proved(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schedgap.models.hadar.columns.MANY", 10)
+@pytest.mark.parametrize(
+    ("method", "limit"),
+    [("hadar.p2.columns", "MANY"), ("hadar.p2.columns", "CELLS"), ("hadar.p2.columns.complete", "MANY")],
+)
+def test_a_bound_over_intervals_in_place_of_slots_is_proved(
+    method: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"schedgap.models.hadar.columns.{limit}", 10)
     monkeypatch.setattr("schedgap.models.hadar.columns.FEW", 3)
     found, instance = result.__wrapped__(method, DAY)
     assert "edges" in found.certificate

@@ -289,12 +289,12 @@ def test_an_optimum_that_hides_its_infeasibility_is_solved_again(monkeypatch: py
     master = Master(problem.domain, problem.columns, SolveOptions())
     run, answers = master._session.run, []
 
-    def first_without_point() -> Solution:
-        answers.append(run())
+    def first_without_point(*args: Any) -> Solution:
+        answers.append(run(*args))
         return replace(answers[-1], objective=None, column_values=None) if len(answers) == 1 else answers[-1]
 
     monkeypatch.setattr(master._session, "run", first_without_point)
     assert master.solve().value == pytest.approx(3.0)
     assert len(answers) == 2
-    monkeypatch.setattr(master._session, "run", lambda: replace(run(), objective=None, column_values=None))
+    monkeypatch.setattr(master._session, "run", lambda *args: replace(run(*args), objective=None, column_values=None))
     assert master.solve().status == "error"

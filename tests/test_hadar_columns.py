@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from schedgap import instances, models
 from schedgap.harness.verify import VERIFIERS
+from schedgap.instances import clock
 from schedgap.instances.canonical import validate
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import hadar
@@ -23,7 +24,8 @@ from schedgap.models.hadar import pricing
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.pricing import Machine, Pricing, machine
 from schedgap.models.hadar.schedules import schedules
-from schedgap.models.solve import SolveOptions
+from schedgap.models.solve import Solution, SolveOptions
+from schedgap.models.solve.session import Session
 
 UTILITIES: list[dict[str, Any]] = [
     {"kind": "effective_throughput"},
@@ -296,3 +298,38 @@ def test_nobody_can_complete() -> None:
     assert len(outcome.decision.job) == 0
     assert models.get("hadar.p2.columns.complete").run(view).solution.status == "infeasible"
     assert models.get("hadar.forked_bound").run(view).solution.bound == 0
+
+
+@pytest.mark.parametrize("lp_s", [35.0, 1e6])
+def test_a_master_that_takes_too_long_leaves_a_true_bound_and_a_schedule(
+    lp_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 8,000 jobs, single linear programs took longer than all of the limit."""
+    view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
+    best = models.get("hadar.p2.columns").run(view, SolveOptions(time_limit_s=60)).solution
+    run, seconds = Session.run, [0.0]
+
+    def slow(session: Session, time_limit_s: float | None = None) -> Solution:
+        assert time_limit_s is not None
+        seconds[0] += min(lp_s, time_limit_s)
+        solved = run(session, np.inf)
+        return solved if lp_s <= time_limit_s else replace(solved, status="time limit without incumbent")
+
+    def now() -> float:
+        seconds[0] += 0.01
+        return seconds[0]
+
+    monkeypatch.setattr(Session, "run", slow)
+    monkeypatch.setattr(clock, "now", now)
+    outcome = models.get("hadar.p2.columns").run(view, SolveOptions(time_limit_s=100))
+    found = outcome.solution
+    assert seconds[0] < 101
+    assert found.status == "time limit with incumbent"
+    assert best.objective is not None
+    assert found.bound is not None
+    assert found.objective is not None
+    assert found.bound >= best.objective - 1e-6
+    assert found.objective >= 0.8 * best.objective
+    verdict = VERIFIERS.get("hadar").check(view, outcome.decision, models.get("hadar.p2.columns").problem, ())
+    assert not verdict.violations
+    assert verdict.objective == pytest.approx(found.objective)

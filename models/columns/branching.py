@@ -158,11 +158,11 @@ class Tree:
             self.master, self.pivots = found.master, self.pivots + found.pivots
             self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
             little = LITTLE * min(before - cutoff, FAR * abs(found.bound))
-            stronger = self.packing.stronger(found.columns, found.x)
             ended = found.ended not in ("gap", "exhausted") or before - found.bound < little
+            stronger = None if ended else self.packing.stronger(found.columns, found.x)
             if found.bound <= before:
                 before, prices = found.bound, found.prices
-            if ended or stronger is None:
+            if stronger is None:
                 # The last prices may be worse, where time is up; those of covers that came later are 0.
                 return replace(found, bound=before, prices=np.pad(prices, (0, len(found.prices) - len(prices))))
             self.packing = stronger

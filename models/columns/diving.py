@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.models.columns.domain import FRACTION, Domain
 from schedgap.models.columns.generation import MISPRICED, Oracle
@@ -35,26 +35,26 @@ class Dive:
         Where it begins.
     master
         Master of the same problem; it gets the columns that are found on the way.
-    late
-        Whether time is up.
+    until
+        When time is up, infinite for never; see :func:`schedgap.instances.clock.now`.
     """
 
-    def __init__(self, oracle: Oracle, domain: Domain, master: Master, late: Callable[[], bool]) -> None:
-        self.oracle, self.domain, self.master, self.late = oracle, domain, master, late
+    def __init__(self, oracle: Oracle, domain: Domain, master: Master, until: float = np.inf) -> None:
+        self.oracle, self.domain, self.master, self.until = oracle, domain, master, until
         self.room = domain.packing.capacity.copy()
         self.fixed: dict[int, int] = {}
 
     def run(self) -> Columns:
         """Return the columns that were fixed."""
         self.master.move(self.domain)
-        relaxation = self.master.solve()
-        while relaxation.status == "optimal" and not self.late():
+        relaxation = self.solve()
+        while relaxation.status == "optimal" and clock.now() <= self.until:
             relaxation = self.improved(relaxation)
             candidates = self.candidates(relaxation)
             if not candidates.size:
                 break
             self.fix(candidates, relaxation.x)
-            relaxation = self.master.solve()
+            relaxation = self.solve()
         return self.master.columns.take(np.array(sorted(self.fixed.values()), np.int64))
 
     def improved(self, relaxation: Relaxation) -> Relaxation:
@@ -68,8 +68,14 @@ class Dive:
             if not len(found):
                 break
             self.master.add(found)
-            relaxation = self.master.solve()
+            relaxation = self.solve()
+            if relaxation.status != "optimal":
+                break
         return relaxation
+
+    def solve(self) -> Relaxation:
+        """Solve the master in the time that is left."""
+        return self.master.solve(self.until - clock.now())
 
     def free(self, columns: Columns) -> Bools:
         """Return which columns are of blocks that are left."""

@@ -258,7 +258,7 @@ class _Loop:
     def run(self) -> Generated:
         if self.master is None:
             return self.result("infeasible" if self.domain.must.any() else "exhausted", None)
-        relaxation = self.master.solve()
+        relaxation = self.master.solve(self.left())
         weight = self.options.smoothing if np.isfinite(self.bound) else 0.0
         while True:
             ended = self.ended(relaxation)
@@ -273,7 +273,7 @@ class _Loop:
             if better.any():
                 self.clean()
                 self.master.add(found.take(better))
-                relaxation = self.master.solve()
+                relaxation = self.master.solve(self.left())
                 weight = self.options.smoothing
             elif weight > 0:
                 weight = 0.0
@@ -292,8 +292,8 @@ class _Loop:
 
     def ended(self, relaxation: Relaxation) -> Ended | None:
         """Say why the loop ends here, or ``None``."""
-        seconds = clock.now() - self.began
-        if relaxation.status != "optimal":
+        late = relaxation.status.startswith("time limit")
+        if relaxation.status != "optimal" and not late:
             return "error"
         if self.proof < self.packing.floor:
             return "infeasible"
@@ -301,9 +301,14 @@ class _Loop:
             return "cut off"
         if self.close(relaxation):
             return "gap"
-        if self.options.time_limit_s is not None and seconds > self.options.time_limit_s:
+        if late or self.left() <= 0:
             return "time limit"
         return "iterations" if self.pricings >= self.options.iterations else None
+
+    def left(self) -> float:
+        """Return the seconds that are left."""
+        limit = self.options.time_limit_s
+        return np.inf if limit is None else limit - (clock.now() - self.began)
 
     def close(self, relaxation: Relaxation) -> bool:
         """Whether bound and master are within the gap."""

@@ -33,7 +33,7 @@ class Relaxation:
     Attributes
     ----------
     status
-        ``"optimal"``, or why there is none.
+        ``"optimal"``, or why there is none. Where time was up, the rest is that of the optimum before.
     value
         Its value, without penalties.
     prices
@@ -122,6 +122,7 @@ class Master:
         self.slacks = self.packing.blocks
         self.penalty = PENALTY
         self.columns = columns
+        self.latest = self._nothing("time limit without incumbent")
         self.idle = np.zeros(len(columns), np.int64)
         self.times = Times()
         self.iterations = 0
@@ -152,6 +153,12 @@ class Master:
         highs.changeRowsBounds(blocks, every[:blocks], np.where(must, 1.0, -np.inf), np.ones(blocks))
         self._penalise(PENALTY)
         self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
+        self.latest = self._nothing("time limit without incumbent")
+
+    def _nothing(self, status: Status) -> Relaxation:
+        """Return that there is no optimum."""
+        rows, blocks, x = len(self.packing.limits), self.packing.blocks, np.zeros(len(self.columns))
+        return Relaxation(status, -np.inf, np.zeros(rows), np.zeros(blocks), x, float(self.domain.must.sum()))
 
     def _lift(self, packing: Packing) -> None:
         """Add the rows of covers that are new."""
@@ -180,6 +187,7 @@ class Master:
         self._session.add_columns(cost, np.zeros(len(columns)), upper, _stacked(columns, self.packing.blocks))
         self.columns = Columns.joined([self.columns, columns])
         self.idle = np.concatenate([self.idle, np.zeros(len(columns), np.int64)])
+        self.latest = replace(self.latest, x=np.concatenate([self.latest.x, np.zeros(len(columns))]))
         self.times = replace(self.times, transfer_s=self.times.transfer_s + clock.now() - began)
 
     def drop(self, which: Ints) -> None:
@@ -190,40 +198,42 @@ class Master:
         keep[which] = False
         self._session.delete_columns(which + self.slacks)
         self.columns, self.idle = self.columns.take(keep), self.idle[keep]
+        self.latest = replace(self.latest, x=self.latest.x[keep])
 
-    def solve(self) -> Relaxation:
-        """Solve the LP, raising the penalty while blocks stay uncovered."""
+    def solve(self, time_limit_s: float = np.inf) -> Relaxation:
+        """Solve the LP within so many seconds, raising the penalty while blocks stay uncovered."""
+        until = clock.now() + time_limit_s
         while True:
-            relaxation = self._solve()
+            relaxation = self._solve(until)
             if relaxation.status != "optimal" or relaxation.uncovered < 1e-7 or self.penalty >= LARGEST_PENALTY:
                 return relaxation
             self._penalise(10 * self.penalty)
 
-    def _solve(self) -> Relaxation:
+    def _solve(self, until: float) -> Relaxation:
         blocks = self.packing.blocks
         rows = len(self.packing.limits) + blocks
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
-        solution = self._session.run()
+        solution = self._session.run(max(until - clock.now(), 0.0))
         self.iterations += solution.iterations or 0
         # HiGHS 1.15.1 calls points optimal that are infeasible by more than its tolerance, where scaling hides that.
         if solution.status == "error" or (solution.status == "optimal" and solution.column_values is None):
             self._session.highs.clearSolver()
             self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
             self._session.set_option("simplex_iteration_limit", highspy.kHighsIInf)
-            solution = self._session.run()
+            solution = self._session.run(max(until - clock.now(), 0.0))
         self.times = replace(
             self.times,
             transfer_s=self.times.transfer_s + solution.times.transfer_s,
             solve_s=self.times.solve_s + solution.times.solve_s,
         )
+        if solution.status.startswith("time limit"):
+            return replace(self.latest, status=solution.status)
         if solution.status != "optimal" or solution.row_duals is None or solution.column_values is None:
-            nothing = np.zeros(len(self.columns))
-            ended: Status = "error" if solution.status == "optimal" else solution.status
-            return Relaxation(ended, np.nan, np.zeros(rows - blocks), np.zeros(blocks), nothing, 0.0)
+            return self._nothing("error" if solution.status == "optimal" else solution.status)
         duals = solution.row_duals * self.scale
         x = solution.column_values[self.slacks :]
         self.idle = np.where(x > 0, 0, self.idle + 1)
-        return Relaxation(
+        self.latest = Relaxation(
             "optimal",
             float(np.where(x > 0, self.domain.values(self.columns), 0.0) @ x),
             np.maximum(duals[blocks:], 0.0),
@@ -231,3 +241,4 @@ class Master:
             x,
             float(solution.column_values[: self.slacks].sum()),
         )
+        return self.latest

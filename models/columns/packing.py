@@ -15,6 +15,10 @@ from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.models.columns.covers import Covers, broken
 from schedgap.models.statements import grouped
 
+CELLS = 5_000_000
+"""Capacities times blocks up to which covers are sought: in ``gen/2000jobs`` with 8,000 jobs and 576 slots, which have
+14 million, looking once took over 8 s of computing and 0.6 GB, and nobody looks at the clock meanwhile."""
+
 
 @dataclass(frozen=True, eq=False)
 class Packing:
@@ -66,8 +70,11 @@ class Packing:
         return np.concatenate([self.capacity, self.capacity[covers.row] - covers.spare])
 
     def stronger(self, columns: Columns, x: Array) -> Packing | None:
-        """Return the problem with the covers that `x` ``(c,)`` of columns break; ``None`` where there are none."""
-        if self.most is None:
+        """Return the problem with the covers that `x` ``(c,)`` of columns break; ``None`` where there are none.
+
+        Nobody seeks them beyond :data:`CELLS`.
+        """
+        if self.most is None or len(self.capacity) * self.blocks > CELLS:
             return None
         some = columns.take(x > 0)
         found = broken(self.capacity, self.most, self.parts, some.use[: len(self.capacity)], some.block, x[x > 0])

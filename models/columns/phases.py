@@ -150,7 +150,8 @@ class _Solve:
             packer.offer(known)
         packer.offer(self.started(self.generated))
         if self.generated.master and not problem.otherwise and not self.closed(tree, packer):
-            if self.options.nodes != 0:  # covers belong to the first node
+            # Covers belong to the first node, and of prices that have not settled they say nothing.
+            if self.options.nodes != 0 and self.generated.ended != "time limit":
                 tree.strengthen(self.left(COVERING))
                 self.note(tree, packer)
             if problem.whole:
@@ -186,7 +187,7 @@ class _Solve:
         """Take a solution that column generation with covers leads to as the start of the search."""
         until, master = clock.now() + (self.left(DIVING) or np.inf), tree.master
         assert master is not None
-        found = Dive(self.problem.oracle, tree.based(self.domain), master, lambda: clock.now() > until).run()
+        found = Dive(self.problem.oracle, tree.based(self.domain), master, until).run()
         packer.offer(liked(found, np.ones(len(found)), len(packer.packing.capacity)))
 
     def learn(self, packer: Packer, found: Generated, whole: Columns) -> None:
@@ -220,7 +221,7 @@ class _Solve:
     def left(self, share: float = 1.0) -> float | None:
         """Return a share of the seconds that are left."""
         limit = self.options.time_limit_s
-        return None if limit is None else max(share * (limit - (clock.now() - self.began)), 0.1)
+        return None if limit is None else max(share * (limit - self.built_s - (clock.now() - self.began)), 0.1)
 
     def point(self, incumbent: float | None, bound: float | None, time_s: float | None = None) -> TracePoint:
         """Return values as a point of the trace, now by default, in the problem's own sense."""
