@@ -380,8 +380,8 @@ def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
     Returns the ``(copies, 3)`` table of job, server and GPUs, in the order of placing.
     """
     count, used = jobs.gpus.size, np.zeros(hosts.gpus.size, np.int64)
-    whole = np.zeros((count, used.size), np.int64), np.zeros(count, np.int64)
-    copies = Copies(*whole, np.zeros(count), np.zeros(count), np.zeros(count))
+    held, number = np.zeros((count, used.size), np.int64), np.zeros(count, np.int64)
+    copies = Copies(held, number, np.zeros(count), np.zeros(count), np.zeros(count))
     most, where = np.empty(count), np.empty(count, np.int64)
     for i in range(count):
         most[i], where[i] = best_server(hosts, jobs, copies, used, slot_s, i)

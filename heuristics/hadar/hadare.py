@@ -85,9 +85,10 @@ class HadarE:
         if not row.size:
             return Assignment.of(())
         kind = state.servers.gpu_type[server]
-        steps = split(row, state.remaining, gpus * known[row, kind])
+        throughput = gpus * known[row, kind]
+        steps = split(row, state.remaining, throughput)
         if self._split == "all":
-            steps *= self._placed(state, known, row, gpus * known[row, kind])
+            steps *= self._placed(state, known, row, throughput)
         speed = pace(row, steps, gpus * state.rates[row, kind], state.round_s, self._overhead_s)
         job = state.jobs[row]
         copy = copy_id(state.workload.size, server + 1, job)

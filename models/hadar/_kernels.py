@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 
 from schedgap.instances.clock import njit
@@ -239,32 +241,7 @@ def sweep(cost, table, need, enough, worth, a, forced, cheapest, floor, choice, 
 
 
 @njit(cache=True)
-def push(heap, size, entry):  # type: ignore[no-untyped-def]
-    """Add a row to a heap of which the first row has the largest first entry."""
-    i = size
-    while i > 0 and heap[(i - 1) // 2, 0] < entry[0]:
-        heap[i] = heap[(i - 1) // 2]
-        i = (i - 1) // 2
-    heap[i] = entry
-
-
-@njit(cache=True)
-def pop(heap, size):  # type: ignore[no-untyped-def]
-    """Remove the first of `size` rows of such a heap."""
-    entry, i = heap[size - 1].copy(), 0
-    while True:
-        child = 2 * i + 1
-        if child + 1 < size - 1 and heap[child + 1, 0] > heap[child, 0]:
-            child += 1
-        if child >= size - 1 or heap[child, 0] <= entry[0]:
-            break
-        heap[i] = heap[child]
-        i = child
-    heap[i] = entry
-
-
-@njit(cache=True)
-def greedy(cost, progress, work, worth, a, until, cheapest, floor, heap, by_end, payoffs):  # type: ignore[no-untyped-def]
+def greedy(cost, progress, work, worth, a, until, cheapest, floor, by_end, payoffs):  # type: ignore[no-untyped-def]
     """Find slots that do the work by every last slot from the cheapest steps, which a slot takes from level to level.
 
     A step from one level of a slot to a faster one, and from none to the first, has a cost per iteration, which grows
@@ -275,19 +252,18 @@ def greedy(cost, progress, work, worth, a, until, cheapest, floor, heap, by_end,
     ----------
     until
         Slot before which it ends.
-    heap
-        ``(steps, 5)`` the steps that are taken, of which the dearest is the first one: cost per iteration, iterations,
-        cost, slot, level + 1.
     by_end, payoffs
         ``(slots,)`` what schedules with that last slot pay at most, and what the steps pay.
 
     Returns
     -------
-    most, sure, when, size
-        Largest payoff at most and of steps, with its last slot (-1 where none is above `floor`), and steps in the heap.
+    most, sure, when, heap
+        Largest payoff at most and of steps, with its last slot (-1 where none is above `floor`), and the steps that are
+        taken, the dearest first: minus its cost per iteration, level + 1, slot, iterations, cost.
     """
-    entry = np.empty(5)
-    size, done, paid = 0, 0.0, 0.0
+    heap = [(0.0, 0, 0, 0.0, 0.0)]
+    heap.clear()
+    done, paid = 0.0, 0.0
     most, sure, when = floor, floor, -1
     by_end[:], payoffs[:] = -INFINITE, -INFINITE
     for t in range(a, until):
@@ -302,35 +278,34 @@ def greedy(cost, progress, work, worth, a, until, cheapest, floor, heap, by_end,
                     slope = (cost[t, k] - spent) / (progress[k] - speed)
                     if slope < least:
                         least, at = slope, k
-            if at < 0 or (done >= work and least >= heap[0, 0]):
+            if at < 0 or (done >= work and least >= -heap[0][0]):
                 break
-            entry[0], entry[1], entry[2] = least, progress[at] - speed, cost[t, at] - spent
-            entry[3], entry[4] = t, at + 1
+            # Of a slot's equally dear steps the one to the fastest level, which is the first in order, goes first.
+            heapq.heappush(heap, (-least, at + 1, t, progress[at] - speed, cost[t, at] - spent))
+            done, paid = done + progress[at] - speed, paid + cost[t, at] - spent
             speed, spent = progress[at], cost[t, at]
-            push(heap, size, entry)
-            size, done, paid = size + 1, done + entry[1], paid + entry[2]
-            while done - heap[0, 1] >= work:
-                done, paid = done - heap[0, 1], paid - heap[0, 2]
-                pop(heap, size)
-                size -= 1
+            while done - heap[0][3] >= work:
+                _, _, _, amount, price = heapq.heappop(heap)
+                done, paid = done - amount, paid - price
         if done >= work:
-            by_end[t] = worth[t] - paid + (done - work) * heap[0, 0]
+            by_end[t] = worth[t] - paid + (done - work) * -heap[0][0]
             payoffs[t] = worth[t] - paid
             most = max(most, by_end[t])
             if payoffs[t] > sure:
                 sure, when = payoffs[t], t
-    return most, sure, when, size
+    return most, sure, when, heap
 
 
 @njit(cache=True)
-def taken(heap, size, level):  # type: ignore[no-untyped-def]
+def taken(heap, level):  # type: ignore[no-untyped-def]
     """Write the level + 1 of each slot (0: not used) of the steps in a heap; return the last slot."""
     level[:] = 0
-    for s in range(size):
-        t = int(heap[s, 3])
+    last = -1
+    for _, reached, t, _, _ in heap:
         # Of a slot's steps the last one has the fastest level, which is the first in order.
-        level[t] = int(heap[s, 4]) if level[t] == 0 else min(level[t], int(heap[s, 4]))
-    return int(heap[:size, 3].max())
+        level[t] = reached if level[t] == 0 else min(level[t], reached)
+        last = max(last, t)
+    return last
 
 
 @njit(cache=True)
@@ -448,7 +423,7 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
     size = int(enough[which].max()) + 1 if len(which) else 1
     choice = np.empty((slots, size), np.uint8)
     value, payoffs, paid, spare = np.empty(size), np.empty(slots), np.empty(slots), np.empty(slots)
-    level, heap = np.zeros(slots, np.int64), np.empty((slots * progress.shape[1], 5))
+    level = np.zeros(slots, np.int64)
     held, free, forced = np.zeros_like(room), room.copy(), np.zeros(slots, np.bool_)
     own, dearer = prices.copy(), np.zeros((prices.shape[0], slots, gpus.max() if len(covers[0]) > 0 else 0))
     found, entries = 0, 0
@@ -467,7 +442,7 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
         target = work[j] * (1 - DONE)
         if rough:
             most[i], sure[i], when, _ = greedy(
-                cost, speeds, target, worth[j], a, slots, cheapest, floor[j], heap, paid, payoffs
+                cost, speeds, target, worth[j], a, slots, cheapest, floor[j], paid, payoffs
             )
             if forced.any():  # which steps know nothing of
                 sure[i], when = -INFINITE, -1
@@ -483,8 +458,8 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
             if when < 0:
                 break
             if rough:
-                again = greedy(cost, speeds, target, worth[j], a, when + 1, cheapest, floor[j], heap, paid, spare)
-                ends_in = taken(heap, again[3], level)
+                steps = greedy(cost, speeds, target, worth[j], a, when + 1, cheapest, floor[j], paid, spare)[3]
+                ends_in = taken(steps, level)
             else:
                 choices = choice, table, need[j], enough[j]
                 ends_in, true = follow(choices, when, -1 if second else sure_when, a, speeds, work[j], level)
