@@ -97,6 +97,13 @@ class GenerationOptions:
 
 IDLE = 10
 
+LOOSE = 2.0
+"""Splits of windows that are worth less than so many times the gap are not made: a fifth of that or less comes of it.
+
+With 0.02 % (the gap is 0.01 %), bounds on ``gen/200jobs`` are 0.010 % (288 slots) to 0.014 % (864) above the optimum of
+all slots.
+"""
+
 PROOF = 1e-9
 """Part of its terms by which a bound must be below the floor to prove that there is no solution."""
 
@@ -110,7 +117,8 @@ class Generated:
     bound
         Lagrangian bound on every feasible solution, the best over all prices tried.
     value
-        Value of the restricted master's LP: what the known columns reach; at most the LP optimum.
+        Value of the restricted master's LP: what the known columns reach; at most the LP optimum, but for the windows
+        of a master that is loose.
     prices
         ``(m,)`` prices of the bound.
     unpriced
@@ -262,25 +270,30 @@ class _Loop:
         weight = self.options.smoothing if np.isfinite(self.bound) else 0.0
         while True:
             ended = self.ended(relaxation)
-            if ended == "gap" and self.closer():
-                weight = 1.0
-            elif ended:
+            if ended not in (None, "gap"):
                 return self.result(ended, relaxation)
-            prices = weight * self.best_prices + (1 - weight) * relaxation.prices
-            found = self.price(prices).columns
-            profit = self.domain.profit(found, relaxation.prices)
-            better = profit > relaxation.block_prices[found.block] + MISPRICED * self.master.scale
-            if better.any():
+            better = None if ended else self.better(weight, relaxation)
+            if better is not None and len(better):
                 self.clean()
-                self.master.add(found.take(better))
-                relaxation = self.master.solve(self.left())
+                self.master.add(better)
                 weight = self.options.smoothing
-            elif weight > 0:
+            elif weight > 0 and not ended:
                 weight = 0.0
+                continue
+            elif self.master.refine(LOOSE * self.options.gap * abs(self.bound)):
+                weight = self.options.smoothing
             elif self.closer():
                 weight = 1.0
             else:
-                return self.result(self.ended(relaxation) or "exhausted", relaxation)
+                return self.result(ended or self.ended(relaxation) or "exhausted", relaxation)
+            relaxation = self.master.solve(self.left())
+
+    def better(self, weight: float, relaxation: Relaxation) -> Columns:
+        """Return columns that improve the master, from prices between its own and the best ones."""
+        assert self.master is not None
+        found = self.price(weight * self.best_prices + (1 - weight) * relaxation.prices).columns
+        profit = self.domain.profit(found, relaxation.prices)
+        return found.take(profit > relaxation.block_prices[found.block] + MISPRICED * self.master.scale)
 
     def closer(self) -> bool:
         """Look more closely from now on, first at the best prices; return whether there is a way to."""

@@ -200,7 +200,15 @@ class Pricing:
         self.jobs = levels(view)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
         capacity = np.repeat(view.capacity, view.slots).astype(float)
-        self.packing = Packing(capacity, view.size, complete, floor=0.0, worth=self.worth, most=view.workload.gpus)
+        self.packing = Packing(
+            capacity,
+            view.size,
+            complete,
+            floor=0.0,
+            worth=self.worth,
+            most=view.workload.gpus,
+            series=view.slots,
+        )
         self.anything = Domain.of(self.packing)
         self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
         found = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
