@@ -54,7 +54,7 @@ class HadarE:
     Jobs of several copies lose `overhead_s` seconds per round to aggregation and consolidation; a job has at most
     `copies`, 0 meaning one per node (§V, f and n). The steps left are divided among the copies that are placed, or
     among copies on all nodes: §V-B prints n portions, and those of nodes that train another job stay undone. `pcie` is
-    that of :func:`initial`: at 2, the testbed's seven mixes take 2.4 % less total time in the mean, and jobs 4.8 % more.
+    that of :func:`initial`: with 2, the testbed's seven mixes take 2.4 % less total time, and their jobs 4.8 % more.
     `dispatched` are the Job Tracker's orders of every round.
     """
 
