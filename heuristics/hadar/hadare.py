@@ -10,8 +10,9 @@ copy left, whatever the sign of its payoff (Corollary). Time is continuous here:
 nothing.
 
 A copy on a server takes ``min(W_j, free GPUs)`` of it (the paper's nodes have one GPU), and a server holds copies of
-several jobs while it has GPUs. The Job Tracker splits the steps left by what it knows of the throughputs: (10) first,
-the measured rate after a round on that type. A wrong split costs time: see :func:`pace`.
+several jobs while it has GPUs; one with GPUs of several types is a node for each type. The Job Tracker splits the steps
+left by what it knows of the throughputs: (10) first, the measured rate after a round on that type. A wrong split costs
+time: see :func:`pace`.
 """
 
 from __future__ import annotations
