@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from schedgap.instances import plugins
-from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.parameters import Parametrised, base_id, configured
 
 Sense = Literal["max", "min"]
@@ -238,6 +238,8 @@ class PaperSpec:
         ``describe(view)`` returns the caption of a comparison: sizes, slots, horizon, what was aggregated.
     usual
         ``usual(instance)`` says whether its methods run where neither a method nor a paper is named.
+    mixed
+        Whether its servers may have GPUs of several types; other papers have no view of such an instance.
     """
 
     id: str
@@ -247,10 +249,20 @@ class PaperSpec:
     decision: type
     describe: Callable[[Any], str]
     usual: Callable[[Any], bool] = always
+    mixed: bool = False
 
     def __post_init__(self) -> None:
-        """Keep the last views."""
-        object.__setattr__(self, "view", kept(self.view))
+        """Keep the last views, of instances that are :meth:`accepted`."""
+        made = self.view
+        object.__setattr__(self, "view", kept(functools.wraps(made)(lambda instance: made(self.accepted(instance)))))
+
+    def accepted(self, instance: Any) -> Any:
+        """Return the instance, or raise `NotApplicableError` if its servers are none that the paper knows."""
+        if instance.cluster.mixed and not self.mixed:
+            raise NotApplicableError(
+                f"{instance.name}: servers have GPUs of several types (servers_of); the servers of {self.id} have one"
+            )
+        return instance
 
     def problem(self, name: str) -> Problem:
         """Return the problem of that id, or raise `UnknownNameError` if the paper has no such problem."""

@@ -22,9 +22,9 @@ Counts = tuple[int, ...]
 
 
 @st.composite
-def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
+def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3, mixed: bool = False) -> Instance:
     """Draw up to so many jobs, slots and GPUs per server."""
-    return random_instances.draw(Shrinking(draw), jobs=jobs, slots=slots, gpus=gpus)
+    return random_instances.draw(Shrinking(draw), jobs=jobs, slots=slots, gpus=gpus, mixed=mixed)
 
 
 def with_long_horizon(instance: Instance) -> Instance:

@@ -98,7 +98,8 @@ def _measured(view: View, held: Rows, jobs: Rows, lines: list[str]) -> Verdict:
     if completed and ttd:
         metrics["mean_completion_slots"] = float(jobs.took[jobs.appears].mean())
         metrics["gru"] = float(held.gpus.sum() / (view.servers.gpus.sum() * ttd))
-        metrics["busy_servers"] = held.by("slot", "server").count.size / (view.servers.size * ttd)
+        busy = len(np.unique(np.column_stack((held.slot, view.servers.machine[held.server])), axis=0))
+        metrics["busy_servers"] = busy / (view.servers.machines * ttd)
     quantities = {"ttd_rounds": ttd, "completion_slots": jobs.took, "objective": objective}
     return Verdict(objective, tuple(lines), metrics, quantities)
 

@@ -217,5 +217,6 @@ PAPERS.register(
         problems=(FORKED, UTILITY, COMPLETE),
         decision=Schedule,
         describe=describe,
+        mixed=True,
     )
 )
