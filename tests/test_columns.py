@@ -20,6 +20,7 @@ from schedgap.models.columns import (
     GenerationOptions,
     Inserting,
     Master,
+    Oracle,
     Packing,
     PackingOptions,
     Priced,
@@ -35,7 +36,7 @@ TIGHT = GenerationOptions(gap=1e-9)
 
 
 @dataclass(frozen=True)
-class Known:
+class Known(Oracle):
     """A packing problem with all its columns, as an oracle and as an inserter; ends are ranks of values in a block."""
 
     packing: Packing
@@ -56,7 +57,7 @@ class Known:
     def domain(self) -> Domain:
         return Domain.of(self.packing)
 
-    def oracle(self, prices: np.ndarray, domain: Domain) -> Priced:
+    def __call__(self, prices: np.ndarray, domain: Domain) -> Priced:
         columns = domain.packing.lifted(self.columns)
         profit = domain.profit(columns, prices)
         allowed = np.flatnonzero(profit > -np.inf)
@@ -79,7 +80,7 @@ class Known:
         return Choice(float(self.columns.value[best]), rows, dense[rows, best])
 
     def generate(self, options: GenerationOptions | None = None) -> Generated:
-        return generate(self.domain, self.oracle, options)
+        return generate(self.domain, self, options)
 
     def packer(self, found: Generated, options: PackingOptions | None = None) -> Inserting:
         return Inserting(self.packing, self.insert, found.bound, found.prices, options)
@@ -155,7 +156,7 @@ def test_windows_are_a_relaxation_until_the_master_moves(problem: Known, first: 
         return
     assert found.bound >= lp - 1e-6
     assert found.value >= lp - 1e-6
-    exact = generate(problem.domain, problem.oracle, TIGHT, master=found.master)
+    exact = generate(problem.domain, problem, TIGHT, master=found.master)
     assert exact.value == pytest.approx(lp, abs=1e-6)
     assert exact.bound == pytest.approx(lp, abs=1e-6)
     assert (exact.columns.use @ exact.x <= problem.packing.capacity + 1e-6).all()
@@ -181,7 +182,7 @@ def test_any_prices_bound(problem: Known, numbers: list[float]) -> None:
     prices = np.array(numbers[: len(problem.packing.capacity)])
     best = problem.best()
     if best is not None:
-        assert lagrangian(problem.domain, prices, problem.oracle(prices, problem.domain).most) >= best - 1e-9
+        assert lagrangian(problem.domain, prices, problem(prices, problem.domain).most) >= best - 1e-9
 
 
 @given(problem=known())

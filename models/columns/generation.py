@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -53,12 +53,24 @@ class Priced:
     by_end: Array | None = None
 
 
-Oracle = Callable[[Array, Domain], Priced]
-"""``oracle(prices, domain)`` prices all blocks at the prices ``(m,)`` of the capacities, within a domain.
+Price = Callable[[Array, Domain], Priced]
+"""``price(prices, domain)`` prices all blocks at the prices ``(m,)`` of the capacities, within a domain."""
 
-An oracle may have a way ``rough`` to do the same in less time, which says more than what is there. Rounds are rough as
-long as that brings the master on.
-"""
+
+class Oracle(Protocol):
+    """What prices all blocks."""
+
+    def __call__(self, prices: Array, domain: Domain) -> Priced:
+        """Return the best column of every block, as closely as there is a way to."""
+        ...
+
+    @property
+    def rough(self) -> Price | None:
+        """A way to do the same in less time, which says more than what is there; ``None`` where there is none.
+
+        Rounds are rough as long as that brings the master on.
+        """
+        return None
 
 
 @dataclass(frozen=True)
@@ -225,7 +237,7 @@ class _Loop:
         master: Master | None,
     ) -> None:
         self.domain, self.packing, self.options = domain, domain.packing, options
-        self.oracles: list[Oracle] = [*([oracle.rough] if hasattr(oracle, "rough") else []), oracle]
+        self.oracles: list[Price] = [oracle] if oracle.rough is None else [oracle.rough, oracle]
         self.began = clock.now()
         self.pricing_s = 0.0
         self.pricings = 0

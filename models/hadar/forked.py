@@ -27,6 +27,7 @@ from schedgap.models.columns import (
     Columns,
     Domain,
     GenerationOptions,
+    Oracle,
     Packing,
     PackingOptions,
     Priced,
@@ -42,7 +43,7 @@ NOTHING = -1e200
 """What every column pays more than."""
 
 
-class ForkedPricing:
+class ForkedPricing(Oracle):
     """The oracle: the cheapest GPUs that together do a job's work, for every last slot.
 
     Capacities are (class of servers, slot), row ``c·T + t``; blocks are jobs, ends are last slots.
