@@ -24,12 +24,12 @@ from schedgap.models.columns import (
     Packing,
     PackingOptions,
     Priced,
+    Windows,
     generate,
     lagrangian,
     statement,
     windows,
 )
-from schedgap.models.columns.windows import Windows
 from schedgap.models.solve import Solution, SolveOptions, build, solve
 
 TIGHT = GenerationOptions(gap=1e-9)

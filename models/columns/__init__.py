@@ -10,6 +10,8 @@ A paper gives an *oracle* that finds the best columns at given prices of the cap
 - :func:`generate` solves the LP relaxation: restricted master in HiGHS (primal simplex from the last basis), Wentges
   smoothing, column clean-up, and a Lagrangian bound :math:`\sum_i C_i k_i + \sum_b \max(0, \max_c v_c - k u_c)`
   in every round, valid at any prices;
+- :class:`Windows` of time have the rows of a master at first, and are split where that matters; from its second domain
+  on, single capacities have some as soon as they are broken;
 - :class:`Domain` is what branching decides: when blocks end, which is another table of what columns are worth, and what
   they take of rows. :class:`Tree` is branch and bound over domains with the columns of all nodes; profits by end at a
   node's prices also close the ends that no better solution has;
@@ -30,6 +32,7 @@ from schedgap.models.columns.integer import Choice, Insert, Inserting, Packed, P
 from schedgap.models.columns.master import Master, Relaxation, choose
 from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.columns.phases import Answer, PackingProblem, solve_in_phases
+from schedgap.models.columns.windows import Windows
 
 __all__ = [
     "Answer",
@@ -57,6 +60,7 @@ __all__ = [
     "Start",
     "Tree",
     "Use",
+    "Windows",
     "children",
     "choose",
     "generate",
