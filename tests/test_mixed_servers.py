@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 from hadar_reference import best, instances_of
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from schedgap import heuristics, models
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar.planning import Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import Prices
 from schedgap.heuristics.simulator import POLICIES, simulate
 from schedgap.instances.canonical import to_json, validate
-from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError
 from schedgap.instances.random_instances.hadar import linear
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
@@ -95,6 +97,50 @@ def test_models_find_what_an_exhaustive_search_finds(instance: Instance) -> None
         verdict = check(view, outcome.decision, spec.problem, ())
         assert not verdict.violations
         assert verdict.objective == pytest.approx(most, abs=1e-6)
+
+
+@given(instances_of(jobs=2, slots=3, gpus=2, mixed=True), st.sampled_from([0.05, 0.3, 1.5]))
+@settings(max_examples=20)
+def test_p1_with_communication_finds_what_an_exhaustive_search_finds(instance: Instance, beta: float) -> None:
+    view, most = hadar.view(instance), best(instance, complete=False, beta=beta)
+    spec = models.get(f"hadar.p1.per_server?beta={beta}")
+    assert spec.problem == f"hadar.utility?beta={beta}"
+    if spec.skip(view):
+        assert most == 0
+        return
+    outcome = spec.run(view, SolveOptions(rel_gap=0.0))
+    verdict = check(view, outcome.decision, spec.problem, ())
+    assert not verdict.violations
+    assert verdict.objective == pytest.approx(most, abs=1e-6)
+    assert outcome.solution.objective == pytest.approx(most, abs=1e-6)
+
+
+def test_communication_is_counted_by_slot_and_server() -> None:
+    """Two gangs of two: one on two servers for two slots, one on two types of a single server."""
+    gangs = [{"gpus": 2, "epochs": 4, "rates": {"a": 1.0, "b": 1.0}}] * 2
+    view = hadar.view(mixed(gangs, {"a": 2, "b": 1}, {"a": 1}))
+    entries = [[0, t, h, 1] for t in (0, 1) for h in (0, 2)] + [[1, t, h, 1] for t in (0, 1) for h in (0, 1)]
+    held = hadar.Schedule.of(np.array(entries))
+    plain, priced = (check(view, held, problem, ()) for problem in ("hadar.utility", "hadar.utility?beta=0.25"))
+    assert not plain.violations
+    assert not priced.violations
+    assert plain.objective == 4.0
+    assert priced.objective == 4.0 - 2 * 0.25
+
+
+def test_the_problem_with_communication_is_bounded_by_the_one_without() -> None:
+    paper = PAPERS.get("hadar")
+    assert paper.wider("hadar.utility?beta=0.5") == ["hadar.utility?beta=0.5", "hadar.utility", "hadar.forked"]
+    assert paper.problem("hadar.utility?beta=0.5").title.endswith("less what beta=0.5 costs")
+    for wrong in ("hadar.utility?beta=-1", "hadar.utility?beta=x", "hadar.utility?gamma=1"):
+        with pytest.raises(UnknownNameError, match=r"write hadar.utility\?beta= and a number of at least 0"):
+            paper.problem(wrong)
+    with pytest.raises(UnknownNameError, match="unknown problem"):
+        paper.problem("hadar.complete?beta=1")
+    rows = compare_here(EXAMPLE, ["hadar.p1.per_server?beta=0.1", "hadar.p2.columns"]).rows
+    assert [row.verified for row in rows] == [True, True]
+    assert sorted(row.problem for row in rows) == ["hadar.utility", "hadar.utility?beta=0.1"]
+    assert all(row.gap == pytest.approx(0, abs=1e-6) for row in rows)
 
 
 @given(instances_of(mixed=True))
