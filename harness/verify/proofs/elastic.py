@@ -31,11 +31,30 @@ class Elastic(Packing):
         for group, amount, runs in zip(self.groups, have, able, strict=True):
             kinds[tuple(amount), tuple(runs)] = kinds.get((tuple(amount), tuple(runs)), 0) + group["count"]
         self.has, self.count = np.array([has for has, _ in kinds], float), np.array(list(kinds.values()))
-        self.capacity = (self.has * self.count[:, None]).ravel()
         with np.errstate(divide="ignore", invalid="ignore"):
             fits = np.nanmin(np.floor(self.has[:, None] * MORE / self.need[0]), axis=2)
         self.room = np.where([runs for _, runs in kinds], np.minimum(fits, 10**6), 0).astype(int).T
+        most = [[self.most(c, r) for r in range(self.has.shape[1])] for c in range(len(self.has))]
+        self.capacity = (np.array(most) * self.count[:, None]).ravel()
         self.ends(horizon)
+
+    def most(self, c: int, resource: int) -> float:
+        """Return the largest sum, up to what a server has of a resource, of what whole workers and PSs need of it.
+
+        Where there are too many sums, it is all that the server has.
+        """
+        has = self.has[c]
+        able = [w for w, room in zip(self.need[0], self.room, strict=True) if room[c]]
+        able += [s for s in self.need[1] if (s <= has * MORE).all()]
+        sums, limit = np.zeros(1), has[resource] * MORE
+        for need in sorted({float(one[resource]) for one in able} - {0.0}):
+            number = math.floor(limit / need) + 1
+            if len(sums) * number > 10**6:
+                return float(has[resource])
+            more = (sums[:, None] + need * np.arange(number)).ravel()
+            more = more[more <= limit]
+            sums = more[np.unique((more / has[resource]).round(12), return_index=True)[1]]
+        return float(min(sums.max(), has[resource]) or has[resource])
 
     def parts(self, data: Data) -> tuple[Any, Any, Any, Any]:
         """Return worker and PS types, what a server of each group has, and what one of each type needs of it."""
