@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -30,8 +30,8 @@ from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
 from schedgap.models import ModelSpec
-from schedgap.models.certificates import Proof, prove
-from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError
+from schedgap.models.certificates import prove
+from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 
 ROUNDING = 1e-9
 """Part of a model's largest cost up to which its objective and the checker's differ by a solver's rounding."""
@@ -185,21 +185,6 @@ def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
         return decision
 
 
-@dataclass
-class _Raw:
-    """What a method produced, before it is verified; `complaint` is what a second solver has against it."""
-
-    decision: Any
-    status: str
-    fields: dict[str, Any] = field(default_factory=dict)
-    claimed: float | None = None
-    trace: tuple[tuple[float, float | None, float | None], ...] = ()
-    complaint: str | None = None
-    scale: float = 0.0
-    prices: NDArray[np.float64] | None = None
-    proof: Proof | None = None
-
-
 def _run(task: MethodTask, spec: Spec) -> MethodResult:
     paper = PAPERS.get(spec.paper)
     view = paper.view(task.instance)
@@ -208,52 +193,50 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         reason = f"{TOO_LARGE} without --all: {size}"
     if reason:
         return MethodResult(task.blank_row(status="skipped", reason=reason))
-    raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
-    if not isinstance(raw.decision, paper.decision) and not (raw.decision is None and isinstance(spec, ModelSpec)):
-        found = "nothing" if raw.decision is None else type(raw.decision).__name__
-        raise TypeError(f"{spec.id} returned {found}; methods of {paper.id} return {paper.decision.__name__}")
-    row = task.blank_row(status=raw.status, **raw.fields)
-    proof = certificate(row.about, raw.proof) if raw.proof else None
-    if raw.decision is None:
-        return MethodResult(row, None, raw.trace, raw.prices, certificate=proof)
+    found, solution = _solve(spec, view, task) if isinstance(spec, ModelSpec) else (_decide(spec, view, task), None)
+    if not isinstance(found.decision, paper.decision) and not (found.decision is None and solution):
+        kind = "nothing" if found.decision is None else type(found.decision).__name__
+        raise TypeError(f"{spec.id} returned {kind}; methods of {paper.id} return {paper.decision.__name__}")
+    if found.decision is None:
+        return found
     began = clock.now()
-    verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
-    violations = (*verdict.violations, *_disagreements(raw, verdict))
-    row = row.replace(
+    verdict = VERIFIERS.get(paper.id).check(view, found.decision, spec.problem, spec.claims)
+    violations = (
+        *verdict.violations,
+        *(_disagreements(solution, verdict, spec.kind != "baseline") if solution else ()),
+    )
+    row = found.row.replace(
         objective=verdict.objective,
         verified=not violations,
         violations=violations,
         metrics=dict(verdict.metrics),
         check_s=clock.now() - began,
     )
-    decided = plain(asked(task.instance.published, verdict.quantities))
-    return MethodResult(row, raw.decision, raw.trace, raw.prices, decided, certificate=proof)
+    return replace(found, row=row, decided=plain(asked(task.instance.published, verdict.quantities)))
 
 
-def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
+def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, Solution]:
+    """Return what a model decides and bounds, before it is verified."""
     options = task.limits.options(task.seed)
     outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
     solution, bounds = outcome.solution, spec.kind != "baseline"
     proof = prove(spec.problem, view, outcome, options) if bounds and solution.bound is not None else None
-    fields: dict[str, Any] = {
-        "own_bound": solution.bound if bounds else None,
-        "proved_bound": proof.bound if proof else None,
-        "termination": f"{solution.termination}; {solution.solution_status}",
+    row = task.blank_row(
+        status=solution.status,
+        own_bound=solution.bound if bounds else None,
+        proved_bound=proof.bound if proof else None,
+        termination=f"{solution.termination}; {solution.solution_status}",
         **{name: getattr(solution, name) for name in ("nodes", "iterations", "peak_mb", "cross_check", "solver")},
-        "integral_s": integral(solution, task.limits.seconds) if bounds else None,
+        integral_s=integral(solution, task.limits.seconds) if bounds else None,
         **vars(solution.times),
         **{name: getattr(solution.size, name) for name in ("rows", "columns", "nonzeros")},
-    }
-    second, complaint = solution.cross_check, None
-    if second is not None and second > CROSS_CHECK_TOLERANCE:
-        complaint = f"CBC finds another optimum: relative difference {second:.2g}"
-    claimed, trace = solution.objective if bounds else None, tuple(solution.trace)
-    return _Raw(
-        outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices, proof
     )
+    proved = certificate(row.about, proof) if proof else None
+    return MethodResult(row, outcome.decision, tuple(solution.trace), outcome.prices, certificate=proved), solution
 
 
-def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> _Raw:
+def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> MethodResult:
+    """Return what a heuristic decides and guarantees, before it is verified."""
     context = Context(np.random.default_rng(task.seed), verified_oracle(task.limits.options(task.seed)))
     began = clock.now()
     decision = spec.run(view, context)
@@ -262,18 +245,16 @@ def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> _Raw:
     if guarantee and guarantee.factor is not None and guarantee.factor < 1:
         # Nothing is better than the optimum: where weights are 0, Zhou's 2 log λ is 0, as its proof takes λ > 2.
         guarantee = None
-    fields = {
-        "solve_s": solve_s,
-        "guarantee": guarantee.text if guarantee else None,
-        "guarantee_factor": guarantee.factor if guarantee else None,
-    }
-    return _Raw(decision, "feasible", fields)
+    row = task.blank_row(status="feasible", solve_s=solve_s)
+    if guarantee:
+        row = row.replace(guarantee=guarantee.text, guarantee_factor=guarantee.factor)
+    return MethodResult(row, decision)
 
 
-def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
-    """Lines for a solver whose objective is not the checker's, or whom the second solver contradicts."""
-    lines = [raw.complaint] if raw.complaint else []
-    claimed, found = raw.claimed, verdict.objective
-    if claimed is not None and found is not None and differ(claimed, found, ROUNDING * raw.scale):
-        lines.append(f"the solver reports {claimed:.9g}, the checker finds {found:.9g}")
-    return lines
+def _disagreements(solution: Solution, verdict: Verdict, bounds: bool) -> Iterator[str]:
+    """Yield lines for a solver that the second solver contradicts, or whose objective is not the checker's."""
+    second, claimed, found = solution.cross_check, solution.objective if bounds else None, verdict.objective
+    if second is not None and second > CROSS_CHECK_TOLERANCE:
+        yield f"CBC finds another optimum: relative difference {second:.2g}"
+    if claimed is not None and found is not None and differ(claimed, found, ROUNDING * solution.scale):
+        yield f"the solver reports {claimed:.9g}, the checker finds {found:.9g}"

@@ -11,7 +11,8 @@ import functools
 import gzip
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
@@ -255,23 +256,11 @@ def opened(value: T | Later[T]) -> T:
     return value.value if isinstance(value, Later) else value
 
 
-class Opened(Mapping[K, T]):
+class Opened(UserDict[K, Any]):
     """A mapping some of whose values are :class:`Later` ones, read when they are first asked for."""
 
-    def __init__(self, values: Mapping[K, T | Later[T]]) -> None:
-        self._values = values
-
-    def __getitem__(self, key: K) -> T:
-        return opened(self._values[key])
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values  # Mapping would ask for the value
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+    def __getitem__(self, key: K) -> Any:
+        return opened(self.data[key])
 
 
 LONG = 10_000

@@ -3,8 +3,8 @@ r"""How fast gangs run with given CPUs and memory, from the instance alone: the 
 It shares no code with :mod:`schedgap.instances.sensitivity`; levels are found by division and by search, one number per
 gang.
 
-The progress of a round is bounded from above by weak duality: no solver, one matrix product.
-For any prices :math:`\lambda \ge 0` of the CPUs, memory and GPUs of each GPU type, no round in which every picked job
+The progress of a round is bounded from above by weak duality, in one matrix product, wherever prices come from: for any
+prices :math:`\lambda \ge 0` of the CPUs, memory and GPUs of each GPU type, no round in which every picked job
 runs, each at its fair progress at least, makes more progress than
 
 .. math:: \lambda \cdot \text{capacity} + \sum_j \max_{i, [c, m] : W_j[c,m] \ge W_j[C_g, M_g]}
@@ -231,16 +231,6 @@ class Pooled:
 MOST_SEARCHES = 32
 """So many rounds, at equal distances, are searched for prices of their own."""
 
-BATCH = 8
-"""Rounds that are searched together: those near one another have the same classes of jobs."""
-
-STEPS = np.geomspace(0.3, 5e-4, 24)
-"""Temperature of each Newton step, in mean values of a job."""
-
-
-LEAST_PRICE, MOST_PRICE = 1e-9, 10.0
-"""Prices of all of a resource, in mean values of a job, and of a job of the round: best ones are within."""
-
 
 @dataclass(frozen=True, eq=False)
 class Menu:
@@ -311,56 +301,19 @@ def bounds(options: Menu, count: Array) -> Array:
     np.minimum.at(first, which.ravel(), np.arange(len(count)))
     in_time = different[np.argsort(first, kind="stable")]
     chosen = np.unique(np.linspace(0, len(in_time) - 1, min(len(in_time), MOST_SEARCHES)).round().astype(np.int64))
-    batches = np.array_split(in_time[chosen], -(-len(chosen) // BATCH)) if len(chosen) else []
-    prices = np.concatenate([np.zeros((1, options.part.shape[2])), *(_prices(options, batch) for batch in batches)])
+    prices = np.stack([np.zeros(options.part.shape[2]), *(_prices(options, row) for row in in_time[chosen])])
     # the most that a job of each class is worth beyond what it holds, at each of the prices
     profit = np.stack([(options.value - options.part @ price).max(axis=1) for price in prices])
     return np.asarray((prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])
 
 
 def _prices(options: Menu, count: Array) -> Array:
-    """Return ``(R, d)`` good prices for rounds.
+    """Return ``(d,)`` the best prices for a round with ``(K,)`` jobs, by a linear program in prices and profits."""
+    from scipy.optimize import linprog  # only policies that give out CPUs and memory pay for importing it
 
-    The best of what Newton's method comes by: the maxima are smoothed (``log Σ exp``), prices are kept positive by a
-    logarithmic barrier, and both get sharper from step to step.
-    """
-    here = count.any(axis=0)
-    if not here.any():
-        return np.zeros((len(count), options.part.shape[2]))
-    n, part = count[:, here].astype(float), options.part[here]
-    scale = float((n @ options.value[here].max(axis=1)).sum() / n.sum()) or 1.0
-    value = options.value[here] / scale
-    jobs, flat = n.sum(axis=1, keepdims=True), part.reshape(-1, part.shape[2])
-    squares = (flat[:, :, None] * flat[:, None, :]).reshape(len(flat), -1)
-    price = np.repeat(np.maximum(jobs, 1.0) / (2.0 * part.shape[2]), part.shape[2], axis=1)
-    best, kept = np.full(len(n), np.inf), price
-    for temperature in STEPS:
-        worth = value - np.tensordot(price, part, (1, 2))
-        bound = price.sum(axis=1) + (n * worth.max(axis=2)).sum(axis=1)
-        kept = np.where((bound < best)[:, None], price, kept)
-        best = np.minimum(best, bound)
-        price = _stepped(price, n, worth, (part, flat, squares), float(temperature))
-    return kept * scale
-
-
-def _stepped(price: Array, n: Array, worth: Array, parts: tuple[Array, Array, Array], temperature: float) -> Array:
-    """Return the prices after a Newton step on the smoothed bound; none changes more than threefold.
-
-    `parts` are those of the menu by class and one after the other, and the products of each one's resources.
-    """
-    (part, flat, squares), (rounds, size) = parts, price.shape
-    chance = np.exp((worth - worth.max(axis=2, keepdims=True)) / temperature)
-    chance /= chance.sum(axis=2, keepdims=True)
-    weighted = (n[:, :, None] * chance).reshape(rounds, -1)
-    mean = (chance.swapaxes(0, 1) @ part).swapaxes(0, 1)
-    second = (weighted @ squares).reshape(rounds, size, size)
-    curvature = (second - (n[:, :, None] * mean).swapaxes(1, 2) @ mean) / temperature
-    # In relative changes of the prices: the barrier is the temperature then, so that no matrix is singular. It holds
-    # prices down as well: where all GPUs are held, those of all types could rise together.
-    usual = np.maximum(n.sum(axis=1, keepdims=True), 1.0) / size
-    curvature *= price[:, :, None] * price[:, None, :]
-    curvature[:, np.arange(size), np.arange(size)] += temperature
-    slope = price * (1.0 - weighted @ flat) + temperature * (price / usual - 1.0)
-    change = np.linalg.solve(curvature, -slope[:, :, None])[:, :, 0]
-    new = price * np.clip(1.0 + change, 1 / 3.0, 3.0)
-    return np.asarray(np.clip(new, LEAST_PRICE, MOST_PRICE * size * usual))
+    here, size = np.flatnonzero(count), options.part.shape[2]
+    of, which = np.nonzero(np.isfinite(options.value[here]))
+    rows = np.hstack([options.part[here][of, which], np.eye(here.size)[of]])
+    cost, free = np.concatenate([np.ones(size), count[here]]), [(0, None)] * size + [(None, None)] * here.size
+    found = linprog(cost, -rows, -options.value[here][of, which], bounds=free) if here.size else None
+    return np.zeros(size) if found is None or found.x is None else np.maximum(found.x[:size], 0.0)

@@ -1,4 +1,4 @@
-"""Importers of real traces: a table of ``formats.toml`` per CSV format, a file here for every other.
+"""Importers of real traces: a table of ``formats.toml`` per format, and a file here for each that is no CSV table.
 
 >>> from schedgap.instances.importers import import_trace
 >>> instance = import_trace("philly", path)  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Traces that are one CSV table: ``formats.toml`` says how each looks, and what more some of them need stands here."""
+"""All formats, by ``formats.toml``: it says how CSV tables look; what more some of them need stands here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
@@ -223,9 +223,21 @@ MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": ga
 """What turns the lines of a table into jobs where a line is not just a job."""
 
 
+def spec_of(id: str, facts: dict[str, Any]) -> ImporterSpec:
+    """Return a format: a table, or what the module that its ``reader`` names says and does."""
+    words = {name: facts.pop(name, "") for name in ("title", "layout", "source", "licence")}
+    if "reader" in facts:
+        reader = import_module(f"{__package__}.{facts['reader']}")
+        recognise = getattr(reader, "recognise", lambda line: 0)
+        words["layout"] = reader.__doc__
+        return ImporterSpec(
+            id, read=reader.read, recognise=recognise, history=getattr(reader, facts["history"]), **words
+        )
+    table = Format(id, columns_of(facts.pop("columns")), **facts)
+    ran = partial(read_as, id, table.history) if table.history else None
+    ran = partial(pai2020_ran, table) if id == PAI_JOBS.id else ran
+    return ImporterSpec(id, read=table.read, recognise=table.recognise, history=ran, **words)
+
+
 for _id, _facts in tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text("utf-8")).items():
-    _words = {name: _facts.pop(name) for name in ("title", "layout", "source", "licence")}
-    _table = Format(_id, columns_of(_facts.pop("columns")), **_facts)
-    _ran = partial(read_as, _id, _table.history) if _table.history else None
-    _ran = partial(pai2020_ran, _table) if _id == PAI_JOBS.id else _ran
-    IMPORTERS.register(ImporterSpec(_id, read=_table.read, recognise=_table.recognise, history=_ran, **_words))
+    IMPORTERS.register(spec_of(_id, _facts))

@@ -17,7 +17,7 @@ import pandas as pd
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers import history
-from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
+from schedgap.instances.importers.registry import NO_GPU, Options
 from schedgap.instances.importers.sacct import hosts
 from schedgap.instances.importers.table import first_line, framed, read_text, sifted, split
 from schedgap.instances.registry import unknown
@@ -101,17 +101,3 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> hi
     frame, left_out = sifted(frame, reasons | {NO_GPU.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0})
     dates = bool((frame["submit"] > 1e8).all())
     return history.Log(format, path, frame, left_out, (), HELD[held], dates=dates)
-
-
-IMPORTERS.register(
-    ImporterSpec(
-        id="csv",
-        title="Log as CSV, by a map of its columns",
-        layout=__doc__,
-        source="a log of yours",
-        licence="yours",
-        read=read,
-        recognise=lambda line: 0,
-        history=read,
-    )
-)

@@ -26,7 +26,7 @@ from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history, registry
 from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options, Trace
+from schedgap.instances.importers.registry import NO_GPU, Options, Trace
 from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, shown, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
@@ -94,34 +94,17 @@ def read_history(path: Path, options: Options) -> Instance:
     """Return the instance of a raw Philly log with its attempts as they ran; one that is retried goes on."""
     log = parsed(path)
     trace_of(path, log)  # what is wrong with jobs as a whole
-    rows = [(i, job, a, attempt) for i, job in enumerate(log) for a, attempt in enumerate(job.attempts)]
-    ran = [row for row in rows if row[3].start_time not in NO_DATE and row[3].end_time not in NO_DATE]
-    places = [f"[{i}].attempts[{a}]" for i, _, a, _ in ran]
-    columns: dict[str, list[tuple[str, str | None]]] = {
-        "submit": [("submitted_time", job.submitted_time) for _, job, _, _ in ran],
-        "start": [("start_time", attempt.start_time) for *_, attempt in ran],
-        "end": [("end_time", attempt.end_time) for *_, attempt in ran],
-    }
-    found = {
-        name: dates(path, [(f"{place}.{field}", value) for place, (field, value) in zip(places, values, strict=True)])
-        for name, values in columns.items()
-    }
-    frame = pd.DataFrame(
-        {
-            "id": [job.jobid for _, job, _, _ in ran],
-            **found,
-            "gpus": [sum(len(server.gpus) for server in attempt.detail) for *_, attempt in ran],
-            "user": [clean_name(job.user) for _, job, _, _ in ran],
-            "partition": [job.vc or "" for _, job, _, _ in ran],
-            "status": [job.status or "" for _, job, _, _ in ran],
-            "hosts": [
-                {clean_name(s.ip): len(s.gpus) for s in attempt.detail if s.ip and s.gpus} for *_, attempt in ran
-            ],
-        },
-        index=range(1, len(ran) + 1),
-    )
+    ran = attempts(path, log)
+    jobs = [log[i] for i in ran["job"]]
+    frame = ran.assign(
+        id=[job.jobid for job in jobs],
+        submit=dates(path, [f"[{i}].submitted_time" for i in ran["job"]], [job.submitted_time for job in jobs]),
+        user=[clean_name(job.user) for job in jobs],
+        partition=[job.vc or "" for job in jobs],
+        status=[job.status or "" for job in jobs],
+    ).set_axis(range(1, len(ran) + 1), axis=0)
     frame, without = sifted(frame, {NO_GPU: frame["gpus"] == 0})
-    left_out = {NEVER_RAN: len(rows) - len(ran)} | without
+    left_out = {NEVER_RAN: sum(len(job.attempts) for job in log) - len(ran)} | without
     return history.to_instance(history.Log("philly_json", path, frame, left_out), options)
 
 
@@ -137,13 +120,14 @@ def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
         gangs.append(next((size for size in sizes if size > 0), 0))
         if gangs[-1] > registry.MAX_GANG:
             raise InstanceError(f"{path}: [{i}].attempts: {gangs[-1]} GPUs: up to {registry.MAX_GANG} for one job")
+    submitted = dates(path, [f"[{i}].submitted_time" for i in range(len(log))], [job.submitted_time for job in log])
     frame = pd.DataFrame(
         {
             "id": [job.jobid for job in log],
-            "submit_s": dates(path, [(f"[{i}].submitted_time", job.submitted_time) for i, job in enumerate(log)]),
+            "submit_s": submitted,
             "gpus": gangs,
             "tenant": [job.vc or "" for job in log],
-            "duration_s": pd.Series(durations(path, log), dtype=float),
+            "duration_s": attempts(path, log).groupby("job")["lasted"].sum().reindex(range(len(log))),
             "status": [job.status for job in log],
         }
     )
@@ -151,49 +135,37 @@ def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
     return Trace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters")
 
 
-def durations(path: Path, log: Sequence[LoggedJob]) -> list[float | None]:
-    """Return the summed run time of each job's attempts, `None` where no attempt has a start and an end."""
-    attempts = [
+def attempts(path: Path, log: Sequence[LoggedJob]) -> pd.DataFrame:
+    """Return a row for each attempt with a start and an end: number of its job, times in seconds, GPUs, hosts."""
+    ran = [
         (i, f"[{i}].attempts[{a}]", attempt)
         for i, job in enumerate(log)
         for a, attempt in enumerate(job.attempts)
         if attempt.start_time not in NO_DATE and attempt.end_time not in NO_DATE
     ]
-    starts = dates(path, [(f"{where}.start_time", attempt.start_time) for _, where, attempt in attempts])
-    ends = dates(path, [(f"{where}.end_time", attempt.end_time) for _, where, attempt in attempts])
-    totals: list[float | None] = [None] * len(log)
-    for (i, where, attempt), start, end in zip(attempts, starts, ends, strict=True):
-        total = (totals[i] or 0.0) + end - start
-        if end < start or total > registry.MAX_DURATION_S:
-            right = f"after start_time = {shown(attempt.start_time)}, {registry.MAX_DURATION_S:g} s at most in all"
-            raise InstanceError(f"{path}: {where}.end_time = {shown(attempt.end_time)}: {right}")
-        totals[i] = total
-    return totals
+    start = dates(path, [f"{place}.start_time" for _, place, _ in ran], [one.start_time for *_, one in ran])
+    end = dates(path, [f"{place}.end_time" for _, place, _ in ran], [one.end_time for *_, one in ran])
+    hosts = [{clean_name(s.ip): len(s.gpus) for s in one.detail if s.ip and s.gpus} for *_, one in ran]
+    gpus = [sum(len(server.gpus) for server in one.detail) for *_, one in ran]
+    found = pd.DataFrame({"job": [i for i, *_ in ran], "start": start, "end": end, "gpus": gpus, "hosts": hosts})
+    found["lasted"] = found["end"] - found["start"]
+    wrong = (found["lasted"] < 0) | (found.groupby("job")["lasted"].cumsum() > registry.MAX_DURATION_S)
+    if wrong.any():
+        _, place, one = ran[int(wrong.argmax())]
+        right = f"after start_time = {shown(one.start_time)}, {registry.MAX_DURATION_S:g} s at most in all"
+        raise InstanceError(f"{path}: {place}.end_time = {shown(one.end_time)}: {right}")
+    return found
 
 
-def dates(path: Path, fields: Sequence[tuple[str, str | None]]) -> list[float]:
-    """Return the dates of `fields` (where, value) as seconds since 1970, or raise on the first wrong one."""
-    values = seconds(pd.Series([value for _, value in fields], dtype=object)).tolist()
-    for (where, value), number in zip(fields, values, strict=True):
+def dates(path: Path, places: Sequence[str], texts: Sequence[str | None]) -> list[float]:
+    """Return dates as seconds since 1970, or raise with the place of the first wrong one."""
+    values = seconds(pd.Series(texts, dtype=object)).tolist()
+    for place, text, number in zip(places, texts, values, strict=True):
         if math.isnan(number) or number < 0:
-            raise InstanceError(f"{path}: {where} = {shown(value)}: {DATE}")
+            raise InstanceError(f"{path}: {place} = {shown(text)}: {DATE}")
     return values
 
 
 def clean_name(value: Any) -> str:
     """Return what the log calls a user or server as a name; nothing where it has none."""
     return CONTROL.sub("_", str(value or ""))[:200]
-
-
-IMPORTERS.register(
-    ImporterSpec(
-        id="philly_json",
-        title="Philly trace (raw JSON)",
-        layout=__doc__,
-        source="Microsoft Philly, August to December 2017 (Jeon et al., ATC 2019), msr-fiddle/philly-traces",
-        licence="CC BY 4.0",
-        read=read,
-        recognise=recognise,
-        history=read_history,
-    )
-)

@@ -27,7 +27,7 @@ import pandas as pd
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history
 from schedgap.instances.importers.clusters import count
-from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
+from schedgap.instances.importers.registry import NO_GPU, Options
 from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, framed, read_text, sifted
 from schedgap.instances.schema import Instance
 
@@ -245,17 +245,3 @@ def _numbers(inside: str) -> Iterator[str]:
             continue
         for number in range(int(first), min(int(last or first), int(first) + MOST_HOSTS) + 1):
             yield f"{number:0{len(first)}d}"
-
-
-IMPORTERS.register(
-    ImporterSpec(
-        id="sacct",
-        title="Slurm accounting log",
-        layout=__doc__,
-        source="sacct -P (SchedMD, Slurm)",
-        licence="that of the cluster's owner",
-        read=read,
-        recognise=recognise,
-        history=read,
-    )
-)

@@ -26,7 +26,7 @@ from schedgap.instances import canonical
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.history import Log, refuse, to_instance
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.registry import Options
 from schedgap.instances.importers.table import MAX_LINES, check_format, framed, sifted
 from schedgap.instances.schema import Instance
 
@@ -168,17 +168,3 @@ def whole(path: Path, lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]
     began = parts["submit"] + parts["wait"].where(parts["wait"] >= 0)
     split = parts.assign(submit=submit, wait=began - submit)
     return pd.concat([alone, split]).fillna({"wait": -1}).sort_index(), left_out
-
-
-IMPORTERS.register(
-    ImporterSpec(
-        id="swf",
-        title="Standard Workload Format",
-        layout=__doc__,
-        source="Parallel Workloads Archive (Feitelson et al., JPDC 2014), or a log of that form",
-        licence="that of the log (see its header)",
-        read=read,
-        recognise=recognise,
-        history=read,
-    )
-)
