@@ -112,7 +112,7 @@ IDLE = 10
 LOOSE = 2.0
 """Splits of windows that are worth less than so many times the gap are not made: a fifth of that or less comes of it.
 
-With 0.02 % (the gap is 0.01 %), bounds on ``gen/200jobs`` are 0.010 % (288 slots) to 0.014 % (864) above the optimum of
+With 0.02 % (the gap is 0.01 %), bounds on ``gen/200jobs`` are 0.007 % (288 slots) to 0.013 % (864) above the optimum of
 all slots.
 """
 
