@@ -20,17 +20,18 @@ import importlib
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial, singledispatch
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
-from schedgap.harness.engine.pool import Worker
+from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.sealed import inside
 from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean
@@ -180,9 +181,14 @@ class Drawing:
         """The figure as SVG text."""
         return rendered(self.spec, "svg").decode()
 
+    @cached_property
+    def pdf(self) -> bytes:
+        """The figure as a PDF file; two of the same results differ in what says when they were made."""
+        return rendered(self.svg, "pdf")
+
     def file(self, ending: str) -> bytes:
-        """Return the content of an ``svg``, ``png`` or ``pdf`` file; but for a PDF, the same for the same results."""
-        return rendered(self.svg, ending)
+        """Return the content of an ``svg``, ``png`` or ``pdf`` file."""
+        return self.pdf if ending == "pdf" else rendered(self.svg, ending)
 
     def save(self, path: str | Path) -> Path:
         """Write the figure to a file, in the format that its ending names, and return the path."""
@@ -272,13 +278,14 @@ def plain_spec(chart: ChartType, title: str = "") -> Spec:
 
 def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
     """Draw all figures of results; return them in order, and a line for each that cannot be drawn."""
-    drawings: list[Drawing] = []
+    charts: list[tuple[FigureSpec, Drawing]] = []
     failures: dict[str, None] = {}
 
     def failed(spec: FigureSpec, reason: str) -> None:
         failures[f"the figure {spec.id} could not be drawn: {reason}"] = None
 
-    def charts() -> Iterator[tuple[FigureSpec, Drawing]]:
+    def pictures() -> Iterator[_Picture]:
+        yield _Picture(-1, {"mark": "point"})  # the renderer starts while Altair is imported
         for spec, part in _pairs(results):
             try:
                 drawing = _drawing(spec, part)
@@ -287,53 +294,48 @@ def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
             except Exception as error:  # one figure cannot take the others with it
                 failed(spec, clean(f"{type(error).__name__}: {error}", 300))
             else:
-                yield from [(spec, drawing)] if drawing else []
+                if drawing:
+                    charts.append((spec, drawing))
+                    yield _Picture(len(charts) - 1, drawing.spec)
 
-    for spec, drawing, (svg, reason) in _pictures(charts()):
-        if svg:
-            vars(drawing)["svg"] = svg
-            drawings.append(drawing)
-        else:
-            failed(spec, reason)
-    return drawings, list(failures)
+    with closing(Pool(RENDERERS)) as pool:
+        for place, svg, pdf, reason in pool.run(pictures()):
+            if reason and place >= 0:
+                failed(charts[place][0], reason)
+            elif place >= 0:
+                vars(charts[place][1]).update(svg=svg, pdf=pdf)
+    return [drawing for _, drawing in charts if "svg" in vars(drawing)], list(failures)
+
+
+RENDERERS = 2
+"""Workers that render charts; this process makes charts about as fast as two render them."""
+
+
+class _Rendered(NamedTuple):
+    """A chart's place among all, as SVG text and as a PDF file, or why there is none."""
+
+    place: int
+    svg: str = ""
+    pdf: bytes = b""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
-class _Picture(Task[tuple[str, str]]):
-    """A chart whose result is its SVG text, or none and why."""
+class _Picture(Task[_Rendered]):
+    """A chart that a worker renders. The renderer holds the interpreter's lock: with threads nothing is gained."""
 
+    place: int
     spec: Spec
 
     def identity(self) -> Spec:
         return self.spec
 
-    def attempt(self) -> tuple[str, str]:
-        return rendered(self.spec, "svg").decode(), ""
+    def attempt(self) -> _Rendered:
+        svg = rendered(self.spec, "svg").decode()
+        return _Rendered(self.place, svg, rendered(svg, "pdf"))
 
-    def failed(self, status: Any, reason: str) -> tuple[str, str]:
-        return "", f"{status}: {reason}"
-
-
-def _pictures(charts: Iterable[tuple[FigureSpec, Drawing]]) -> Iterator[tuple[FigureSpec, Drawing, tuple[str, str]]]:
-    """Yield charts with their pictures, which a worker makes while the next chart is made here.
-
-    The renderer holds the interpreter's lock. With a thread instead of a process nothing is gained.
-    """
-    worker: Worker | None = None
-    before: tuple[FigureSpec, Drawing] | None = None
-    try:
-        for chart in charts:
-            if worker and before:
-                yield *before, worker.result()
-            if worker is None or worker.pipe.closed:
-                worker = Worker(__name__, 1, ())
-            worker.give(_Picture(chart[1].spec))
-            before = chart
-        if worker and before:
-            yield *before, worker.result()
-    finally:
-        if worker:
-            worker.stop()
+    def failed(self, status: Any, reason: str) -> _Rendered:
+        return _Rendered(self.place, reason=f"{status}: {reason}")
 
 
 def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:

@@ -25,6 +25,9 @@ from schedgap.instances.schema import GpuType, MatrixSensitivity, PipelineSensit
 MEASURED = ("V100", "P100", "K80")
 """GPU types on which most models are measured; a missing rate is derived from the first of the others."""
 
+PCIE = 3.0
+"""PCIe version of GPUs for which the catalogue names none."""
+
 PRINTED_SPEEDUPS = (1.39, 2.15)
 """OEF, Fig. 1(a): VGG and LSTM on an RTX 3090 relative to an RTX 3070; the other four models lie between."""
 
@@ -136,7 +139,12 @@ def find(name: str, suite: str | None = None) -> CatalogueModel | None:
 
 def gpu_type(name: str) -> GpuType:
     """Return a GPU type with its peak TFLOPS and memory; an unknown one has neither, and keeps its name."""
-    return _gpus().get(_key(name)) or GpuType(name=name)
+    return _gpus().get(_key(name), (GpuType(name=name), PCIE))[0]
+
+
+def pcie_version(name: str) -> float:
+    """Return the PCIe version of a GPU type, :data:`PCIE` where the catalogue has none."""
+    return _gpus().get(_key(name), (None, PCIE))[1]
 
 
 def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str, float], tuple[str, ...]]:
@@ -184,12 +192,13 @@ def _document() -> dict[str, Any]:
 
 
 @cache
-def _gpus() -> dict[str, GpuType]:
-    """GPU types by the keys of their names and aliases."""
+def _gpus() -> dict[str, tuple[GpuType, float]]:
+    """GPU types and their PCIe versions by the keys of their names and aliases."""
     known = {}
     for entry in _document()["gpus"]:
         record = GpuType(name=entry["name"], tflops=entry["tflops"], memory_gb=entry["memory_gb"])
-        known.update({_key(name): record for name in (record.name, *entry.get("aliases", ()))})
+        both = record, entry.get("pcie", PCIE)
+        known.update({_key(name): both for name in (record.name, *entry.get("aliases", ()))})
     return known
 
 

@@ -52,7 +52,8 @@ class Parameter:
     numeric
         Whether it takes numbers although its default is a word.
     changes
-        Fields of the spec that a value changes, by value: where what is decided is another problem, or a claim falls.
+        Fields of the spec that a value changes, by value, or as a function of it: where what is decided is another
+        problem, or a claim falls.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Parameter:
     least: float = -math.inf
     most: float = math.inf
     numeric: bool = False
-    changes: Changes = field(default_factory=dict)
+    changes: Changes | Callable[[Value], Mapping[str, Any]] = field(default_factory=dict)
 
     def range(self, default: Value) -> str:
         """Return what it takes, in words."""
@@ -80,6 +81,10 @@ class Parameter:
             number += f" of at most {self.most:g}"
         unit = f" {self.unit}" if self.unit else ""
         return f"{number}{unit}{', or ' + words if words else ''}"
+
+    def changed(self, value: Value) -> Mapping[str, Any]:
+        """Return the fields of the spec that a value changes."""
+        return self.changes(value) if callable(self.changes) else self.changes.get(value, {})
 
     def read(self, text: str, default: Value) -> Value:
         """Return the value that `text` stands for; raise `ValueError` if it is none that :meth:`range` names."""
@@ -138,7 +143,7 @@ class Parametrised:
     def documented(self) -> list[tuple[str, str]]:
         """Return each parameter as ``name = default`` with its range and meaning."""
         told = ((p, self.default(p)) for p in self.parameters)
-        return [(f"{p.name} = {_shown(default)}", f"{p.range(default)}: {p.meaning}") for p, default in told]
+        return [(f"{p.name} = {shown(default)}", f"{p.range(default)}: {p.meaning}") for p, default in told]
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
         values = ((f.name, getattr(self, f.name)) for f in fields(self))
@@ -176,14 +181,14 @@ def configured(spec: T, query: str) -> T:
             settings[name] = value
     if not settings:
         return spec
-    text = "&".join(f"{name}={quote(_shown(value), safe='+:')}" for name, value in settings.items())
+    text = "&".join(f"{name}={quote(shown(value), safe='+:')}" for name, value in settings.items())
     # The registry's entry keeps its functions unbound, so that settings are never bound twice.
     functions = spec._functions()
     for field_name, function in functions.items():
         taken = inspect.signature(function).parameters
         if mine := {name: value for name, value in settings.items() if name in taken}:
             functions[field_name] = partial(function, **mine)
-    changed = {name: to for key, value in settings.items() for name, to in known[key].changes.get(value, {}).items()}
+    changed = {name: to for key, value in settings.items() for name, to in known[key].changed(value).items()}
     return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions | changed)
 
 
@@ -221,7 +226,7 @@ def pairs(query: str, where: str, example: str, error: type[UsageError] = UsageE
     return found
 
 
-def _shown(value: Value) -> str:
+def shown(value: Value) -> str:
     """Return a value as an id states it, such that reading it gives the same value."""
     if isinstance(value, bool):
         return str(value).lower()

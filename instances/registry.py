@@ -7,12 +7,12 @@ import fnmatch
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from schedgap.instances import plugins
-from schedgap.instances.errors import UnknownNameError, UsageError
-from schedgap.instances.parameters import Parametrised, base_id, configured
+from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.parameters import Parameter, Parametrised, base_id, configured
 
 Sense = Literal["max", "min"]
 
@@ -186,6 +186,9 @@ class Problem:
         Whether a larger (``"max"``) or smaller (``"min"``) objective is better.
     restricts
         Id of a problem with the same objective and a larger feasible set, if any: its bounds hold here too.
+    cost
+        A number that an id may give (``hadar.utility?beta=0.5``) for what objectives then are less, or more, where that
+        is worse: a problem that restricts the one without it.
     """
 
     id: str
@@ -193,6 +196,19 @@ class Problem:
     sense: Sense
     unit: str
     restricts: str | None = None
+    cost: Parameter | None = None
+
+    def less(self, cost: Parameter, query: str) -> Problem:
+        """Return the problem with a cost such as ``beta=0.5``; raise `UnknownNameError` if the query is none."""
+        name, _, text = query.partition("=")
+        try:
+            known = name == cost.name and cost.read(text, 0.0) is not None
+        except ValueError:
+            known = False
+        if not known:
+            raise UnknownNameError(f"{self.id}?{query}: write {self.id}?{cost.name}= and {cost.range(0.0)}")
+        title = f"{self.title}, less what {query} costs"
+        return replace(self, id=f"{self.id}?{query}", title=title, restricts=self.id, cost=None)
 
 
 KEPT = 4
@@ -238,6 +254,8 @@ class PaperSpec:
         ``describe(view)`` returns the caption of a comparison: sizes, slots, horizon, what was aggregated.
     usual
         ``usual(instance)`` says whether its methods run where neither a method nor a paper is named.
+    mixed
+        Whether its servers may have GPUs of several types; other papers have no view of such an instance.
     """
 
     id: str
@@ -247,16 +265,29 @@ class PaperSpec:
     decision: type
     describe: Callable[[Any], str]
     usual: Callable[[Any], bool] = always
+    mixed: bool = False
 
     def __post_init__(self) -> None:
-        """Keep the last views."""
-        object.__setattr__(self, "view", kept(self.view))
+        """Keep the last views, of instances that are :meth:`accepted`."""
+        made = self.view
+        object.__setattr__(self, "view", kept(functools.wraps(made)(lambda instance: made(self.accepted(instance)))))
+
+    def accepted(self, instance: Any) -> Any:
+        """Return the instance, or raise `NotApplicableError` if its servers are none that the paper knows."""
+        if instance.cluster.mixed and not self.mixed:
+            raise NotApplicableError(
+                f"{instance.name}: servers have GPUs of several types (servers_of); the servers of {self.id} have one"
+            )
+        return instance
 
     def problem(self, name: str) -> Problem:
         """Return the problem of that id, or raise `UnknownNameError` if the paper has no such problem."""
+        base, _, query = name.partition("?")
         for problem in self.problems:
             if problem.id == name:
                 return problem
+            if problem.id == base and problem.cost and query:
+                return problem.less(problem.cost, query)
         raise UnknownNameError(unknown("problem", name, [p.id for p in self.problems]))
 
     def wider(self, name: str) -> list[str]:

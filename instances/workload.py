@@ -64,18 +64,33 @@ class Workload:
 
 @dataclass(frozen=True, eq=False)
 class Servers:
-    """``h`` servers: GPU type (index), GPUs, CPUs and gigabytes of each, all ``(h,)``."""
+    """``h`` servers: GPU type (index), GPUs, CPUs and gigabytes of each, all ``(h,)``.
+
+    A server with GPUs of several types is an entry for each (Hadar's ``c_h^r``); `host` ``(h,)`` numbers those that are
+    one, and is ``None`` where no two are.
+    """
 
     names: tuple[str, ...]
     gpu_type: Ints
     gpus: Ints
     cpus: Array
     memory_gb: Array
+    host: Ints | None = None
 
     @property
     def size(self) -> int:
-        """Number of servers."""
+        """Number of servers, of each GPU type."""
         return len(self.names)
+
+    @cached_property
+    def machine(self) -> Ints:
+        """``(h,)`` number of the server of each entry, from 0."""
+        return np.arange(self.size) if self.host is None else self.host
+
+    @property
+    def machines(self) -> int:
+        """Number of servers, each counted once."""
+        return int(self.machine.max(initial=-1)) + 1
 
     def with_gpus(self, types: int) -> list[Ints]:
         """Return the servers that have GPUs, by type, of which there are so many."""
@@ -175,10 +190,13 @@ def servers(instance: Instance) -> Servers:
     if sum(count) > MAX_SERVERS:
         raise InstanceError(f"{instance.name}: {sum(count)} servers: a simulation takes up to {MAX_SERVERS}")
     index = {g.name: i for i, g in enumerate(instance.cluster.gpu_types)}
+    first = dict(zip((g.name for g in groups), np.cumsum([0, *count]).tolist(), strict=False))
+    hosts = [first[g.servers_of or g.name] + i for g in groups for i in range(g.count)]
     return Servers(
         names=server_names(instance),
         gpu_type=np.repeat([index[g.gpu_type] for g in groups], count),
         gpus=np.repeat([g.gpus for g in groups], count),
         cpus=np.repeat([g.cpus for g in groups], count),
         memory_gb=np.repeat([g.memory_gb for g in groups], count),
+        host=np.unique(hosts, return_inverse=True)[1] if instance.cluster.mixed else None,
     )

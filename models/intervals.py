@@ -42,6 +42,7 @@ from schedgap.models.columns import (
     Domain,
     Generated,
     GenerationOptions,
+    Oracle,
     Packing,
     Priced,
     generate,
@@ -101,21 +102,18 @@ class Fluid:
         return Packing(rows, len(self.run.start), self.must)
 
 
-class Oracle(Protocol):
+class IntervalOracle(Oracle, Protocol):
     """What prices jobs over intervals up to `edges`, which `must` all end or not."""
 
     edges: Array
     must: bool
     domain: Domain
 
-    def __call__(self, prices: Array, domain: Domain) -> Priced:
-        """Return the best column of every job; see :class:`schedgap.models.columns.Priced`."""
-
     def cuts(self, found: Generated, whole: bool) -> Array:
         """Return where intervals are to be cut, at whole numbers or not, given what was found over them."""
 
 
-class Pricing:
+class Pricing(IntervalOracle):
     """The oracle: where each job should end, and when it should do its work, at prices of resources in intervals."""
 
     def __init__(self, fluid: Fluid) -> None:
@@ -261,7 +259,7 @@ def least_completion(
     return tightest(partial(completing, run, grain), edges, grain > 0, options, start, many)
 
 
-def stated(pricing: Oracle) -> pyo.ConcreteModel:
+def stated(pricing: IntervalOracle) -> pyo.ConcreteModel:
     """Return the master over the columns of some rounds of pricing, in Pyomo."""
     found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, iterations=ROUNDS))
     return statement(pricing.domain.packing, found.columns)
@@ -271,11 +269,11 @@ class Tightest(NamedTuple):
     """The best bound that was found, and the oracle over the intervals that it is of."""
 
     generated: Generated
-    pricing: Oracle
+    pricing: IntervalOracle
 
 
 def tightest(
-    pose: Callable[[Array], Oracle],
+    pose: Callable[[Array], IntervalOracle],
     edges: Array,
     whole: bool,
     options: SolveOptions,

@@ -24,7 +24,9 @@ def signed(proof: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
 
 
 def spoiled(proof: dict[str, Any]) -> dict[str, Any]:
-    """Return a certificate with other multipliers: no prices, or without the largest where only ratios count."""
+    """Return a certificate with other multipliers: no prices, lower ones, or only ratios without the largest."""
+    if "base" in proof:
+        return proof | {"base": proof["base"] / 2}
     if "slots" in proof or "edges" in proof:
         return proof | {"prices": [[0 for _ in prices] for prices in proof["prices"]]}
     if "pools" in proof:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from typing import Any
@@ -20,11 +21,14 @@ __all__ = ["best", "fifo", "instances_of", "linear", "with_long_horizon", "worth
 
 Counts = tuple[int, ...]
 
+Place = tuple[str, int, tuple[str, int]]
+"""GPU type, GPUs, and server of a place."""
+
 
 @st.composite
-def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
+def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3, mixed: bool = False) -> Instance:
     """Draw up to so many jobs, slots and GPUs per server."""
-    return random_instances.draw(Shrinking(draw), jobs=jobs, slots=slots, gpus=gpus)
+    return random_instances.draw(Shrinking(draw), jobs=jobs, slots=slots, gpus=gpus, mixed=mixed)
 
 
 def with_long_horizon(instance: Instance) -> Instance:
@@ -68,45 +72,51 @@ def worth(job: Job, arrival_s: float, duration_s: float) -> float:
     return float(utility.amplitude * (1 if late <= 0 else max(0.0, 1 - late / utility.grace_s)))
 
 
-def best(instance: Instance, complete: bool) -> float | None:
+def best(instance: Instance, complete: bool, beta: float | None = None) -> float | None:
     """Return the largest total utility over all ways to give out GPUs slot by slot; ``None`` where there is none.
 
-    The state is how much work each job has left; a job is worth something in the slot in which that reaches 0.
+    The state is how much work each job has left; a job is worth something in the slot in which that reaches 0. With
+    `beta`, GPUs are given out by server, and each slot costs a gang that much for every server beyond its first.
     """
     assert instance.horizon is not None
     slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
-    room = tuple(instance.cluster.gpus_by_type.values())
+    groups = [(g, i) for g in instance.cluster.servers for i in range(g.count)]
+    places = [(g.gpu_type, g.gpus, (g.servers_of or g.name, i)) for g, i in groups]
+    if beta is None:
+        places = [(name, gpus, ("anywhere", 0)) for name, gpus in instance.cluster.gpus_by_type.items()]
+    room = tuple(gpus for _, gpus, _ in places)
     jobs = instance.jobs
     arrival = [math.ceil(job.submit_s / slot_s) for job in jobs]
-    moves = [_moves(job, tuple(instance.cluster.gpus_by_type), room, slot_s) for job in jobs]
+    moves = [_moves(job, places, slot_s, beta or 0.0) for job in jobs]
 
     @cache
     def value(slot: int, left: tuple[float, ...]) -> float:
         if slot == slots:
             return -math.inf if complete and any(left) else 0.0
-        here = [moves[j] if left[j] and slot >= arrival[j] else [((0,) * len(room), 0.0)] for j in range(len(jobs))]
+        here = [moves[j] if left[j] and slot >= arrival[j] else moves[j][:1] for j in range(len(jobs))]
         found = -math.inf
         for choice in product(*here):
-            if any(sum(counts) > n for counts, n in zip(zip(*(c for c, _ in choice), strict=True), room, strict=True)):
+            if any(sum(counts) > n for counts, n in zip(zip(*(c for c, *_ in choice), strict=True), room, strict=True)):
                 continue
-            after = tuple(max(0.0, x - done) for x, (_, done) in zip(left, choice, strict=True))
+            after = tuple(max(0.0, x - done) for x, (_, done, _) in zip(left, choice, strict=True))
             gain = sum(
                 worth(job, arrival[j] * slot_s, (slot - arrival[j] + 1) * slot_s)
                 for j, job in enumerate(jobs)
                 if left[j] and not after[j]
             )
-            found = max(found, gain + value(slot + 1, after))
+            found = max(found, gain - sum(cost for *_, cost in choice) + value(slot + 1, after))
         return found
 
     most = value(0, tuple(float(job.iterations) for job in jobs))
     return None if most == -math.inf else most
 
 
-def _moves(job: Job, types: tuple[str, ...], room: Counts, slot_s: float) -> list[tuple[Counts, float]]:
-    """Return what a job may hold in a slot (nothing, or its whole gang) and the work that this does."""
-    found = [((0,) * len(room), 0.0)]
-    for counts in product(*(range(n + 1) for n in room)):
-        slowest = min((job.rates.get(name, 0.0) for name, n in zip(types, counts, strict=True) if n), default=0.0)
+def _moves(job: Job, places: Sequence[Place], slot_s: float, beta: float) -> list[tuple[Counts, float, float]]:
+    """Return what a job may hold in a slot, nothing or its whole gang, the work that this does, and what it costs."""
+    found = [((0,) * len(places), 0.0, 0.0)]
+    for counts in product(*(range(gpus + 1) for _, gpus, _ in places)):
+        held = [place for place, n in zip(places, counts, strict=True) if n]
+        slowest = min((job.rates.get(name, 0.0) for name, *_ in held), default=0.0)
         if sum(counts) == job.gpus and slowest > 0:
-            found.append((counts, job.gpus * slowest * slot_s))
+            found.append((counts, job.gpus * slowest * slot_s, beta * (len({server for *_, server in held}) - 1)))
     return found

@@ -156,7 +156,7 @@ def generate_value(view: Any) -> float:
 def grown(problem: Known, whole: bool = True) -> Iterator[tuple[Tree, float]]:
     """Grow a tree without any search for solutions; yield it after each node, with the best value so far."""
     found = problem.generate(TIGHT)
-    tree = Tree(problem.oracle, found, problem.domain, whole, SolveOptions(), None)
+    tree = Tree(problem, found, problem.domain, whole, SolveOptions(), None)
     best = -np.inf
     while not tree.done:
         before, bound = set(tree.open), tree.bound

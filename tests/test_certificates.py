@@ -72,6 +72,8 @@ METHODS = {
     "zhou.ra.columns": -1,
     "zhou.ps.columns.maxweight": 1,
     "zhou.ra.columns.maxweight": 1,
+    "zhou.ps.mincost": -1,
+    "zhou.ra.mincost": -1,
 }
 """Methods whose bounds depend on every part of a proof, and whether they maximise (1) or minimise (−1)."""
 
@@ -195,6 +197,18 @@ def test_covers_of_runs_are_checked() -> None:
     none = [[row, spare, []] for row, spare, _ in proof["covers"]]
     with pytest.raises(checker.RefusedError, match=r"only .* follows"):
         checker.check(signed(proof | {"covers": none}, instance), instance)
+
+
+@pytest.mark.parametrize("worth", [None, 3.5])
+@pytest.mark.parametrize("method", ["zhou.ps.mincost", "zhou.ra.mincost"])
+def test_prices_are_those_that_an_instance_has(method: str, worth: float | None) -> None:
+    """A job shows what F is, unless the instance says it; higher prices are refused."""
+    few = f"gen/zhou-{method[5:7]}?jobs=4&servers=6&capacity=2&due_slot=300&unit_worth={worth}"
+    found, instance = result(method, few if worth else DAY)
+    proof = plain(found.certificate)
+    assert ("job" in proof) == (worth is None)
+    with pytest.raises(checker.RefusedError, match="prices are higher"):
+        checker.check(signed(proof | {"base": proof["base"] * 1.01}, instance), instance)
 
 
 def test_a_results_folder_has_certificates_that_the_script_and_verify_read(tmp_path: Path) -> None:

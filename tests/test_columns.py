@@ -20,20 +20,23 @@ from schedgap.models.columns import (
     GenerationOptions,
     Inserting,
     Master,
+    Oracle,
     Packing,
     PackingOptions,
     Priced,
     generate,
     lagrangian,
     statement,
+    windows,
 )
+from schedgap.models.columns.windows import Windows
 from schedgap.models.solve import Solution, SolveOptions, build, solve
 
 TIGHT = GenerationOptions(gap=1e-9)
 
 
 @dataclass(frozen=True)
-class Known:
+class Known(Oracle):
     """A packing problem with all its columns, as an oracle and as an inserter; ends are ranks of values in a block."""
 
     packing: Packing
@@ -54,7 +57,7 @@ class Known:
     def domain(self) -> Domain:
         return Domain.of(self.packing)
 
-    def oracle(self, prices: np.ndarray, domain: Domain) -> Priced:
+    def __call__(self, prices: np.ndarray, domain: Domain) -> Priced:
         columns = domain.packing.lifted(self.columns)
         profit = domain.profit(columns, prices)
         allowed = np.flatnonzero(profit > -np.inf)
@@ -77,7 +80,7 @@ class Known:
         return Choice(float(self.columns.value[best]), rows, dense[rows, best])
 
     def generate(self, options: GenerationOptions | None = None) -> Generated:
-        return generate(self.domain, self.oracle, options)
+        return generate(self.domain, self, options)
 
     def packer(self, found: Generated, options: PackingOptions | None = None) -> Inserting:
         return Inserting(self.packing, self.insert, found.bound, found.prices, options)
@@ -141,12 +144,45 @@ def test_reaches_the_lp_optimum_and_bounds_the_integer_one(problem: Known, smoot
         assert found.bound >= best - 1e-6
 
 
+@given(problem=known(), first=st.integers(1, 3))
+def test_windows_are_a_relaxation_until_the_master_moves(problem: Known, first: int) -> None:
+    """A master of windows bounds; in its next domain it keeps every capacity, and the optimum is that of all rows."""
+    problem = replace(problem, packing=replace(problem.packing, series=len(problem.packing.capacity)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(windows, "FIRST", first)
+        found = problem.generate(TIGHT)
+    lp = problem.lp()
+    if lp is None or found.master is None:
+        return
+    assert found.bound >= lp - 1e-6
+    assert found.value >= lp - 1e-6
+    exact = generate(problem.domain, problem, TIGHT, master=found.master)
+    assert exact.value == pytest.approx(lp, abs=1e-6)
+    assert exact.bound == pytest.approx(lp, abs=1e-6)
+    assert (exact.columns.use @ exact.x <= problem.packing.capacity + 1e-6).all()
+
+
+@given(st.lists(st.floats(-9, 9), min_size=12, max_size=12), st.lists(st.integers(0, 3), min_size=6, max_size=6))
+def test_splits_are_where_most_is_taken_before_or_after_them(over: list[float], price: list[int]) -> None:
+    """Two series of six slots in windows of two and of four: parts are those windows, cut, where prices differ."""
+    at_first = Windows(np.array([0, 2, 6, 10]), 12, 6)
+    prices = np.repeat(np.array(price[:4], float), [2, 4, 4, 2])
+    finer, start, end = at_first.split(np.array(over), prices, 0.0)
+    assert len(start) == len(end) == 2 * (len(finer.start) - 4)
+    assert set(at_first.start) <= set(finer.start.tolist())
+    assert all(a in finer.start and b in finer.end for a, b in zip(start, end, strict=True))
+    begins, middles, ends = np.split(start, 2)[0], np.split(start, 2)[1], np.split(end, 2)[1]
+    for a, m, b in zip(begins, middles, ends, strict=True):
+        moved = [abs(sum(over[a:t])) for t in range(a + 1, b)]
+        assert abs(sum(over[a:m])) == pytest.approx(max(moved))
+
+
 @given(problem=known(), numbers=st.lists(st.floats(0, 10), min_size=4, max_size=4))
 def test_any_prices_bound(problem: Known, numbers: list[float]) -> None:
     prices = np.array(numbers[: len(problem.packing.capacity)])
     best = problem.best()
     if best is not None:
-        assert lagrangian(problem.domain, prices, problem.oracle(prices, problem.domain).most) >= best - 1e-9
+        assert lagrangian(problem.domain, prices, problem(prices, problem.domain).most) >= best - 1e-9
 
 
 @given(problem=known())

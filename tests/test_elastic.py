@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from schedgap import instances
 from schedgap.instances.elastic import Ledger, Machines, classes, fitting, options_of, runs_of
-from schedgap.instances.elastic.machines import PLENTY
+from schedgap.instances.elastic.machines import PLENTY, reachable
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
@@ -200,3 +200,18 @@ def test_servers_of_one_kind_are_one_class() -> None:
     assert grouped.size == 3
     assert grouped.count.tolist() == [5, 5, 5]
     assert (grouped.total == machines.total).all()
+
+
+@pytest.mark.parametrize(
+    ("capacity", "needs", "most"),
+    [
+        (136.64, [122.0, 61.0, 30.5], 122.0),
+        (5.0, [4.0, 2.0, 0.0], 4.0),
+        (0.9, [0.3], 0.9),
+        (0.3, [0.1], 0.3),
+        (7.0, [0.0], 7.0),
+        (1.0, [0.3000001, 0.0000007], 1.0),
+    ],
+)
+def test_what_whole_needs_can_take_of_a_capacity(capacity: float, needs: list[float], most: float) -> None:
+    assert reachable(capacity, np.array(needs)) == pytest.approx(most, rel=1e-9)

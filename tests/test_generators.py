@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap.instances.catalogue import load
+from schedgap.instances.errors import InstanceError
 from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, draws, generate
 from schedgap.instances.generate.day import DaySpec, split
 from schedgap.instances.generate.oef import vary
 from schedgap.instances.model_catalogue import find
-from schedgap.instances.schema import Instance
+from schedgap.instances.schema import Instance, Utility
 from schedgap.instances.schema.summary import load as fluid_load
+from schedgap.instances.workload import workload
 
 DAYS = ["gen/20jobs", "gen/50jobs", "gen/200jobs", "gen/1000jobs", "gen/2000jobs"]
 
@@ -56,6 +59,48 @@ def test_poisson_arrivals_have_the_rate() -> None:
     times = draws.poisson_arrivals(Streams(3).uniform("arrivals", 20_000), rate=0.5)
     assert times[-1] == pytest.approx(40_000, rel=0.02)
     assert (np.diff(times) > 0).all()
+
+
+# utilities ----------------------------------------------------------------------------------------
+
+
+KINDS = [kind.model_fields["kind"].default for kind in get_args(get_args(Utility)[0])]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ref", ["gen/20jobs", "gen/hadar-480?jobs=12", "gen/hadar-aws", "gen/oef-50?tenants=3"])
+def test_every_utility_of_the_schema_can_be_asked_for(ref: str, kind: str) -> None:
+    usual, asked = load(ref), load(ref, {"utility": kind})
+    assert {job.utility.kind for job in asked.jobs} == {kind}
+    same = {"utility", "deadline_s"}
+    assert [j.model_dump(exclude=same) for j in asked.jobs] == [j.model_dump(exclude=same) for j in usual.jobs]
+    assert all(b.deadline_s == a.deadline_s for a, b in zip(usual.jobs, asked.jobs, strict=True) if a.deadline_s)
+    if kind == "effective_throughput":
+        assert asked.jobs == usual.jobs
+        return
+    work = workload(asked)
+    alone_s = work.work / (work.gpus * work.rates.max(axis=1))
+    times = np.array([[1e-6], [0.5], [1.0], [1.5], [2.0]])
+    due_s = [b.deadline_s or a for a, b in zip(work.arrival_s + 4 * alone_s, usual.jobs, strict=True)]
+    worth = work.utilities.value(np.arange(work.size), times * (np.array(due_s) - work.arrival_s))
+    expected = {
+        "normalised": [alone_s / (np.array(due_s) - work.arrival_s) / time for time in (1e-6, 0.5, 1.0, 1.5, 2.0)],
+        "sigmoid": [1 / (1 + math.exp(4 * (time - 1))) for time in (1e-6, 0.5, 1.0, 1.5, 2.0)],
+        "linear_deadline": [1.0, 1.0, 1.0, 0.5, 0.0],
+        "constant": [1.0] * 5,
+    }[kind]
+    assert worth == pytest.approx(np.broadcast_to(np.array(expected).reshape(5, -1), worth.shape), rel=1e-3, abs=1e-3)
+
+
+def test_an_unknown_utility_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InstanceError) as caught:
+        load("gen/20jobs?utility=linear")
+    assert all(f"'{kind}'" in str(caught.value) for kind in KINDS)
+
+
+def test_another_utility_has_no_published_numbers() -> None:
+    assert load("gen/hadar-480").published
+    assert not load("gen/hadar-480?utility=constant").published
 
 
 # the family of gen/200jobs ------------------------------------------------------------------------

@@ -261,6 +261,8 @@ def test_200_jobs_within_the_promised_gaps() -> None:
     oracle = Pricing(view, several=False)
     generated = generate(oracle.anything, oracle)
     assert generated.bound - generated.value <= 1e-3 * generated.value
+    again = generate(oracle.anything, oracle, GenerationOptions(gap=1e-5), master=generated.master)
+    assert abs(generated.bound - again.value) <= 3e-4 * again.value  # the master now keeps every slot
     assert generated.unpriced <= 1e-5 * generated.bound
     # The bound is valid at these prices whoever computes it.
     again = Pricing(view, several=False)

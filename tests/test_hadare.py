@@ -206,6 +206,20 @@ def test_initial_throughput_by_hand() -> None:
     assert initial(nodes([[1.0]], [1])).tolist() == [[BATCH_SIZE / 4]]
 
 
+def test_pcie_counts_by_version_and_only_until_rates_are_measured() -> None:
+    aws, testbed = instances.load("gen/hadar-aws"), instances.load("gen/hadar-testbed")
+    assert np.array_equal(initial(aws, 2.0), initial(aws))  # all of its GPUs have version 3.0
+    newer = [gpu.name in ("RTX 3090", "RTX A2000") for gpu in testbed.cluster.gpu_types]
+    assert initial(testbed, 2.0) / initial(testbed) == pytest.approx(np.broadcast_to(np.where(newer, 2.0, 1.0), (5, 5)))
+    v, first = view(testbed), []
+    for factor in (1.0, 2.0):
+        policy = HadarE(testbed, pcie=factor)
+        simulate(v.workload, v.servers, policy, round_s=360.0, forks=True)
+        first.append(policy.dispatched[0])
+    assert not np.array_equal(first[0].steps, first[1].steps)
+    assert initial(nodes([[1.0]], [1]), 2.0).tolist() == [[BATCH_SIZE / 4]]
+
+
 def test_measured_rates_replace_and_rescale_the_estimate() -> None:
     guess, true = np.array([[10.0, 20.0, 5.0]]), np.array([[1.0, 3.0, 0.0]])
     measured = np.array([[True, False, False]])

@@ -36,7 +36,7 @@ def thriftiest(a: Architecture, job: int, weights: Array) -> float:
 def choices(a: Architecture, job: int, weights: Array) -> list[tuple[float, float]]:
     """Parts of its work that a job can do in a slot at most, and what they cost, by every number of workers and PSs."""
     m, found = a.classes, []
-    total = m.capacity * m.count[:, None]
+    total = m.usable * m.count[:, None]
     each = weights.reshape(total.shape)
     fit = largest(m, a.id == "ra", int(a.most.max()))
 

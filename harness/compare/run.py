@@ -184,27 +184,28 @@ def compare_here(
 
 
 def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False) -> Stages:
-    """Return the stages of a comparison: models that start from known decisions come last, with those of the others.
+    """Return the stages of a comparison: first what models start from that start from known decisions, then the rest.
 
     `helpers` says whether heuristics that only these models need run as well, `bound` whether models follow that bound
     what has no bound then.
     """
-    last = [task for task in tasks if starts_from_decisions(find_spec(task.method))]
-    first = [task for task in tasks if not starts_from_decisions(find_spec(task.method))]
-    if helpers:
-        asked = {_place(task, task.method) for task in first}
-        wanted = (replace(task, method=h.id, helps=True) for task in last for h in related(find_spec(task.method)))
-        first += [task for task in dict.fromkeys(wanted) if _place(task, task.method) not in asked]
-    # Models take longer than most heuristics: these come last, so that no worker waits long for another's last task.
-    first.sort(key=lambda task: task.method in HEURISTICS)
+    seeded = [task for task in tasks if starts_from_decisions(find_spec(task.method))]
+    asked = {_place(task, task.method): task for task in tasks}
+    wanted = (replace(task, method=h.id, helps=True) for task in seeded for h in related(find_spec(task.method)))
+    starts = {_place(task, task.method): asked.get(_place(task, task.method), task) for task in wanted}
+    first = [task for task in starts.values() if helpers or not task.helps]
+    # What takes long comes before what does not, so that no worker waits long for another's last task: searches, which
+    # share their time, other models, heuristics.
+    others = (task for place, task in asked.items() if place not in starts and task not in seeded)
+    rest = [*seeded, *sorted(others, key=lambda task: task.method in HEURISTICS)]
 
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         if first and not done:
             return first
-        if not last or len(done) > len(first):
+        if len(done) > len(first):
             return unbounded(tasks, done) if bound else []
         verified = {result.row.name: result.decision for result in done if result.row.verified}
-        return [replace(task, known=_known(task, verified)) for task in last]
+        return [replace(task, known=_known(task, verified)) if task in seeded else task for task in rest]
 
     return stages
 

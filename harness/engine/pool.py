@@ -12,7 +12,6 @@ import sysconfig
 import threading
 import time
 import types
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, forkserver
@@ -46,17 +45,15 @@ class Pool:
         self._busy: list[Worker] = []
 
     def run(self, tasks: Iterable[Task[R]]) -> Iterator[R]:
-        """Run tasks and yield each result as it finishes."""
-        waiting = deque(tasks)
-        if not waiting:
-            return
-        threads, module = max(task.limits.threads for task in waiting), type(waiting[0]).__module__
-        most = workers_for(self.jobs, threads)
-        while waiting or self._busy:
-            while waiting and len(self._busy) < most:
-                worker = self._idle.pop() if self._idle else Worker(module, threads, loaded())
+        """Run tasks, each taken when a worker can have it, and yield each result as it finishes."""
+        waiting = iter(tasks)
+        task = next(waiting, None)
+        while task or self._busy:
+            while task and self._has_room(threads := task.limits.threads):
+                worker = self._idle.pop() if self._idle else Worker(type(task).__module__, threads, loaded())
                 self._busy.append(worker)
-                worker.give(waiting.popleft())
+                worker.give(task)
+                task = next(waiting, None)
             wait_s = max(0.0, min(worker.left_s for worker in self._busy))
             connection.wait([worker.pipe for worker in self._busy], wait_s)
             for worker in [worker for worker in self._busy if worker.left_s <= 0 or worker.pipe.poll()]:
@@ -65,6 +62,10 @@ class Pool:
                 if not worker.pipe.closed:
                     self._idle.append(worker)
                 yield result
+
+    def _has_room(self, threads: int) -> bool:
+        most = max([threads, *(worker.task.limits.threads for worker in self._busy)])
+        return len(self._busy) < workers_for(self.jobs, most)
 
     def close(self) -> None:
         """Stop all workers, also in the middle of a task."""

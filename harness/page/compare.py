@@ -20,6 +20,7 @@ from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
 from schedgap.harness.text import clean, numbers, plain
+from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.registry import PAPERS, Problem
 
 
@@ -129,12 +130,15 @@ def _listed(
 def _heading(problem: str) -> str:
     """Return what stands above the rows about a problem: its name and title."""
     paper, _, name = clean(problem, 60).partition(".")
-    known = [f": {one.title} ({one.sense})" for one in _known_problems(paper) if one.id == problem]
-    return name + "".join(known)
+    return name + "".join(f": {one.title} ({one.sense})" for one in _known(paper, problem))
 
 
-def _known_problems(paper: str) -> Sequence[Problem]:
-    return PAPERS.get(paper).problems if paper in PAPERS else ()
+def _known(paper: str, problem: str) -> list[Problem]:
+    """Return the problem of that id, if this program knows it."""
+    try:
+        return [PAPERS.get(paper).problem(problem)]
+    except UnknownNameError:
+        return []
 
 
 def _skips(rows: Sequence[Row]) -> list[Block]:
@@ -235,8 +239,7 @@ def _problems(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return [
         (problem.id, f"{problem.title} ({problem.sense}, in {problem.unit})")
         for paper, name in dict.fromkeys((row.paper, row.problem) for row in rows)
-        for problem in _known_problems(paper)
-        if problem.id == name
+        for problem in _known(paper, name)
     ]
 
 

@@ -140,6 +140,7 @@ def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) ->
     """
     work, hosts = workload(instance), servers(instance)
     some = hosts.gpus > 0
+    nodes = np.unique(hosts.machine[some]).size
     there = np.bincount(hosts.gpu_type, hosts.gpus, work.rates.shape[1]) > 0
     rates = np.where(there, work.rates, 0.0)
     held = np.minimum(work.gpus[:, None], hosts.gpus[some]).astype(float)
@@ -149,7 +150,7 @@ def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) ->
     least = float((work.work / fastest).max())
     most = {
         "gru": (held.sum(axis=1) if policy.forks else work.gpus, float(hosts.gpus.sum())),
-        "cru": (held.shape[1] if policy.forks else np.minimum(work.gpus, some.sum()), float(some.sum())),
+        "cru": (nodes if policy.forks else np.minimum(work.gpus, nodes), float(nodes)),
     }
     return {name: min(1.0, float(np.minimum(own, busy / least).sum()) / total) for name, (own, total) in most.items()}
 

@@ -26,6 +26,7 @@ from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, serve
 from schedgap.heuristics.simulator.metrics import ALL, Window, measure, part_used
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.sensitivity import profiles
 
@@ -208,6 +209,8 @@ class SimulationTask(InstanceTask[SimulationResult]):
         spec = POLICIES.get(self.policy)
         began = clock.now()
         rules = spec.rules(self.rules)
+        if spec.paper in PAPERS:
+            PAPERS.get(spec.paper).accepted(instance)
         work, cluster = workload(instance), servers(instance)
         tables = profiles(instance, work, cluster) if rules.sensitive else None
         built = (

@@ -8,7 +8,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import WHOLE, Range, Rows, refuse, refusing, well_formed, whole
-from schedgap.instances.views.hadar import COMPLETE, FORKED, Schedule, View
+from schedgap.instances.views.hadar import COMPLETE, FORKED, Schedule, View, communication
 
 SHORTFALL = 1e-8
 """Relative work that may be missing: ten times what views and models round."""
@@ -21,7 +21,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """Return the verdict on a schedule.
 
     Copies may run on their own in ``hadar.forked``; gangs run whole in the others, and every job completes in
-    ``hadar.complete``.
+    ``hadar.complete``. In ``hadar.utility?beta=0.5``, each slot costs a gang 0.5 for every server beyond its first.
     """
     work, hosts = view.workload, view.servers
     sizes: dict[str, Range] = {"job": view.size, "slot": view.slots, "server": hosts.size, "gpus": WHOLE}
@@ -49,7 +49,14 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         ),
         *jobs.broken(~jobs.appears & (problem == COMPLETE.id), "{job} is rejected{more}, but every job completes here"),
     ]
-    return _measured(view, held, jobs, lines)
+    extra = _servers(view, held) - held.by("job", "slot").count.size
+    return _measured(view, held, jobs, lines, communication(problem) * extra)
+
+
+def _servers(view: View, held: Rows) -> int:
+    """Return how many servers jobs are on, summed over jobs and slots; GPUs of several types may be of one server."""
+    table = np.column_stack((held.job, held.slot, view.servers.machine[held.server]))
+    return len(np.unique(table, axis=0))
 
 
 def _entries(view: View, held: Rows) -> list[str]:
@@ -82,13 +89,13 @@ def _jobs(view: View, runs: Rows) -> Rows:
     )
 
 
-def _measured(view: View, held: Rows, jobs: Rows, lines: list[str]) -> Verdict:
-    """Return the verdict with metrics and quantities.
+def _measured(view: View, held: Rows, jobs: Rows, lines: list[str], cost: float) -> Verdict:
+    """Return the verdict with metrics and quantities; communication has that `cost`.
 
     What Figure 1 calls CRU counts GPUs (26 of 30 GPU rounds are its 87 %, 28 of 36 its 78 %), so it is the GRU;
     HadarE's counts servers, the share of busy ones.
     """
-    completed, objective = int(jobs.appears.sum()), float(jobs.worth.sum())
+    completed, objective = int(jobs.appears.sum()), float(jobs.worth.sum()) - cost
     ttd = max(int(jobs.last.max()) + 1 - int(view.arrival.min()), 0)
     metrics: dict[str, float | int | bool] = {
         "completed": completed,
@@ -98,7 +105,8 @@ def _measured(view: View, held: Rows, jobs: Rows, lines: list[str]) -> Verdict:
     if completed and ttd:
         metrics["mean_completion_slots"] = float(jobs.took[jobs.appears].mean())
         metrics["gru"] = float(held.gpus.sum() / (view.servers.gpus.sum() * ttd))
-        metrics["busy_servers"] = held.by("slot", "server").count.size / (view.servers.size * ttd)
+        busy = len(np.unique(np.column_stack((held.slot, view.servers.machine[held.server])), axis=0))
+        metrics["busy_servers"] = busy / (view.servers.machines * ttd)
     quantities = {"ttd_rounds": ttd, "completion_slots": jobs.took, "objective": objective}
     return Verdict(objective, tuple(lines), metrics, quantities)
 

@@ -66,6 +66,12 @@ FORKS = (
         "the steps left of a job go to the copies that are placed, or in n portions to all nodes (section V-B)",
         choices=("placed", "all"),
     ),
+    Parameter(
+        "pcie",
+        "pcie_scaling of (10), per PCIe version above 3.0: 1 counts no difference, 2 the bandwidth",
+        least=1,
+        most=100,
+    ),
 )
 """Settings of ``hadar.hadare``."""
 

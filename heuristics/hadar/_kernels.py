@@ -20,10 +20,15 @@ compiled = njit(cache=True, error_model="numpy")
 
 
 class Hosts(NamedTuple):
-    """``h`` servers: type, GPUs, and where the prices of each begin in `price`, by GPUs taken (0 to all)."""
+    """``h`` servers: type, GPUs, and where the prices of each begin in `price`, by GPUs taken (0 to all).
+
+    A server with GPUs of several types is an entry for each, and those of one `machine` are one server; `machine` is
+    empty where all servers have one type.
+    """
 
     gpu_type: Ints
     gpus: Ints
+    machine: Ints
     first: Ints
     price: Array
 
@@ -111,7 +116,7 @@ def copy(source, target, count):  # type: ignore[no-untyped-def]
 def survey(hosts, states, s):  # type: ignore[no-untyped-def]
     """Update what is known of a state by type."""
     used, price, kinds = states
-    gpu_type, gpus, first, prices = hosts
+    gpu_type, gpus, _, first, prices = hosts
     for r in range(price.shape[1]):
         price[s, r] = np.inf
         kinds[s, r, IDLE], kinds[s, r, WHERE], kinds[s, r, THERE] = 0, -1, 0
@@ -138,10 +143,15 @@ def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ign
     """Choose GPUs of rate `least` or more: fewest servers (`packed`), or cheapest; of equal ones the faster type.
 
     Returns the number of servers, written with their GPUs to `server` and `gpus`, and the cost of a round; no servers
-    where the gang does not fit. `used` is changed and restored: a server once chosen is full, or the last one.
+    where the gang does not fit. `used` is changed and restored: a server once chosen is full, or the last one. Where a
+    server has several types, all its GPUs that are fast enough count as its room, and the first one's are used up.
     """
-    gpu_type, all_gpus, first, prices = hosts
-    count, cost = 0, 0.0
+    gpu_type, all_gpus, machine, first, prices = hosts
+    count, cost, opened = 0, 0.0, -1
+    free = np.zeros(machine.size if packed else 0, np.int64)
+    for h in range(free.size):
+        if rate[gpu_type[h]] >= least:
+            free[machine[h]] += all_gpus[h] - used[h]
     while need > 0:
         best, best_price, best_room, best_rate = -1, np.inf, 0, 0.0
         for h in range(all_gpus.size):
@@ -149,13 +159,18 @@ def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ign
             if idle <= 0 or pace < least:
                 continue
             price = prices[first[h] + used[h]]
-            room = min(idle, need) if packed else 1
+            room = 1
+            if free.size:
+                room = need + 1 if machine[h] == opened else min(free[machine[h]], need)
+            elif packed:
+                room = min(idle, need)
             cheaper = price < best_price or (price == best_price and pace > best_rate)
             if room > best_room or (room == best_room and cheaper):
                 best, best_price, best_room, best_rate = h, price, room, pace
         if best < 0:
             break
         taken = min(need, all_gpus[best] - used[best])
+        opened = machine[best] if free.size else -1
         server[count], gpus[count] = best, taken
         used[best] += taken
         cost += best_price * taken
@@ -167,10 +182,17 @@ def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ign
 
 
 @compiled
-def payoff(worth, paid, cost, beta, servers, gang):  # type: ignore[no-untyped-def]
-    """Return the payoff of an allocation that costs that much per round, for so many rounds."""
-    communication = beta * (servers - 1) * cost / gang
-    return worth - paid * (cost + communication)
+def payoff(worth, paid, cost, hosts, queue, server, count, gang):  # type: ignore[no-untyped-def]
+    """Return the payoff of an allocation on the first `count` of these servers that costs that much for each round."""
+    if queue.beta == 0 or count < 2:
+        return worth - paid * cost
+    apart = 0
+    for a in range(count):
+        known = False
+        for b in range(a):
+            known = known or (hosts.machine.size > 0 and hosts.machine[server[a]] == hosts.machine[server[b]])
+        apart += not known
+    return worth - paid * (cost + queue.beta * (apart - 1) * cost / gang)
 
 
 @compiled
@@ -193,7 +215,7 @@ def keep(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
         cost += hosts.price[hosts.first[h] + used[h]] * queue.held_gpus[e]
         scratch[0, e - begin], scratch[1, e - begin] = h, queue.held_gpus[e]
     servers, worth, paid = end - begin, queue.worth[i, slowest], queue.paid[i, slowest]
-    return servers, slowest, payoff(worth, paid, cost, queue.beta, servers, queue.gpus[i])
+    return servers, slowest, payoff(worth, paid, cost, hosts, queue, scratch[0], servers, queue.gpus[i])
 
 
 @compiled
@@ -244,10 +266,10 @@ def find_cheapest(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-de
             if rate[k] <= 0:
                 continue
             count, cost = allocate(hosts, rate, rate[k], gang, packed, used, scratch[2], scratch[3])
-            asked = -payoff(0.0, 1.0, cost, queue.beta, count, gang)
+            asked = -payoff(0.0, 1.0, cost, hosts, queue, scratch[2], count, gang)
             if count and asked < least:
                 servers, slowest, least = count, k, asked
-                pays = payoff(queue.worth[i, k], queue.paid[i, k], cost, queue.beta, count, gang)
+                pays = payoff(queue.worth[i, k], queue.paid[i, k], cost, hosts, queue, scratch[2], count, gang)
                 copy(scratch[2], scratch[0], count)
                 copy(scratch[3], scratch[1], count)
     return servers, slowest, pays
@@ -278,7 +300,7 @@ def find(hosts, queue, i, states, s, scratch):  # type: ignore[no-untyped-def]
             continue
         for packed in (True, False):
             count, cost = allocate(hosts, rate, rate[k], gang, packed, used, scratch[2], scratch[3])
-            value = payoff(worth[k], paid[k], cost, queue.beta, count, gang)
+            value = payoff(worth[k], paid[k], cost, hosts, queue, scratch[2], count, gang)
             if value > best:
                 servers, slowest, best = count, k, value
                 copy(scratch[2], scratch[0], count)

@@ -258,4 +258,5 @@ def price_list(servers: Servers, prices: Prices) -> Hosts:
     kinds, kind = np.unique(np.column_stack((servers.gpu_type, servers.gpus)), axis=0, return_inverse=True)
     lists = [prices.price(r, np.arange(gpus + 1), max(gpus, 1)) for r, gpus in kinds.tolist()]
     first = np.cumsum([0, *(len(prices_of) for prices_of in lists)])
-    return Hosts(servers.gpu_type, servers.gpus, first[kind.ravel()], np.concatenate(lists))
+    machine = np.zeros(0, np.int64) if servers.host is None else servers.host
+    return Hosts(servers.gpu_type, servers.gpus, machine, first[kind.ravel()], np.concatenate(lists))

@@ -164,12 +164,12 @@ class Trace:
         row, _, server, _ = self.allocation.T
         if not row.size:
             return np.zeros(self.rounds)
-        cell = row * self.servers.size + server
+        cell = row * self.servers.machines + self.servers.machine[server]
         order = np.argsort(cell, kind="stable")
         first = np.flatnonzero(np.diff(cell[order], prepend=-1))
         longest = np.maximum.reduceat(self.busy_s[self.entry_of[order]], first)
         busy_s = np.bincount(row[order[first]], longest, self.rounds)
-        return np.asarray(busy_s / (self.servers.size * self.round_s))
+        return np.asarray(busy_s / (self.servers.machines * self.round_s))
 
     @property
     def idle_gpus(self) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,9 @@ SLACK = 1e-9
 ROOM = 5 * SLACK
 """The same in rows of models: a solver's tolerance of 1e-9 lies within what checkers accept, 1e-8, and beyond
 :data:`SLACK`, so that use of exactly that much more is allowed here as it is there."""
+
+SUMS = 10**6
+"""Sums, equal ones as well, up to which it is found how much of a capacity can be used."""
 
 PLENTY = 10**6
 """Workers that fit on a server where none of its resources limits them."""
@@ -72,6 +76,17 @@ class Machines:
         found = np.array([fitting(self.capacity, need) for need in self.worker], np.int64)
         return np.where(self.able, found.reshape(self.able.shape), 0)
 
+    @cached_property
+    def usable(self) -> Array:
+        """``(h, R)`` the most of a server that workers and parameter servers can take together, in whole ones."""
+        ps = np.array([fitting(self.capacity, need) > 0 for need in self.ps], bool).reshape(-1, self.size)
+        fits, needs = np.vstack([self.room > 0, ps]), np.vstack([self.worker, self.ps])
+        _, first, kind = np.unique(self.kind, return_index=True, return_inverse=True)
+        found = [
+            [reachable(c, need[fits[:, h]]) for c, need in zip(self.capacity[h], needs.T, strict=True)] for h in first
+        ]
+        return np.array(found, float).reshape(-1, len(self.resources))[kind]
+
     def use(self, worker_type: int, ps_type: int, workers: Ints, ps: Ints) -> Array:
         """Return ``(h, R)`` what workers and parameter servers ``(h,)`` of some types take; PS type −1 in a ring."""
         taken = workers[:, None] * self.worker[worker_type]
@@ -85,6 +100,22 @@ def fitting(capacity: Array, need: Array) -> Ints:
         return np.full(len(capacity), PLENTY, np.int64)
     times = np.floor(capacity[:, asked] * (1 + SLACK) / need[asked]).min(axis=1)
     return np.asarray(np.minimum(times, PLENTY), np.int64)
+
+
+def reachable(capacity: float, needs: Array) -> float:
+    """Return the largest sum of needs, each as often as one likes, up to a capacity.
+
+    Where nothing needs any, or there are too many sums (:data:`SUMS`), it is the capacity.
+    """
+    sums, most = np.zeros(1), capacity * (1 + SLACK)
+    for need in np.unique(needs[needs > 0]):
+        times = np.arange(math.floor(most / need) + 1)
+        if len(sums) * len(times) > SUMS:
+            return capacity
+        sums = np.add.outer(sums, need * times).ravel()
+        sums = sums[sums <= most]
+        sums = sums[np.unique(np.round(sums / capacity, 12), return_index=True)[1]]
+    return min(float(sums.max()), capacity) or capacity
 
 
 def kinds(capacity: Array, able: Bools) -> Ints:

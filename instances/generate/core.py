@@ -14,17 +14,46 @@ from pydantic import ValidationError
 from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UnknownNameError
+from schedgap.instances.model_catalogue import significant
 from schedgap.instances.registry import Registry, unknown
-from schedgap.instances.schema import Instance, Name, Published, Record, Text, rule
+from schedgap.instances.schema import (
+    Constant,
+    Instance,
+    LinearDeadline,
+    Name,
+    NormalisedThroughput,
+    Published,
+    Record,
+    Sigmoid,
+    Text,
+    Utility,
+    rule,
+)
+from schedgap.instances.workload import workload
 
 Scalar = bool | int | float | str
 
+UtilityName = Literal["effective_throughput", "normalised", "sigmoid", "linear_deadline", "constant"]
+"""Hadar's utilities, by their kind in an instance."""
+
+PATIENCE = 4.0
+"""Patience of a job without deadline, as a multiple of its time alone on its fastest GPUs."""
+
+STEEPNESS = 4.0
+"""A sigmoid is 0.98 of its amplitude at the arrival, half at the end of the patience, and 0.02 after twice of it."""
+
 
 class GeneratorSpec(Record):
-    """Parameters that every family has; a family's own spec class adds its own."""
+    """Parameters that every family has; a family's own spec class adds its own.
+
+    Jobs have the `utility` of that kind, with amplitude 1. A job's patience lasts until its deadline, or
+    :data:`PATIENCE` times its time alone where it has none. At its end, a sigmoid has fallen to a half; a linear
+    deadline begins to fall then, to 0 after as much time again.
+    """
 
     family: Name
     seed: int = rule("a seed is a whole number, 0 or more", ge=0, default=1)
+    utility: UtilityName = "effective_throughput"
 
 
 class SpecFile(Record):
@@ -107,9 +136,12 @@ def generate(
     spec = parse(family.spec, table, where)
     changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
     words: dict[str, Any] = {"name": name[:200], "title": file.title, "source": file.source, "licence": file.licence}
-    published = tuple(entry for entry in file.published if _holds(entry, changed))
+    words["published"] = tuple(entry for entry in file.published if _holds(entry, changed))
     try:
-        return Instance(**words, **family.build(spec, Streams(spec.seed)), published=published)
+        parts = family.build(spec, Streams(spec.seed))
+        drawn = Instance(**words, **parts)
+        other = _worth(drawn, spec)
+        return Instance(**{**words, **parts, **other}) if other else drawn
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error)}") from None
     except InstanceError as error:
@@ -122,6 +154,28 @@ def _holds(entry: Published, changed: Mapping[str, Any]) -> bool:
         key in entry.within and isinstance(value, int | float) and entry.within[key][0] <= value <= entry.within[key][1]
         for key, value in changed.items()
     )
+
+
+def _worth(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:
+    """Return jobs with a utility that is not the default, and a note on it; raise `InstanceError` without jobs."""
+    if spec.utility == "effective_throughput":
+        return {}
+    work, jobs = workload(drawn), []
+    usual_s = work.arrival_s + PATIENCE * work.work / (work.gpus * work.rates.max(axis=1))
+    for job, begin_s, end_s in zip(drawn.jobs, work.arrival_s.tolist(), usual_s.tolist(), strict=True):
+        due_s = job.deadline_s or significant(end_s)
+        left_s = significant(due_s - begin_s)
+        kinds: dict[str, Utility] = {
+            "normalised": NormalisedThroughput(),
+            "sigmoid": Sigmoid(amplitude=1.0, steepness_per_s=significant(STEEPNESS / left_s), midpoint_s=left_s),
+            "linear_deadline": LinearDeadline(amplitude=1.0, grace_s=left_s),
+            "constant": Constant(amplitude=1.0),
+        }
+        given = {"deadline_s": due_s} if spec.utility == "linear_deadline" else {}
+        jobs.append(job.model_copy(update={"utility": kinds[spec.utility], **given}))
+    told = f"patience = until the deadline, or {PATIENCE:g} x the time alone on the fastest GPUs"
+    note = f"utilities = {spec.utility}" + (f", {told}" if spec.utility in ("sigmoid", "linear_deadline") else "")
+    return {"jobs": tuple(jobs), "derived": (*drawn.derived, note)}
 
 
 def parameters(spec: type[GeneratorSpec]) -> list[str]:

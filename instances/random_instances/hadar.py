@@ -35,17 +35,26 @@ def linear(
     return validate(content, "built")
 
 
-def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
-    """Return up to so many jobs, slots and GPUs per server; one to three types, on one or two servers each."""
+def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3, mixed: bool = False) -> Instance:
+    """Return up to so many jobs, slots and GPUs per server; one to three types, on one or two servers each.
+
+    If `mixed`, servers of the first type may have GPUs of the others as well.
+    """
     types = TYPES[: pick(rng, (1, 2, 3))]
     hosts = [(name, pick(rng, range(1, gpus + 1))) for name in types for _ in range(pick(rng, (1, 2)))]
+    first = sum(name == types[0] for name, _ in hosts)
+    shared: list[dict[str, str]] = []
+    for i, (name, _) in enumerate(hosts):
+        at = sum(other == name for other, _ in hosts[:i])
+        within = mixed and name != types[0] and at < first and pick(rng, (True, False))
+        shared.append({"servers_of": f"h{at}"} if within else {})
     slot_s, count = pick(rng, (1.0, 2.0)), pick(rng, range(2, slots + 1))
     end_s = int(slot_s * count)
     room = {name: sum(n for host, n in hosts if host == name) for name in types}
     each = [_job(rng, room, end_s) for _ in range(pick(rng, range(1, jobs + 1)))]
     content = {
         "name": "tiny",
-        "cluster": cluster({"gpu_type": name, "gpus": n} for name, n in hosts),
+        "cluster": cluster({"gpu_type": r, "gpus": n, **of} for (r, n), of in zip(hosts, shared, strict=True)),
         "horizon": {"slot_s": slot_s, "slots": count},
         "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(each)],
     }

@@ -17,7 +17,11 @@ class GpuType(Record):
 
 
 class ServerGroup(Record):
-    """`count` servers of one kind; capacities are those of ONE server."""
+    """`count` servers of one kind; capacities are those of ONE server.
+
+    Servers with GPUs of several types (Hadar's ``c_h^r``) are a group for each type: one with all that the servers have
+    beside GPUs, and others, with the same `count`, that name it as `servers_of`.
+    """
 
     name: Name
     count: int = rule("a server group has at least one server", ge=1)
@@ -28,6 +32,7 @@ class ServerGroup(Record):
     bandwidth_gbps: float = rule("bandwidth per server is 0 or more", ge=0, default=0.0)
     ps_slots: int = rule("parameter-server slots are a whole number, 0 or more", ge=0, default=0)
     rack: Name | None = None
+    servers_of: Name | None = None
 
 
 class Cluster(Record):
@@ -43,6 +48,11 @@ class Cluster(Record):
         for group in self.servers:
             totals[group.gpu_type] += group.count * group.gpus
         return totals
+
+    @property
+    def mixed(self) -> bool:
+        """Whether servers have GPUs of several types."""
+        return any(group.servers_of for group in self.servers)
 
     @property
     def gpus(self) -> int:

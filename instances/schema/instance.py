@@ -25,6 +25,7 @@ class Instance(Content):
     def _consistent(self) -> Self:
         self._check_sizes()
         self._check_names()
+        self._check_mixed_servers()
         self._check_tenants()
         self._check_jobs()
         return self
@@ -73,6 +74,23 @@ class Instance(Content):
             _check_known(f"{where}.gpu_type", name, types, "GPU type")
         if self.cluster.gpus == 0:
             raise violation("cluster.servers", "0 GPUs", "a cluster has at least one GPU")
+
+    def _check_mixed_servers(self) -> None:
+        """Raise on GPUs of further types in servers that do not exist, have them already, or would be another kind."""
+        groups = {group.name: group for group in self.cluster.servers if group.servers_of is None}
+        taken = {(group.name, group.gpu_type) for group in groups.values()}
+        for i, group in enumerate(self.cluster.servers):
+            if group.servers_of is None:
+                continue
+            path, own = f"cluster.servers[{i}]", group.model_dump(exclude_defaults=True).keys()
+            _check_known(f"{path}.servers_of", group.servers_of, groups, "group of servers with a first GPU type")
+            if group.count != groups[group.servers_of].count:
+                raise violation(f"{path}.count", group.count, f"as many as {group.servers_of!r} has")
+            if (group.servers_of, group.gpu_type) in taken:
+                raise violation(f"{path}.gpu_type", group.gpu_type, f"a type that {group.servers_of!r} has not yet")
+            taken.add((group.servers_of, group.gpu_type))
+            for name in own - {"name", "count", "gpu_type", "gpus", "servers_of"}:
+                raise violation(f"{path}.{name}", getattr(group, name), f"stated once, by {group.servers_of!r}")
 
     def _check_tenants(self) -> None:
         """Raise on a tenant that leaves before it arrives, or whose job types miss a GPU type of the cluster."""

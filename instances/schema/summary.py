@@ -80,8 +80,8 @@ def _servers(instance: Content) -> str:
         parts += [f"{group.memory_gb:g} GB"] if group.memory_gb else []
         parts += [f"{group.bandwidth_gbps:g} Gbit/s"] if group.bandwidth_gbps else []
         parts += [f"{group.ps_slots} PS"] if group.ps_slots else []
-        kinds[" / ".join(parts)] += group.count
-    total = sum(kinds.values())
+        kinds[" / ".join(parts) + (" more in those" if group.servers_of else "")] += group.count
+    total = sum(group.count for group in instance.cluster.servers if not group.servers_of)
     return f"{total}: {_joined(f'{count} x {kind}' for kind, count in kinds.items())}"
 
 

@@ -41,5 +41,6 @@ PAPERS.register(
         problems=(COPIES, MAKESPAN, COPIES_MEAN, MEAN),
         decision=Schedule,
         describe=describe,
+        mixed=True,
     )
 )

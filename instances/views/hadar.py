@@ -18,6 +18,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Decision, Ints, members
 from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.parameters import Parameter, shown
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import Utilities, utilities
@@ -98,8 +99,8 @@ class Schedule(Decision):
 def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Schedule:
     """Return the schedule that puts GPUs given by type onto servers, filling these in order.
 
-    Capacity by type is capacity by server: P1 has no cost of spreading. Within a slot and type, entries follow one
-    another on the line of that type's GPUs, which is cut at the ends of servers.
+    Capacity by type is capacity by server where spreading costs nothing, as in P1. Within a slot and type, entries
+    follow one another on the line of that type's GPUs, which is cut at the ends of servers.
 
     Parameters
     ----------
@@ -205,8 +206,22 @@ def describe(v: View) -> str:
     return f"{v.size} jobs on {v.gpus}, {slots}; objective: total utility of completed jobs"
 
 
+BETA = Parameter(
+    "beta",
+    "utility that a gang pays in a slot for each server beyond its first: communication, which line 29 leaves open",
+    least=0,
+    changes=lambda beta: {"problem": f"hadar.utility?beta={shown(beta)}"},
+)
+"""Cost of communication, in utility per slot."""
+
+
+def communication(problem: str) -> float:
+    """Return the cost of communication that a problem has, 0 where it has none."""
+    return float(problem.partition("?beta=")[2] or 0)
+
+
 FORKED = Problem("hadar.forked", "largest total utility with jobs as several copies at once", "max", "utility")
-UTILITY = Problem("hadar.utility", "largest total utility, jobs may be rejected", "max", "utility", FORKED.id)
+UTILITY = Problem("hadar.utility", "largest total utility, jobs may be rejected", "max", "utility", FORKED.id, BETA)
 COMPLETE = Problem("hadar.complete", "largest total utility with every job completed", "max", "utility", UTILITY.id)
 
 PAPERS.register(
@@ -217,5 +232,6 @@ PAPERS.register(
         problems=(FORKED, UTILITY, COMPLETE),
         decision=Schedule,
         describe=describe,
+        mixed=True,
     )
 )

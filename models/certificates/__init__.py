@@ -21,13 +21,7 @@ __all__ = ["PROVERS", "UNPROVED", "Proof", "prove"]
 PROVERS: dict[str, Prover] = {**prices.PROVERS, **fluid.PROVERS, **programs.PROVERS, **rigid.PROVERS}
 """Provers by problem."""
 
-UNPROVED = {
-    **{
-        f"zhou.{a}.cost": "what cannot be placed is found by integer programs, one for each choice"
-        for a in ("ps", "ra")
-    },
-    "synergy.placement": "it is about one of the optima of ILP1, which the instance does not fix",
-}
+UNPROVED = {"synergy.placement": "it is about one of the optima of ILP1, which the instance does not fix"}
 """Why problems have none: their bounds are the solver's, or the model's, word."""
 
 

@@ -99,7 +99,7 @@ def mean_of_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) 
 def interrupted(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
     """Prove Zhou's bound for jobs that may be interrupted: the weighted sum of their completion times, in slots."""
     classes = view.of(problem).classes
-    return mean(outcome.evidence, (classes.capacity * classes.count[:, None]).ravel(), view.slot_s, 1.0, np.zeros(1))
+    return mean(outcome.evidence, (classes.usable * classes.count[:, None]).ravel(), view.slot_s, 1.0, np.zeros(1))
 
 
 def valued(view: hadar.View, found: Tightest) -> Proof | None:

@@ -14,7 +14,7 @@ from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
 from schedgap.models.admission.columns import admitting
 from schedgap.models.certificates.fluid import valued
-from schedgap.models.certificates.proof import Proof, Prover, listed, unit_of, whole
+from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import Leaf, Tree
 from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
@@ -191,6 +191,19 @@ def distributed(view: zhou.View, outcome: Outcome, options: SolveOptions, *, pro
     return elastic(completing(architecture), view.slot_s, outcome, options, sense=-1)
 
 
+def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
+    """State the bound of Zhou's cheapest run, for which the checker places all choices that might be cheaper.
+
+    The job with the largest weight per consumption says what F is, and so what prices are.
+    """
+    a, claim = view.of(problem), outcome.solution.bound
+    assert claim is not None
+    told = {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
+    if a.given_worth is None:
+        told["job"] = int((a.weight / a.relative_consumption).argmax())
+    return Proof.of(claim, abs(claim), -1, told, 10 * MARGIN)
+
+
 PROVERS: dict[str, Prover] = {
     **{p.id: partial(gangs, problem=p.id) for p in (hadar.UTILITY, hadar.COMPLETE, hadar.FORKED)},
     **{p.id: partial(admitted, problem=p.id) for p in (admission.UTILITY, admission.FROM_ARRIVAL)},
@@ -199,4 +212,5 @@ PROVERS: dict[str, Prover] = {
         for a in zhou.ARCHITECTURES
         for p in ("completion", "weight")
     },
+    **{f"zhou.{a}.cost": partial(cheapest, problem=f"zhou.{a}.cost") for a in zhou.ARCHITECTURES},
 }

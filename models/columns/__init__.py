@@ -25,7 +25,7 @@ from schedgap.models.columns.branching import Branch, Close, Tree
 from schedgap.models.columns.covers import Covers
 from schedgap.models.columns.diving import Dive
 from schedgap.models.columns.domain import Domain, Use, children
-from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate, lagrangian
+from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, Price, Priced, generate, lagrangian
 from schedgap.models.columns.integer import Choice, Insert, Inserting, Packed, Packer, PackingOptions, Start
 from schedgap.models.columns.master import Master, Relaxation, choose
 from schedgap.models.columns.packing import Columns, Packing, statement
@@ -51,6 +51,7 @@ __all__ = [
     "Packing",
     "PackingOptions",
     "PackingProblem",
+    "Price",
     "Priced",
     "Relaxation",
     "Start",

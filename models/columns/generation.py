@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -53,12 +53,24 @@ class Priced:
     by_end: Array | None = None
 
 
-Oracle = Callable[[Array, Domain], Priced]
-"""``oracle(prices, domain)`` prices all blocks at the prices ``(m,)`` of the capacities, within a domain.
+Price = Callable[[Array, Domain], Priced]
+"""``price(prices, domain)`` prices all blocks at the prices ``(m,)`` of the capacities, within a domain."""
 
-An oracle may have a way ``rough`` to do the same in less time, which says more than what is there. Rounds are rough as
-long as that brings the master on.
-"""
+
+class Oracle(Protocol):
+    """What prices all blocks."""
+
+    def __call__(self, prices: Array, domain: Domain) -> Priced:
+        """Return the best column of every block, as closely as there is a way to."""
+        ...
+
+    @property
+    def rough(self) -> Price | None:
+        """A way to do the same in less time, which says more than what is there; ``None`` where there is none.
+
+        Rounds are rough as long as that brings the master on.
+        """
+        return None
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,13 @@ class GenerationOptions:
 
 IDLE = 10
 
+LOOSE = 2.0
+"""Splits of windows that are worth less than so many times the gap are not made: a fifth of that or less comes of it.
+
+With 0.02 % (the gap is 0.01 %), bounds on ``gen/200jobs`` are 0.010 % (288 slots) to 0.014 % (864) above the optimum of
+all slots.
+"""
+
 PROOF = 1e-9
 """Part of its terms by which a bound must be below the floor to prove that there is no solution."""
 
@@ -110,7 +129,8 @@ class Generated:
     bound
         Lagrangian bound on every feasible solution, the best over all prices tried.
     value
-        Value of the restricted master's LP: what the known columns reach; at most the LP optimum.
+        Value of the restricted master's LP: what the known columns reach; at most the LP optimum, but for the windows
+        of a master that is loose.
     prices
         ``(m,)`` prices of the bound.
     unpriced
@@ -217,7 +237,7 @@ class _Loop:
         master: Master | None,
     ) -> None:
         self.domain, self.packing, self.options = domain, domain.packing, options
-        self.oracles: list[Oracle] = [*([oracle.rough] if hasattr(oracle, "rough") else []), oracle]
+        self.oracles: list[Price] = [oracle] if oracle.rough is None else [oracle.rough, oracle]
         self.began = clock.now()
         self.pricing_s = 0.0
         self.pricings = 0
@@ -262,25 +282,30 @@ class _Loop:
         weight = self.options.smoothing if np.isfinite(self.bound) else 0.0
         while True:
             ended = self.ended(relaxation)
-            if ended == "gap" and self.closer():
-                weight = 1.0
-            elif ended:
+            if ended not in (None, "gap"):
                 return self.result(ended, relaxation)
-            prices = weight * self.best_prices + (1 - weight) * relaxation.prices
-            found = self.price(prices).columns
-            profit = self.domain.profit(found, relaxation.prices)
-            better = profit > relaxation.block_prices[found.block] + MISPRICED * self.master.scale
-            if better.any():
+            better = None if ended else self.better(weight, relaxation)
+            if better is not None and len(better):
                 self.clean()
-                self.master.add(found.take(better))
-                relaxation = self.master.solve(self.left())
+                self.master.add(better)
                 weight = self.options.smoothing
-            elif weight > 0:
+            elif weight > 0 and not ended:
                 weight = 0.0
+                continue
+            elif self.master.refine(LOOSE * self.options.gap * abs(self.bound)):
+                weight = self.options.smoothing
             elif self.closer():
                 weight = 1.0
             else:
-                return self.result(self.ended(relaxation) or "exhausted", relaxation)
+                return self.result(ended or self.ended(relaxation) or "exhausted", relaxation)
+            relaxation = self.master.solve(self.left())
+
+    def better(self, weight: float, relaxation: Relaxation) -> Columns:
+        """Return columns that improve the master, from prices between its own and the best ones."""
+        assert self.master is not None
+        found = self.price(weight * self.best_prices + (1 - weight) * relaxation.prices).columns
+        profit = self.domain.profit(found, relaxation.prices)
+        return found.take(profit > relaxation.block_prices[found.block] + MISPRICED * self.master.scale)
 
     def closer(self) -> bool:
         """Look more closely from now on, first at the best prices; return whether there is a way to."""

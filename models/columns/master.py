@@ -12,6 +12,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.packing import Columns, Packing
+from schedgap.models.columns.windows import Windows, sums
 from schedgap.models.solve import Session, Size, Solution, SolveOptions, StandardForm, Status, Times
 from schedgap.models.solve.session import DUAL_SIMPLEX
 
@@ -19,6 +20,9 @@ PENALTY = 10.0
 """What leaving a block uncovered costs at first, in units of the largest value."""
 
 LARGEST_PENALTY = 1e6
+
+BROKEN = 1e-6
+"""How much more than there is of a capacity its row must allow for to be missed: HiGHS's own tolerance is 1e-7."""
 
 BASIC = highspy.HighsBasisStatus.kBasic
 
@@ -54,9 +58,9 @@ class Relaxation:
     uncovered: float
 
 
-def form(domain: Domain, columns: Columns, scale: float, penalty: float) -> StandardForm:
-    """Return the LP over columns, behind a slack per block, with values in units of `scale`."""
-    m, blocks = len(domain.packing.limits), domain.packing.blocks
+def form(domain: Domain, columns: Columns, scale: float, penalty: float, rows: sp.csr_array) -> StandardForm:
+    """Return the LP over columns, behind a slack per block, with values in units of `scale`; `rows` sum capacities."""
+    m, blocks = rows.shape[0], domain.packing.blocks
     slacks = sp.csc_array(sp.vstack([sp.eye_array(blocks), sp.csc_array((m, blocks))], format="csc"))
     cost, upper = _priced(domain, columns, scale)
     ones, must = np.ones(blocks), domain.must
@@ -64,9 +68,9 @@ def form(domain: Domain, columns: Columns, scale: float, penalty: float) -> Stan
         cost=np.concatenate([np.full(blocks, -penalty), cost]),
         offset=0.0,
         maximise=True,
-        matrix=sp.csc_array(sp.hstack([slacks, _stacked(columns, blocks)], format="csc")),
+        matrix=sp.csc_array(sp.hstack([slacks, _stacked(columns, blocks, rows)], format="csc")),
         row_lower=np.concatenate([np.where(must, ones, -np.inf), np.full(m, -np.inf)]),
-        row_upper=np.concatenate([ones, domain.packing.limits]),
+        row_upper=np.concatenate([ones, rows @ domain.packing.limits]),
         lower=np.zeros(blocks + len(cost)),
         upper=np.concatenate([np.where(must, np.inf, 0.0), upper]),
         integer=np.zeros(blocks + len(cost), bool),
@@ -82,16 +86,16 @@ def _priced(domain: Domain, columns: Columns, scale: float) -> tuple[Array, Arra
     return np.where(allowed, values / scale, 0.0), np.where(allowed, np.inf, 0.0)
 
 
-def _stacked(columns: Columns, blocks: int) -> sp.csc_array:
-    """Return the rows of the blocks, above what the columns use."""
+def _stacked(columns: Columns, blocks: int, rows: sp.csr_array) -> sp.csc_array:
+    """Return the rows of the blocks, above what the columns use in all other `rows`."""
     block = sp.csc_array((np.ones(len(columns)), (columns.block, np.arange(len(columns)))), (blocks, len(columns)))
-    return sp.csc_array(sp.vstack([block, columns.use], format="csc"))
+    return sp.csc_array(sp.vstack([block, rows @ columns.use], format="csc"))
 
 
 def choose(domain: Domain, columns: Columns, options: SolveOptions) -> Solution:
     """Return the best solution in whole columns of a domain; its values are those of the columns."""
     blocks, scale = domain.packing.blocks, float(np.abs(columns.value).max(initial=0.0)) or 1.0
-    relaxed = form(domain, columns, scale, 0.0)
+    relaxed = form(domain, columns, scale, 0.0, sp.eye_array(len(domain.packing.limits), format="csr"))
     upper = np.where(relaxed.upper > 0, 1.0, 0.0)
     upper[:blocks] = 0.0
     whole = np.arange(len(upper)) >= blocks
@@ -106,6 +110,10 @@ class Master:
 
     Every block has a slack, which costs a penalty where the block needs a column, and is not there where it does not.
 
+    Where capacities are a series in time, the rows are those of windows (:mod:`schedgap.models.columns.windows`), and
+    that is all as long as it is `loose`: until its first move. From then on rows of single capacities follow as soon as
+    an optimum breaks them, so that it keeps them all.
+
     Parameters
     ----------
     domain
@@ -118,6 +126,13 @@ class Master:
 
     def __init__(self, domain: Domain, columns: Columns, options: SolveOptions) -> None:
         self.domain, self.packing = domain, domain.packing
+        count, rows = len(self.packing.capacity), len(self.packing.limits)
+        self.windows = Windows.of(count, self.packing.series)
+        sizes = self.windows.end - self.windows.start
+        self.kept = np.repeat(sizes == 1, sizes)
+        self.loose = not self.kept.all()
+        windows = sums(self.windows.start, self.windows.end, count)
+        self.rows = sp.csr_array(sp.block_diag([windows, sp.eye_array(rows - count)], format="csr"))
         self.scale = float(np.abs(columns.value).max()) or 1.0
         self.slacks = self.packing.blocks
         self.penalty = PENALTY
@@ -127,20 +142,21 @@ class Master:
         self.times = Times()
         self.iterations = 0
         bare = replace(options, time_limit_s=None, mip_start=None, basis=None, cross_check=False, method="simplex")
-        self._session = Session(form(domain, columns, self.scale, self.penalty), bare)
+        self._session = Session(form(domain, columns, self.scale, self.penalty, self.rows), bare)
 
     @property
     def size(self) -> Size:
         """Rows, columns and nonzeros as they are now."""
-        rows = len(self.packing.limits) + self.packing.blocks
+        rows = self.rows.shape[0] + self.packing.blocks
         slacks = int(self.domain.must.sum())
         return Size(rows, len(self.columns) + slacks, self.columns.use.nnz + len(self.columns) + slacks)
 
     def move(self, domain: Domain) -> None:
         """Go on in another domain of the same problem: columns that are out of it wait at 0.
 
-        It may have more covers.
+        It may have more covers. All capacities are kept from now on.
         """
+        self.loose = False
         self._lift(domain.packing)
         self.domain, blocks = domain, self.packing.blocks
         cost, upper = _priced(domain, self.columns, self.scale)
@@ -164,10 +180,41 @@ class Master:
         """Add the rows of covers that are new."""
         first = len(self.packing.limits)
         self.packing, self.columns = packing, packing.lifted(self.columns)
-        limits, use = packing.limits[first:], self.columns.use[first:]
-        if len(limits):
-            rows = sp.csr_array(sp.hstack([sp.csr_array((len(limits), self.slacks)), use], format="csr"))
-            self._session.add_rows(np.full(len(limits), -np.inf), limits, rows)
+        covers = len(packing.limits) - first
+        self.rows = sp.csr_array(sp.hstack([self.rows, sp.csr_array((self.rows.shape[0], covers))], format="csr"))
+        self._demand(np.arange(first, first + covers), np.arange(first, first + covers) + 1)
+
+    def _demand(self, start: Ints, end: Ints) -> None:
+        """Add rows for sums of what is from each start to its end."""
+        if not len(start):
+            return
+        rows = sums(start, end, len(self.packing.limits))
+        self.rows = sp.csr_array(sp.vstack([self.rows, rows], format="csr"))
+        use = sp.hstack([sp.csr_array((len(start), self.slacks)), rows @ self.columns.use], format="csr")
+        self._session.add_rows(np.full(len(start), -np.inf), rows @ self.packing.limits, sp.csr_array(use))
+
+    def _over(self) -> Array:
+        """Return what the last optimum takes beyond the capacities."""
+        count, some = len(self.packing.capacity), np.flatnonzero(self.latest.x)
+        return np.asarray(self.columns.use[:count, some] @ self.latest.x[some] - self.packing.capacity)
+
+    def refine(self, least: float) -> bool:
+        """Split windows where the last optimum is loose by more than `least`; return whether there are any."""
+        if not self.loose:
+            return False
+        prices = self.latest.prices[: len(self.packing.capacity)]
+        self.windows, start, end = self.windows.split(self._over(), prices, least)
+        self._demand(start, end)
+        return len(start) > 0
+
+    def _mend(self) -> bool:
+        """Add the rows of capacities that the last optimum breaks; return whether there are any."""
+        if self.loose or self.kept.all():
+            return False
+        broken = np.flatnonzero((self._over() > BROKEN) & ~self.kept)
+        self.kept[broken] = True
+        self._demand(broken, broken + 1)
+        return len(broken) > 0
 
     def _penalise(self, penalty: float) -> None:
         self.penalty = penalty
@@ -184,7 +231,9 @@ class Master:
         """Add a batch of columns."""
         began = clock.now()
         cost, upper = _priced(self.domain, columns, self.scale)
-        self._session.add_columns(cost, np.zeros(len(columns)), upper, _stacked(columns, self.packing.blocks))
+        self._session.add_columns(
+            cost, np.zeros(len(columns)), upper, _stacked(columns, self.packing.blocks, self.rows)
+        )
         self.columns = Columns.joined([self.columns, columns])
         self.idle = np.concatenate([self.idle, np.zeros(len(columns), np.int64)])
         self.latest = replace(self.latest, x=np.concatenate([self.latest.x, np.zeros(len(columns))]))
@@ -205,13 +254,15 @@ class Master:
         until = clock.now() + time_limit_s
         while True:
             relaxation = self._solve(until)
+            if relaxation.status == "optimal" and self._mend():
+                continue
             if relaxation.status != "optimal" or relaxation.uncovered < 1e-7 or self.penalty >= LARGEST_PENALTY:
                 return relaxation
             self._penalise(10 * self.penalty)
 
     def _solve(self, until: float) -> Relaxation:
         blocks = self.packing.blocks
-        rows = len(self.packing.limits) + blocks
+        rows = self.rows.shape[0] + blocks
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
         solution = self._session.run(max(until - clock.now(), 0.0))
         self.iterations += solution.iterations or 0
@@ -236,7 +287,7 @@ class Master:
         self.latest = Relaxation(
             "optimal",
             float(np.where(x > 0, self.domain.values(self.columns), 0.0) @ x),
-            np.maximum(duals[blocks:], 0.0),
+            self.rows.T @ np.maximum(duals[blocks:], 0.0),
             duals[:blocks],
             x,
             float(solution.column_values[: self.slacks].sum()),

@@ -46,7 +46,9 @@ class Packing:
         ``(m,)`` capacities of which blocks may keep any part in a cover, and which alone have some; ``None`` for all of
         them, but blocks keep nothing or all that they can use.
     known
-        Covers that count as further capacities, the last ones of :attr:`rows`.
+        Covers that count as further capacities, the last ones of :attr:`limits`.
+    series
+        How many capacities each follow one another in time, of which master problems take sums where that is enough.
     """
 
     capacity: Array
@@ -57,6 +59,7 @@ class Packing:
     most: Ints | None = None
     parts: Bools | None = None
     known: Covers | None = None
+    series: int = 1
 
     @cached_property
     def covers(self) -> Covers:

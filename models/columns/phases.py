@@ -15,6 +15,7 @@ from schedgap.models.columns.diving import Dive
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate
 from schedgap.models.columns.integer import Packed, Packer, PackingOptions, Start, liked
+from schedgap.models.columns.master import Master
 from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
 
@@ -246,7 +247,7 @@ class _Solve:
         trace = tuple(sorted(self.trace, key=lambda point: point.time_s))
         solution = replace(solution, times=times, trace=trace)
         if self.options.cross_check:
-            solution = replace(solution, cross_check=_second_opinion(self.generated, self.options))
+            solution = replace(solution, cross_check=_second_opinion(self.domain, self.generated, self.options))
         return Answer(solution, self.generated, packed, seed, None if tree is None else tree.proof)
 
     def stated(self, bound: float, value: float, tree: Tree | None, why: str, told: str) -> Solution:
@@ -284,9 +285,11 @@ LATE = "the time limit is reached"
 """Why a search ended that went on until its time limit."""
 
 
-def _second_opinion(generated: Generated, options: SolveOptions) -> float | None:
-    """Compare the master's LP with CBC on its statement in Pyomo."""
+def _second_opinion(domain: Domain, generated: Generated, options: SolveOptions) -> float | None:
+    """Compare the master's LP, with rows of all capacities, with CBC on its statement in Pyomo."""
     if generated.master is None or generated.ended == "error":
         return None
-    known = Solution(status="optimal", termination="master", objective=generated.value)
-    return cross_check(build(statement, generated.master.packing, generated.columns), known, options)
+    master = Master(domain, generated.columns, options)
+    master.move(domain)
+    known = Solution(status="optimal", termination="master", objective=master.solve().value)
+    return cross_check(build(statement, domain.packing, generated.columns), known, options)

@@ -27,7 +27,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.elastic import Ledger, Machines, classes
-from schedgap.models.columns import Columns, Covers, Domain, Generated, GenerationOptions, Priced, generate
+from schedgap.models.columns import Columns, Covers, Domain, Generated, GenerationOptions, Oracle, Priced, generate
 from schedgap.models.elastic.jobs import ElasticJobs, Grid
 from schedgap.models.solve import SolveOptions
 
@@ -35,7 +35,7 @@ CELLS = 2_000_000
 """Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
 
 
-class Pricing:
+class Pricing(Oracle):
     """The oracle: the best schedule of every job at prices of resources.
 
     Parameters

@@ -59,6 +59,8 @@ class ElasticJobs:
 class Grid:
     """The capacities: row ``(h·R + r)·Q + q`` is resource r of entry h in period q, in units times slots.
 
+    They are what whole workers and parameter servers can take of it: no server holds parts of them.
+
     Attributes
     ----------
     machines
@@ -83,7 +85,7 @@ class Grid:
 
     def packing(self, jobs: ElasticJobs) -> Packing:
         """Return the packing problem of some jobs."""
-        capacity = self.machines.capacity * self.machines.count[:, None] * (1 + ROOM)
+        capacity = self.machines.usable * self.machines.count[:, None] * (1 + ROOM)
         length = np.minimum(self.period, self.slots - np.arange(self.periods) * self.period)
         rows = (capacity.ravel()[:, None] * length).ravel()
         most, parts = None, np.repeat(self.whole, self.periods)
@@ -100,7 +102,7 @@ class Grid:
         All these workers fit on that entry only, so that what they take is known before they are placed.
         """
         m = self.machines
-        total = m.capacity * m.count[:, None]
+        total = m.usable * m.count[:, None]
         numbers = (m.worker % 1 == 0).all(axis=0) & (total % 1 == 0) & ~m.ps.any(axis=0)
         elsewhere = ((m.room > 0) & (self.alone() < 0)[:, None]).T @ (m.worker > 0)
         return np.asarray(numbers & (total > 0) & (total <= COVERED) & ~elsewhere).ravel()

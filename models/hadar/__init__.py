@@ -2,7 +2,7 @@ r"""Hadar: gangs on GPUs of several types, in slots (Sultana et al., §III).
 
 - :math:`j`: jobs that can complete.
 - :math:`t, f \in \{a_j, \ldots, T\}`: slots, from a job's arrival on.
-- :math:`r, k`: GPU types; :math:`h`: servers, with GPUs of type :math:`r(h)`.
+- :math:`r, k`: GPU types; :math:`h`: servers, with GPUs of type :math:`r(h)`; one with several types is an h for each.
 - :math:`W_j`: GPUs that the gang of j needs, all of them or none.
 - :math:`E_j N_j`: work of j, epochs times iterations per epoch.
 - :math:`X_j^r`: iterations per second of one GPU of type r.

@@ -20,12 +20,11 @@ from schedgap.models.columns import (
     Answer,
     Choice,
     Columns,
-    Domain,
     Inserting,
+    Oracle,
     Packing,
     PackingOptions,
     PackingProblem,
-    Priced,
     generate,
     solve_in_phases,
 )
@@ -124,15 +123,11 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots), answer.root)
 
 
-class Priceable(Protocol):
+class Priceable(Oracle, Protocol):
     """A pricing whose rows are (kind of servers, slot), row ``kind·T + t``."""
 
     packing: Packing
     worth: Array
-
-    def __call__(self, prices: Array, domain: Domain) -> Priced:
-        """Return the best column of every job; see :class:`.Priced`."""
-        ...
 
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
         """Return the best column of one job within `room`, if there is one."""

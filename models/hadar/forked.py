@@ -27,6 +27,7 @@ from schedgap.models.columns import (
     Columns,
     Domain,
     GenerationOptions,
+    Oracle,
     Packing,
     PackingOptions,
     Priced,
@@ -42,7 +43,7 @@ NOTHING = -1e200
 """What every column pays more than."""
 
 
-class ForkedPricing:
+class ForkedPricing(Oracle):
     """The oracle: the cheapest GPUs that together do a job's work, for every last slot.
 
     Capacities are (class of servers, slot), row ``c·T + t``; blocks are jobs, ends are last slots.
@@ -59,7 +60,8 @@ class ForkedPricing:
         self.kind, self.limit, self.progress = of.kind, of.limit, of.progress
         self.room = np.repeat(of.gpus[:, None], view.slots, axis=1)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
-        self.packing = Packing(self.room.ravel().astype(float), view.size, floor=0.0, worth=self.worth)
+        room = self.room.ravel().astype(float)
+        self.packing = Packing(room, view.size, floor=0.0, worth=self.worth, series=view.slots)
         self.anything = Domain.of(self.packing)
         self.possible = able(view, of)
 

@@ -14,7 +14,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Ints
-from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.views.hadar import BETA, COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
 from schedgap.models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
 from schedgap.models.registry import model
 from schedgap.models.solve import Solution, counted
@@ -29,20 +30,22 @@ WORK = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """``p`` places: GPU type and GPUs of each, ``(p,)``."""
+    """``p`` places: GPU type, GPUs and server (a number) of each, ``(p,)``."""
 
     gpu_type: Ints
     gpus: Ints
+    server: Ints
 
     @staticmethod
     def by_type(view: View) -> Places:
         """Return one place per GPU type."""
-        return Places(np.arange(len(view.capacity)), view.capacity)
+        types = np.arange(len(view.capacity))
+        return Places(types, view.capacity, types)
 
     @staticmethod
     def by_server(view: View) -> Places:
-        """Return one place per server."""
-        return Places(view.servers.gpu_type, view.servers.gpus)
+        """Return one place per server and type of its GPUs."""
+        return Places(view.servers.gpu_type, view.servers.gpus, view.servers.machine)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +106,7 @@ class _Index:
         return {(t, p): jobs for (t, p), jobs in found.items() if gpus[jobs].sum() > self.places.gpus[p]}
 
 
-def build_p1(view: View, places: Places, complete: bool = False) -> pyo.ConcreteModel:
+def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0.0) -> pyo.ConcreteModel:
     r"""Return P1: how many GPUs of which types every gang holds in every slot, and which jobs complete when.
 
     Parameters
@@ -115,6 +118,9 @@ def build_p1(view: View, places: Places, complete: bool = False) -> pyo.Concrete
         same, since nothing is lost by spreading a gang.
     complete
         Whether every job completes, as the paper prints (1a), or may be rejected.
+    beta
+        Cost of communication: what each slot costs a gang for every server beyond its first, in utility. The paper has
+        it in Algorithm 2 alone (line 29) and prints no formula, so 0 is its P1. Places are those by server then.
 
     Notes
     -----
@@ -140,6 +146,16 @@ def build_p1(view: View, places: Places, complete: bool = False) -> pyo.Concrete
     and with `complete`
 
     .. math:: P_{j,a_j} = 1 \quad \forall j \tag{1a} \label{everybody}
+
+    With `beta`, h are the GPUs of one type in a server i(h), and ``on`` :math:`o_{j,t,i} \in \{0, 1\}` says that job j
+    has GPUs of server i in slot t:
+
+    .. math:: \max \sum_j \sum_f U_j(f) \cdot v_{j,f}
+        - \beta \cdot \sum_j \sum_t (\sum_i o_{j,t,i} - \sum_k z_{j,t,k}) \tag{1}
+    .. math:: w_{j,t,h} \le \min(W_j, c_h) \cdot o_{j,t,i(h)} \quad \forall j, t, h \label{on_server}
+    .. math:: o_{j,t,i} \le \sum_{h \colon i(h) = i} w_{j,t,h} \quad \forall j, t, i \label{uses_server}
+
+    ``uses_server`` keeps an incumbent from paying for a server that it does not use.
 
     (1a) is printed for the last slot alone; the other rows keep a relaxation from finishing part of a job before its
     work is begun. (1b) is the minimum over types, linear and without big-M: a type is used only where the gang's pace
@@ -174,7 +190,9 @@ def build_p1(view: View, places: Places, complete: bool = False) -> pyo.Concrete
     m.w = pyo.Var(m.HOLD, domain=pyo.NonNegativeIntegers, bounds=lambda m, j, t, p: (0, m.most[j, p]))
     m.x = pyo.Var(m.WINDOW, domain=pyo.NonNegativeReals)
     m.z = pyo.Var(m.RUN, domain=pyo.Binary)
-    maximise_utility(m)
+    if beta:
+        _add_communication(m, index, beta)
+    maximise_utility(m, _communication if beta else lambda m: 0)
     _add_work(m)
     _add_rates(m)
     _add_times(m)
@@ -190,6 +208,30 @@ def build_p1(view: View, places: Places, complete: bool = False) -> pyo.Concrete
         return sum(m.w[j, t, p] for p in m.HOSTS[j]) == m.W[j] * sum(m.z[j, t, k] for k in m.LEVELS[j])
 
     return m
+
+
+def _add_communication(m: pyo.ConcreteModel, index: _Index, beta: float) -> None:
+    """Add which servers a gang is on in every slot."""
+    server = dict(enumerate(index.places.server.tolist()))
+    own = grouped(((j, server[p]), p) for j in index.jobs for p in index.hosts[j])
+    m.OF = pyo.Set(list(own), initialize=own)
+    m.PARTS = pyo.Set(dimen=3, initialize=[(j, t, s) for j, t in index.window for i, s in own if i == j])
+    m.server = pyo.Param(list(server), initialize=server, within=pyo.Integers)
+    m.beta = pyo.Param(initialize=beta)
+    m.on = pyo.Var(m.PARTS, domain=pyo.Binary)
+
+    @m.Constraint(m.HOLD)
+    def on_server(m: Any, j: int, t: int, p: int) -> Any:
+        return m.w[j, t, p] <= m.most[j, p] * m.on[j, t, m.server[p]]
+
+    @m.Constraint(m.PARTS)
+    def uses_server(m: Any, j: int, t: int, s: int) -> Any:
+        return m.on[j, t, s] <= sum(m.w[j, t, p] for p in m.OF[j, s])
+
+
+def _communication(m: Any) -> Any:
+    """Return what servers beyond the first of a gang cost."""
+    return m.beta * (sum(m.on[j, t, s] for j, t, s in m.PARTS) - sum(m.z[j, t, k] for j, t, k in m.RUN))
 
 
 def _add_work(m: pyo.ConcreteModel) -> None:
@@ -259,7 +301,9 @@ def _too_large(view: View, places: Callable[[View], Places]) -> str | None:
     return f"{runs:,} binaries and {holds:,} integers, more than {LARGEST:,}; hadar.p2.columns bounds the same optimum"
 
 
-def _register(name: str, places: Callable[[View], Places], complete: bool, source: str) -> None:
+def _register(
+    name: str, places: Callable[[View], Places], complete: bool, source: str, parameters: tuple[Parameter, ...] = ()
+) -> None:
     model(
         f"hadar.{name}",
         problem=COMPLETE.id if complete else UTILITY.id,
@@ -268,9 +312,12 @@ def _register(name: str, places: Callable[[View], Places], complete: bool, sourc
         skip=somebody_rejected if complete else nobody_completes,
         too_large=partial(_too_large, places=places),
         example="paper/hadar-fig1",
-    )(wraps(build_p1)(lambda view: build_p1(view, places(view), complete)))
+        parameters=parameters,
+    )(wraps(build_p1)(lambda view, beta=0.0: build_p1(view, places(view), complete, beta)))
 
 
 _register("p1", Places.by_type, False, "Hadar §III-A, eq. (1)–(1e), jobs may be rejected; capacity by type")
 _register("p1.complete", Places.by_type, True, "Hadar §III-A, eq. (1)–(1e), every job completes; capacity by type")
-_register("p1.per_server", Places.by_server, False, "Hadar §III-A, eq. (1)–(1e), jobs may be rejected; by server")
+_register(
+    "p1.per_server", Places.by_server, False, "Hadar §III-A, eq. (1)–(1e), jobs may be rejected; by server", (BETA,)
+)

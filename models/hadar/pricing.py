@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import View
-from schedgap.models.columns import Choice, Columns, Domain, Packing, Priced
+from schedgap.models.columns import Choice, Columns, Domain, Oracle, Packing, Price, Priced
 
 COARSE, FINE = 1_500, 60_000
 """Largest number of states of automata, and of the grids where the cheapest slots leave an error.
@@ -182,7 +182,7 @@ class Machines:
         return self.tables, self.offset, self.need, self.enough, self.kept, self.credit
 
 
-class Pricing:
+class Pricing(Oracle):
     """The oracle of Hadar's P2: capacities are (type, slot), row ``r·T + t``; blocks are jobs, ends are last slots.
 
     Parameters
@@ -200,7 +200,15 @@ class Pricing:
         self.jobs = levels(view)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
         capacity = np.repeat(view.capacity, view.slots).astype(float)
-        self.packing = Packing(capacity, view.size, complete, floor=0.0, worth=self.worth, most=view.workload.gpus)
+        self.packing = Packing(
+            capacity,
+            view.size,
+            complete,
+            floor=0.0,
+            worth=self.worth,
+            most=view.workload.gpus,
+            series=view.slots,
+        )
         self.anything = Domain.of(self.packing)
         self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
         found = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
@@ -217,9 +225,10 @@ class Pricing:
         """Return the best schedule of every job at the prices ``(k·T,)`` in a domain; see :class:`.Priced`."""
         return self._priced(prices, domain, TOLERANCE)
 
-    def rough(self, prices: Array, domain: Domain) -> Priced:
-        """Return the same with the cheapest slots for all jobs that have many states."""
-        return self._priced(prices, domain, math.inf)
+    @property
+    def rough(self) -> Price:
+        """The same with the cheapest slots for all jobs that have many states."""
+        return partial(self._priced, tolerance=math.inf)
 
     def _priced(self, prices: Array, domain: Domain, tolerance: float) -> Priced:
         by_slot = np.ascontiguousarray(prices[: self.room.size].reshape(self.room.shape))

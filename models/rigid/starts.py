@@ -26,7 +26,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array
 from schedgap.instances.rigid import View
 from schedgap.models.columns import Columns, Domain, Generated, Packing, Priced
-from schedgap.models.intervals import SLIVER, UNSURE, stated, tightest
+from schedgap.models.intervals import SLIVER, UNSURE, IntervalOracle, stated, tightest
 from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.rigid.bounds import SUMS, bounded, goal_of, machines_of, minimised, too_many
 from schedgap.models.solve import SolveOptions
@@ -44,7 +44,7 @@ FINEST = 1e-5
 """Part of all time that an interval takes at least, so that sums of prices keep ten digits."""
 
 
-class Starts:
+class Starts(IntervalOracle):
     """The oracle: when each job should start, at prices of machines in intervals, in hours; they end with ticks."""
 
     must = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ FIG_1 = "paper/hadar-fig1"
 P1, P2 = "hadar.p1", "hadar.p2.enumerated"
 
 
-def tiny(lab: Lab, usual: int, **size: int) -> list[Instance]:
+def tiny(lab: Lab, usual: int, **size: Any) -> list[Instance]:
     """Return random instances of up to three jobs, five slots and three GPU types."""
     rng = lab.rng()
     return [draw(rng, **size) for _ in range(lab.times(usual))]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from .basics import DEAR, LESS, MORE, Array, Data, require, slot_of, times, up, utility
+from .basics import DEAR, LESS, LOW, MORE, Array, Data, require, slot_of, times, up, utility
 from .packing import Packing, Uses
 
 
@@ -31,11 +31,30 @@ class Elastic(Packing):
         for group, amount, runs in zip(self.groups, have, able, strict=True):
             kinds[tuple(amount), tuple(runs)] = kinds.get((tuple(amount), tuple(runs)), 0) + group["count"]
         self.has, self.count = np.array([has for has, _ in kinds], float), np.array(list(kinds.values()))
-        self.capacity = (self.has * self.count[:, None]).ravel()
         with np.errstate(divide="ignore", invalid="ignore"):
             fits = np.nanmin(np.floor(self.has[:, None] * MORE / self.need[0]), axis=2)
         self.room = np.where([runs for _, runs in kinds], np.minimum(fits, 10**6), 0).astype(int).T
+        most = [[self.most(c, r) for r in range(self.has.shape[1])] for c in range(len(self.has))]
+        self.capacity = (np.array(most) * self.count[:, None]).ravel()
         self.ends(horizon)
+
+    def most(self, c: int, resource: int) -> float:
+        """Return the largest sum, up to what a server has of a resource, of what whole workers and PSs need of it.
+
+        Where there are too many sums, it is all that the server has.
+        """
+        has = self.has[c]
+        able = [w for w, room in zip(self.need[0], self.room, strict=True) if room[c]]
+        able += [s for s in self.need[1] if (s <= has * MORE).all()]
+        sums, limit = np.zeros(1), has[resource] * MORE
+        for need in sorted({float(one[resource]) for one in able} - {0.0}):
+            number = math.floor(limit / need) + 1
+            if len(sums) * number > 10**6:
+                return float(has[resource])
+            more = (sums[:, None] + need * np.arange(number)).ravel()
+            more = more[more <= limit]
+            sums = more[np.unique((more / has[resource]).round(12), return_index=True)[1]]
+        return float(min(sums.max(), has[resource]) or has[resource])
 
     def parts(self, data: Data) -> tuple[Any, Any, Any, Any]:
         """Return worker and PS types, what a server of each group has, and what one of each type needs of it."""
@@ -81,7 +100,7 @@ class Elastic(Packing):
         for m, p, one, n, each in self.layouts(j):
             slots = np.maximum(np.ceil(self.work[j] * each / n * LESS), 1)
             found += [(m, p, one, int(n[i]), int(slots[i])) for i in np.unique(slots, return_index=True)[1]]
-        return [option for option in found if option[4] <= self.slots]
+        return found
 
     @cache  # noqa: B019
     def cost(self, which: int, part: int, kind: int, slots: int) -> Array:
@@ -204,9 +223,111 @@ class Admission(Elastic):
             self.worth.append(up(worth, self.unit))
 
 
+Offer = Callable[[int], tuple[Array, Array]]
+"""What is free, and what a unit costs, ``(servers, resources, windows)``, in each window of so many slots."""
+
+
+class Cheapest(Elastic):
+    """The cheapest run of the heaviest job beside loads, in slots up to τ, at the prices that the loads make.
+
+    There are no multipliers: all choices that might be cheaper than the best are placed. Prices grow with F, the
+    largest weight per consumption of any job, so that one `job` is enough to show that they are not too high.
+    """
+
+    sense = -1
+
+    def prepare(self, data: Data, horizon: Data) -> None:
+        self.own_slots(horizon)
+        self.groups = [group for group in self.groups for _ in range(group["count"])]
+        self.workers, self.servers, self.has, self.need = self.parts(data)
+        self.room = np.array([[self.can(w, g) for g in self.groups] for w in self.workers]).astype(int)
+        h, resource, t = np.indices((*self.has.shape, self.slots))
+        self.used = self.has[:, :, None] * ((3 * h + 7 * resource + 5 * t) % 11 // 2) / 11
+        self.used[:, 0] = np.floor(self.used[:, 0])
+        end = horizon["slot_s"] * horizon["slots"] if "horizon" in data else 0
+        self.timespan = max(slot_of(end, self.slot_s), *(1 + self.begin(job) for job in self.jobs))
+        self.unit_worth = data.get("unit_worth")
+
+    def take(self, proof: Data) -> None:
+        worth = self.unit_worth
+        if worth is None:
+            j = proof["job"]
+            unit = np.divide(1.0, self.has, out=np.zeros_like(self.has), where=self.has > 0)[:, :, None]
+            least = self.least(j, lambda slots: (self.has[:, :, None], slots * unit))
+            worth = max(self.jobs[j].get("weight", 1.0) / least, 1e-12)
+        most = 2 * self.timespan * self.has.size * worth + 1
+        require(1 <= proof["base"] <= most * MORE, "prices are higher than those of the instance")
+        self.base = proof["base"]
+
+    def least(self, j: int, offer: Offer) -> float:
+        """Return what the cheapest run of a job costs."""
+        least, best = [], math.inf
+        for option in self.options(j):
+            m, p, _, n, slots = option
+            price = offer(slots)[1]
+            if price.shape[2]:
+                least.append((n * self.lowest(0, m, price) + (0.0 if self.ring else self.lowest(1, p, price)), option))
+        for lower, option in sorted(least):
+            if lower >= best:
+                break
+            best = min(best, self.placed(*option[:4], *offer(option[4])))
+        return best * LOW
+
+    def lowest(self, part: int, kind: int, price: Array) -> float:
+        """Return what one worker (part 0) or PS (1) costs at least."""
+        return float(np.einsum("hrs,r->hs", price, self.need[part][kind]).min())
+
+    def placed(self, m: int, p: int, one: int, number: int, free: Array, price: Array) -> float:
+        """Return what a choice costs at least in any window, infinite where it does not fit."""
+        e, free = self.need[0][m][:, None], free + 1e-8 * self.has[:, :, None]
+        cost, able = np.einsum("hrs,r->hs", price, e[:, 0]), self.room[m][:, None] > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(able, np.minimum(np.nanmin(np.floor(free / e), axis=1), number), 0).astype(int)
+        if self.ring:
+            found = np.where(room >= number, number * cost, np.inf) if one else self.spread(cost, room, number)
+            return float(found.min())
+        z = self.need[1][p][:, None]
+        ps, best = np.einsum("hrs,r->hs", price, z[:, 0]), math.inf
+        covers = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
+        for g in [number] if one else range(number):
+            s = max(1, math.ceil((number - g) * covers))
+            fits = (room >= g) & (g * e + s * z <= free).all(axis=1)
+            for h in np.flatnonzero(fits.any(axis=1)):
+                own = np.where(fits[h], g * cost[h] + s * ps[h], np.inf)
+                if own.min() < best:
+                    rest = np.delete(room, h, axis=0)
+                    best = min(best, (own + self.spread(np.delete(cost, h, axis=0), rest, number - g)).min())
+        return best
+
+    @staticmethod
+    def spread(cost: Array, room: Array, number: int) -> Array:
+        """Return what the cheapest so many workers cost by window, infinite where they do not fit."""
+        order = np.argsort(cost, axis=0)
+        there = np.take_along_axis(room, order, 0)
+        taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)
+        paid = (taken * np.take_along_axis(cost, order, 0)).sum(axis=0)
+        return np.asarray(np.where(room.sum(axis=0) >= number, paid, np.inf))
+
+    def window(self, slots: int) -> tuple[Array, Array]:
+        """Return what is free in all of so many slots, and what a unit costs in them together."""
+        if slots > self.slots:
+            return self.has[:, :, None][:, :, :0], self.has[:, :, None][:, :, :0]
+        unit = np.divide(1.0, self.has, out=np.zeros_like(self.has), where=self.has > 0)[:, :, None]
+        price = np.expm1(self.used * unit * math.log(self.base)) * unit
+        free = self.has[:, :, None] - self.used
+        each = np.lib.stride_tricks.sliding_window_view
+        return each(free, slots, axis=2).min(axis=3), each(price, slots, axis=2).sum(axis=3)
+
+    def value(self, proof: Data) -> Fraction:
+        weights = [job.get("weight", 1.0) for job in self.jobs]
+        return Fraction(self.least(weights.index(max(weights)), cache(self.window)))
+
+
 PROBLEMS = {
     "admission.utility": Admission,
     "admission.from_arrival": partial(Admission, late=0),
+    "zhou.ps.cost": Cheapest,
+    "zhou.ra.cost": partial(Cheapest, ring=True),
     "zhou.ps.completion": Completion,
     "zhou.ra.completion": partial(Completion, ring=True),
     "zhou.ps.weight": Weight,
