@@ -101,22 +101,37 @@ class Best(NamedTuple):
 def minima(
     touched: Ints, first: int, last: int, free: Array, servers: Servers, able: Bools, low: Array, room: Array
 ) -> None:
-    """Fill in, for some servers, what is free and how many workers fit, where that depends on some slots."""
+    """Fill in, for some servers, what is free and how many workers fit, where that depends on some slots.
+
+    Only what changes is compared anew: moves of :mod:`schedgap.models.elastic.annealing` spend most of their time here.
+    """
     levels, rows, _, length = low.shape
     resources = servers.capacity.shape[1]
+    same = np.zeros(length, np.bool_)
     for h in touched:
-        for t in range(first, last):
+        for t in range(first + 1, last):
+            same[t] = True
             for r in range(resources):
-                low[0, r, h, t] = free[h, r, t]
-            for m in range(rows - resources):
-                number = fitting(free, servers, m, h, t) if able[m, h] else 0
-                room[m, t] += (number - low[0, resources + m, h, t]) * servers.copies[h]
-                low[0, resources + m, h, t] = number
-        for level in range(1, levels):
-            half = 1 << (level - 1)
-            for row in range(rows):
-                for t in range(max(first - 2 * half + 1, 0), min(last, length - 2 * half + 1)):
-                    low[level, row, h, t] = min(low[level - 1, row, h, t], low[level - 1, row, h, t + half])
+                same[t] &= free[h, r, t] == free[h, r, t - 1]
+        for row in range(rows):
+            m, base = row - resources, low[0, row, h]
+            begin, end = last, first
+            number = 0.0
+            for t in range(first, last):
+                if m < 0:
+                    number = free[h, row, t]
+                elif t == first or not same[t]:
+                    number = fitting(free, servers, m, h, t) if able[m, h] else 0
+                if number != base[t]:
+                    if m >= 0:
+                        room[m, t] += (number - base[t]) * servers.copies[h]
+                    base[t] = number
+                    begin, end = min(begin, t), t + 1
+            for level in range(1, levels if begin < end else 1):
+                half = 1 << (level - 1)
+                finer, coarser = low[level - 1, row, h], low[level, row, h]
+                for t in range(max(begin - 2 * half + 1, 0), min(end, length - 2 * half + 1)):
+                    coarser[t] = finer[t] if finer[t] < finer[t + half] else finer[t + half]
 
 
 @njit(cache=True)

@@ -162,6 +162,10 @@ class Packer(ABC):
             return -np.inf if self.packing.cover and self.packing.blocks else 0.0
         return self.top[1] if not self.packing.cover or self.top[0] == self.packing.blocks else -np.inf
 
+    def follow(self, ends: Array) -> None:
+        """Start anew, if possible with blocks in the order of their ends ``(b,)`` in a relaxation."""
+        self.offer({})
+
     def offer(self, known: Start) -> None:
         """Take these columns, as far as they fit, instead of what there is, and insert the other blocks, best first."""
         self.load(known)

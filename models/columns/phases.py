@@ -149,7 +149,10 @@ class _Solve:
         tree = Tree(problem.oracle, self.generated, self.domain, problem.whole, self.options, close)
         for known in self.starts:
             packer.offer(known)
-        packer.offer(self.started(self.generated))
+        if problem.whole:
+            packer.offer(self.started(self.generated))
+        else:
+            packer.follow(self.ends())
         if self.generated.master and not problem.otherwise and not self.closed(tree, packer):
             # Covers belong to the first node, and of prices that have not settled they say nothing.
             if self.options.nodes != 0 and self.generated.ended != "time limit":
@@ -200,8 +203,13 @@ class _Solve:
 
     def started(self, found: Generated) -> Start:
         """Return what the optimum of a relaxation says about solutions."""
-        rows = len(self.problem.packing.capacity)
-        return liked(found.columns, found.x, rows) if self.problem.whole else {}
+        return liked(found.columns, found.x, len(self.problem.packing.capacity))
+
+    def ends(self) -> Array:
+        """Return ``(b,)`` the mean end of each block in the first relaxation."""
+        columns = self.generated.columns
+        ends = np.bincount(columns.block, columns.end * self.generated.x, self.problem.packing.blocks)
+        return np.asarray(ends, float)
 
     def incumbent(self, packer: Packer) -> float:
         """Return the value of the best solution known, ``-inf`` without any."""
