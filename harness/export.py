@@ -149,23 +149,12 @@ def _write(found: Export, path: Path, suffix: str) -> bytes:
 # ---------------------------------------------------------------- solutions
 
 
-@dataclass(frozen=True, eq=False)
-class Returned:
-    """A decision that a solution file holds, and where the model's rows do not hold for its values."""
-
-    spec: ModelSpec
-    instance: Instance
-    view: Any
-    decision: Any
-    violations: tuple[str, ...]
-
-
 ROWS = 1e-6
 """Relative violation of a row that is a solver's rounding."""
 
 
-def returned(path: Path, beside: Path | None = None) -> Returned:
-    """Read a solution file of HiGHS, CBC, SCIP or Gurobi back as the decision that it is.
+def returned(path: Path, beside: Path | None = None) -> tuple[Export, Any, tuple[str, ...]]:
+    """Read a solution file of HiGHS, CBC, SCIP or Gurobi back: its model, the decision, and which rows do not hold.
 
     `beside` is the ``.json`` of the model; by default that of the same name. It raises `UsageError` if the file is
     truncated, in no known format, without a solution, or of another model.
@@ -196,7 +185,7 @@ def returned(path: Path, beside: Path | None = None) -> Returned:
         decision, violations = None, (*violations, f"no decision: {error}")
     if decision is None and not violations:
         raise UsageError(f"{path}: {one.spec.id} decides nothing that could be checked; it bounds {one.spec.problem}")
-    return Returned(one.spec, one.instance, one.view, decision, violations)
+    return one, decision, violations
 
 
 def _values(where: str, answer: files.Answer, one: Export) -> Any:

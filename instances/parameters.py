@@ -53,7 +53,7 @@ class Parameter:
         Whether it takes numbers although its default is a word.
     changes
         Fields of the spec that a value changes, by value, or as a function of it: where what is decided is another
-        problem, or a claim falls.
+        problem, or a claim falls. A spec without such a field, as that of a policy, stays as it is.
     """
 
     name: str
@@ -188,7 +188,8 @@ def configured(spec: T, query: str) -> T:
         taken = inspect.signature(function).parameters
         if mine := {name: value for name, value in settings.items() if name in taken}:
             functions[field_name] = partial(function, **mine)
-    changed = {name: to for key, value in settings.items() for name, to in known[key].changed(value).items()}
+    changes = [change for name, value in settings.items() for change in known[name].changed(value).items()]
+    changed = {name: to for name, to in changes if hasattr(spec, name)}
     return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions | changed)
 
 

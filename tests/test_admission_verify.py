@@ -15,7 +15,8 @@ from scipy.special import expit
 
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS, Verdict
-from schedgap.harness.verify.admission import deadlines, utility
+from schedgap.harness.verify.admission import deadlines
+from schedgap.harness.verify.proofs.basics import utility
 from schedgap.instances.canonical import validate
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance
@@ -184,10 +185,9 @@ def test_utilities_are_those_of_the_view(kind: dict[str, Any], deadline_s: float
     job = {"submit_s": 3.0, "utility": kind, "rates": {"a": 0.5}, "chunks": 3, "deadline_s": deadline_s}
     view = admission.view(small([job]))
     assert deadlines(view).tolist() == view.deadline.tolist() == [12 if deadline_s is None else 4]
-    worth = view.utility(0)
+    worth, own = view.utility(0), utility(view.instance.jobs[0].model_dump(), 10.0, 0.5)
     for t in range(2, int(view.deadline[0]) + 1):
-        own = utility(view.instance.jobs[0], 10.0, 10.0 * t)
-        assert own == pytest.approx(worth[t], rel=1e-9, abs=1e-300)
+        assert own(10.0 * t - 10.0) == pytest.approx(worth[t], rel=1e-9, abs=1e-300)
 
 
 def test_a_deadline_at_the_end_of_a_slot_counts() -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from schedgap.harness.certify.logs import methods
-from schedgap.harness.certify.why import Why, occupancy
+from schedgap.harness.certify import methods
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare_here
@@ -19,6 +18,7 @@ from schedgap.harness.figure import figures
 from schedgap.harness.page import blocks
 from schedgap.harness.page.rigid import executed, measures, why_of
 from schedgap.harness.table import Table
+from schedgap.harness.waiting import Why, occupancy
 from schedgap.instances.errors import UsageError
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.registry import PAPERS
@@ -142,7 +142,7 @@ def test_the_command_that_judges_a_log_again_has_all_options_that_were_set(
         raise UsageError(command)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("schedgap.harness.certify.logs.compare", compared)
+    monkeypatch.setattr("schedgap.harness.certify.compare", compared)
     (tmp_path / "log.csv").write_text(LOG)
     words = ["certify", "csv", "log.csv", "--map", MAP, "--gpus", "4", "--max-jobs", "4", "--memory-mb", "2048"]
     assert str(CliRunner().invoke(app, words).exception) == " ".join(["harness", *words])

@@ -167,14 +167,15 @@ def test_splits_are_where_most_is_taken_before_or_after_them(over: list[float], 
     """Two series of six slots in windows of two and of four: parts are those windows, cut, where prices differ."""
     at_first = Windows(np.array([0, 2, 6, 10]), 12, 6)
     prices = np.repeat(np.array(price[:4], float), [2, 4, 4, 2])
-    finer, start, end = at_first.split(np.array(over), prices, 0.0)
+    finer, start, end = at_first.split(np.array(over), prices, 1.0, 0.0)
     assert len(start) == len(end) == 2 * (len(finer.start) - 4)
     assert set(at_first.start) <= set(finer.start.tolist())
     assert all(a in finer.start and b in finer.end for a, b in zip(start, end, strict=True))
     begins, middles, ends = np.split(start, 2)[0], np.split(start, 2)[1], np.split(end, 2)[1]
     for a, m, b in zip(begins, middles, ends, strict=True):
-        moved = [abs(sum(over[a:t])) for t in range(a + 1, b)]
-        assert abs(sum(over[a:m])) == pytest.approx(max(moved))
+        moved = [max(sum(over[a:t]), sum(over[t:b])) for t in range(a + 1, b)]
+        assert max(sum(over[a:m]), sum(over[m:b])) == pytest.approx(max(moved))
+        assert max(moved) > 0
 
 
 @given(problem=known(), numbers=st.lists(st.floats(0, 10), min_size=4, max_size=4))

@@ -161,6 +161,7 @@ def value(p: Planner, around: Round, row: int, ways: Ints) -> float:
     worth = float(p.view.utilities.value(job, (end - p.view.arrival[job]) * p.view.slot_s))
     cost = float((p.hosts.price[p.hosts.first + around.used] * ways).sum())
     cost *= 1 + p.how.beta * (np.count_nonzero(ways) - 1) / ways.sum()
+    cost += p.how.communication * (np.count_nonzero(ways) - 1)
     return (worth if end <= p.view.slots else 0.0) - (max(left, 1) if p.how.payoff == "lifetime" else 1.0) * cost
 
 
@@ -205,6 +206,12 @@ def test_communication_decides_between_packed_and_spread() -> None:
     found, free = planner(v).find_alloc(everybody(v, used), 0)
     assert found.tolist() == [[0, 0, 1], [0, 1, 1]]
     assert planner(v, beta=1.0).find_alloc(everybody(v, used), 0)[1] < free
+    around = everybody(v, used)
+    for how in ({"beta": 1.0}, {"communication": 0.01}, {"beta": 0.5, "communication": 0.01}):
+        p = planner(v, **how)
+        found, pays = p.find_alloc(around, 0)
+        assert pays == pytest.approx(value(p, around, 0, np.bincount(found[:, 1], found[:, 2], 3).astype(np.int64)))
+        assert pays < free
 
 
 def test_of_equal_allocations_the_faster_type_is_taken() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,22 @@ def test_the_problem_with_communication_is_bounded_by_the_one_without() -> None:
     assert all(row.gap == pytest.approx(0, abs=1e-6) for row in rows)
 
 
+@given(instances_of(mixed=True), st.sampled_from([0.05, 1.5]))
+@settings(max_examples=10)
+def test_algorithm_2_and_p1_weigh_the_same_communication(instance: Instance, cost: float) -> None:
+    view = hadar.view(instance)
+    online, exact = heuristics.get(f"hadar.online?communication={cost}"), models.get(f"hadar.p1.per_server?beta={cost}")
+    assert online.problem == exact.problem
+    assert "problem" not in vars(POLICIES.get(online.id))
+    reached = check(view, online.decide(instance), online.problem, ())
+    assert not reached.violations
+    if not exact.skip(view):
+        bound = exact.run(view, SolveOptions(rel_gap=0.0)).solution.bound
+        assert reached.objective is not None
+        assert bound is not None
+        assert reached.objective <= bound + 1e-6
+
+
 @given(instances_of(mixed=True))
 @settings(max_examples=15)
 def test_algorithms_are_feasible_and_policies_simulate(instance: Instance) -> None:
@@ -155,10 +172,10 @@ def test_algorithms_are_feasible_and_policies_simulate(instance: Instance) -> No
     assert (trace.node_utilisation <= 1 + 1e-9).all()
 
 
-def allocation(instance: Instance, beta: float, low: list[float]) -> dict[str, int]:
+def allocation(instance: Instance, low: list[float], **how: float) -> dict[str, int]:
     """Return what FIND_ALLOC gives the only job of an instance, by server."""
     view = hadar.view(instance)
-    planner = Planner(view, Prices(np.array(low), np.array(low) * 4), Planning(beta=beta))
+    planner = Planner(view, Prices(np.array(low), np.array(low) * 4), replace(Planning(), **how))
     used, held = np.zeros(view.servers.size, np.int64), np.zeros((0, 3), np.int64)
     found, _ = planner.find_alloc(Round(np.array([0]), view.workload.work, 0, used, held), 0)
     return {view.servers.names[h]: int(n) for _, h, n in found.tolist()}
@@ -168,13 +185,15 @@ def test_a_gang_on_several_types_of_one_server_communicates_for_free() -> None:
     """On prices alone two servers are cheaper; with a cost of communication the mixed server is the one."""
     gang = mixed([JOB], {"a": 1, "b": 2}, {"a": 2}, {"b": 1})
     low = [1e-3, 1.1e-3]
-    assert allocation(gang, 0.0, low) == {"h0a": 1, "h1a": 2}
-    assert allocation(gang, 5.0, low) == {"h0a": 1, "h0b": 2}
+    assert allocation(gang, low) == {"h0a": 1, "h1a": 2}
+    assert allocation(gang, low, beta=5.0) == {"h0a": 1, "h0b": 2}
+    assert allocation(gang, low, communication=0.1) == {"h0a": 1, "h0b": 2}
+    assert allocation(gang, low, communication=1e-9) == {"h0a": 1, "h1a": 2}
 
 
 def test_a_packed_gang_uses_up_a_server_before_the_next() -> None:
     gang = mixed([{**JOB, "gpus": 4}], {"a": 3}, {"a": 2, "b": 2})
-    assert allocation(gang, 5.0, [1e-3, 2e-3]) == {"h1a": 2, "h1b": 2}
+    assert allocation(gang, [1e-3, 2e-3], beta=5.0) == {"h1a": 2, "h1b": 2}
 
 
 def test_a_busy_server_counts_once() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS, Verdict
-from schedgap.harness.verify.elastic import times
+from schedgap.harness.verify.proofs.basics import times
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
@@ -441,8 +441,9 @@ def test_rates_are_those_of_the_view(ref: str) -> None:
         o = of.options
         for i in range(0, len(o.slots), max(1, len(o.slots) // 500)):
             j, m, p, number, together = int(o.job[i]), *(int(x[i]) for x in (o.worker_type, o.ps_type, o.workers)), True
-            server = view.instance.ps_types[p] if name == "ps" else None
-            compute, update, transfer = times(view.instance.jobs[j], view.instance.worker_types[m], server)
+            server = view.instance.ps_types[p].model_dump() if name == "ps" else None
+            job, worker = view.instance.jobs[j].model_dump(), view.instance.worker_types[m].model_dump()
+            compute, update, transfer = times(job, worker, server)
             for together in (True, False):
                 share = 1.0 if name == "ps" else (number - 1) / number
                 own = compute + share * (update + (0.0 if together else transfer))

@@ -105,7 +105,7 @@ def certify(
     **running: Any,
 ) -> Any:
     """Judge what really ran: beside a certified bound, the best schedule found, and other schedulers' ones."""
-    from schedgap.harness.certify.logs import certify as run
+    from schedgap.harness.certify import certify as run
     from schedgap.instances.importers import Options
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
@@ -217,7 +217,7 @@ def simulate(
         **running,
     )
     if logs:
-        from schedgap.harness.certify.logs import save
+        from schedgap.harness.certify import save
 
         cli.say(f"logs: {logs} ({save(found, logs)} histories, each for sacct and as SWF)")
     return found
@@ -396,14 +396,13 @@ def verify(
     if paths and (instance is None or problem is None):
         raise UsageError("files of decisions take both --instance and --problem (harness list models has the problems)")
     from schedgap.harness.compare import given
-    from schedgap.harness.page import blocks
 
     limits = Limits(time_limit)
     if paths and instance and problem:
         found = given.verify(instance, problem, paths, bound=bound, limits=limits)
     else:
         found = given.verify_solution(solution, model, bound=bound, limits=limits)
-    cli.write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
+    cli.write_results(found, output)
     raise typer.Exit(cli.OK if found.ok else cli.FAILED)
 
 

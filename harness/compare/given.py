@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def verify(
     paper.problem(problem)
     decisions.form(paper.id)
     instance = load(reference)
-    done = [_checked(instance, problem, file) for file in dict.fromkeys(files)]
+    done = [_row(instance, problem, file, partial(decisions.read, file)) for file in dict.fromkeys(files)]
     return _bounded({instance.fingerprint: instance}, done, bound, limits)
 
 
@@ -61,9 +62,12 @@ def verify_solution(
     `model` is the ``.json`` beside the model, by default that of a solution's name; `bound` and `limits` are as in
     :func:`verify`. It raises `UsageError` on a file that is truncated or of another model.
     """
-    found = [(file, returned(file, model)) for file in dict.fromkeys(files)]
-    instances = {one.instance.fingerprint: one.instance for _, one in found}
-    done = [_row(one.instance, one.spec.problem, file, one.decision, one.violations) for file, one in found]
+    found = [(file, *returned(file, model)) for file in dict.fromkeys(files)]
+    instances = {one.instance.fingerprint: one.instance for _, one, *_ in found}
+    done = [
+        _row(one.instance, one.spec.problem, file, lambda *_: decision, violations)  # noqa: B023 -- it is called at once
+        for file, one, decision, violations in found
+    ]
     return _bounded(instances, done, bound, limits)
 
 
@@ -78,24 +82,19 @@ def _bounded(
     return collected(Finished({}, instances, done))
 
 
-def _checked(instance: Instance, problem: str, file: Path) -> MethodResult:
-    try:
-        decision = decisions.read(file, PAPERS.get(problem.partition(".")[0]).view(instance), problem)
-    except RefusedError as refused:
-        return _row(instance, problem, file, None, refused.args)
-    return _row(instance, problem, file, decision)
-
-
-def _row(instance: Instance, problem: str, file: Path, decision: Any, violations: Sequence[str] = ()) -> MethodResult:
+def _row(
+    instance: Instance, problem: str, file: Path, read: Callable[[Any, str], Any], violations: Sequence[str] = ()
+) -> MethodResult:
     """Return the row of a decision, with the claims that models of the problem make, since these are the problem's."""
-    paper = PAPERS.get(problem.partition(".")[0])
+    paper, verdict, decision = PAPERS.get(problem.partition(".")[0]), Verdict(None, ()), None
     claims = {claim for spec in bounding(paper.id, problem) if spec.problem == problem for claim in spec.claims}
-    verdict = Verdict(None, ())
-    if decision is not None:
-        try:
-            verdict = VERIFIERS.get(paper.id).check(paper.view(instance), decision, problem, tuple(sorted(claims)))
-        except RefusedError as refused:
-            violations = (*violations, *refused.args)
+    try:
+        view = paper.view(instance)
+        decision = read(view, problem)
+        if decision is not None:
+            verdict = VERIFIERS.get(paper.id).check(view, decision, problem, tuple(sorted(claims)))
+    except RefusedError as refused:
+        violations = (*violations, *refused.args)
     violations = (*violations, *verdict.violations)
     row = Row(
         instance=instance.name,

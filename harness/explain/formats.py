@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from schedgap.harness.explain.docstrings import Block, replace_inline
+from schedgap.harness.table import latex_text
 from schedgap.harness.text import seconds
 
 WIDEST = 110
@@ -178,7 +179,7 @@ def _markdown(block: Block) -> str:
 
 def to_latex(document: Document) -> str:
     r"""Return an explanation as LaTeX, to be input into a Unicode document (XeLaTeX, LuaLaTeX) with ``amsmath``."""
-    written = [rf"\subsection*{{\texttt{{{_escaped(document.id)}}}}}", f"{_escaped(document.title)}\n"]
+    written = [rf"\subsection*{{\texttt{{{latex_text(document.id)}}}}}", f"{latex_text(document.title)}\n"]
     for kind, group in groupby(document.blocks, lambda block: block.kind):
         found = list(group)
         if kind == "row":
@@ -201,20 +202,14 @@ def _environment(name: str, text: str) -> str:
 
 def _in_latex(block: Block) -> str:
     if block.kind in {"plain", "origin"}:
-        return _escaped(block.text)
+        return latex_text(block.text)
     text = replace_inline(
         block.text,
         math=lambda latex: f"${latex}$",
-        code=lambda name: rf"\texttt{{{_escaped(name)}}}",
-        rest=lambda words: _EMPHASIS.sub(r"\\emph{\1}", _escaped(words)),
+        code=lambda name: rf"\texttt{{{latex_text(name)}}}",
+        rest=lambda words: _EMPHASIS.sub(r"\\emph{\1}", latex_text(words)),
     )
     return f"{text} {block.count}".rstrip()
-
-
-def _escaped(text: str) -> str:
-    """Return text without the signs that LaTeX takes for commands."""
-    plain_text = text.replace("\\", r"\textbackslash ")
-    return re.sub(r"([&%#_{}$])", r"\\\1", plain_text).replace("^", r"\^{}").replace("~", r"\~{}")
 
 
 def to_json(documents: tuple[Document, ...]) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from schedgap.harness.certify.why import Decision, Group, Why
 from schedgap.harness.compare.row import Comparison, Row, ratio
 from schedgap.harness.page.answers import STORIES, Story
 from schedgap.harness.page.columns import numbers, words
 from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import clean, number, percent
 from schedgap.harness.text import ratio as shown_ratio
+from schedgap.harness.waiting import Decision, Group, Why
 from schedgap.instances.parameters import base_id
 from schedgap.instances.plugins import importing
 from schedgap.instances.registry import PAPERS

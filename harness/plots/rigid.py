@@ -5,12 +5,12 @@ from __future__ import annotations
 import altair as alt
 import numpy as np
 
-from schedgap.harness.certify.why import DAYS, occupancy
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.page.rigid import EXECUTED, why_of
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared
 from schedgap.harness.text import clean
+from schedgap.harness.waiting import DAYS, occupancy
 from schedgap.instances.parameters import base_id
 from schedgap.instances.rigid import View
 

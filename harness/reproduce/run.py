@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 from urllib.parse import parse_qsl
@@ -65,40 +65,22 @@ def reproduce(
     """
     figures = several(figures)
     settings = [one.small() if quick else one for one in find(figures)]
-    plans = [_plan(setting, memory_mb) for setting in settings]
+    tasks: dict[str, Task[Any]] = {}
     instances: dict[str, Instance] = {}
-    for one in (instance for planned in plans for instance in planned.instances):
-        instances[one.fingerprint] = together(instances.get(one.fingerprint, one), one)
-    tasks = {task.key: task for planned in plans for task in planned.tasks}
+    told: dict[str, Any] = {}
+    for setting in settings:
+        planned, loaded, told[setting.id] = _plan(setting, memory_mb)
+        tasks |= {task.key: task for task in planned}
+        for one in loaded:
+            instances[one.fingerprint] = together(instances.get(one.fingerprint, one), one)
     options = {"quick": quick, **Limits(memory_mb=memory_mb).given(Limits())}
-    meta = {
-        "command": command or command_line(options, "reproduce", *figures),
-        "quick": quick,
-        "settings": {
-            planned.setting.id: {
-                "content": planned.setting.model_dump(mode="json", exclude_unset=True),
-                "references": planned.references,
-                "absent": planned.absent,
-            }
-            for planned in plans
-        },
-    }
-    loaded = list(instances.values())
-    return execute(STUDY, _stages(list(tasks.values())), meta, instances=loaded, **running)
+    command = command or command_line(options, "reproduce", *figures)
+    meta = {"command": command, "quick": quick, "settings": told}
+    return execute(STUDY, _stages(list(tasks.values())), meta, instances=list(instances.values()), **running)
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """A setting with its tasks, instances, their fingerprints by run and reference, and why its data are absent."""
-
-    setting: Setting
-    tasks: Sequence[Task[Any]] = ()
-    instances: Sequence[Instance] = ()
-    references: Mapping[str, References] = field(default_factory=dict)
-    absent: str = ""
-
-
-def _plan(setting: Setting, memory_mb: int) -> _Planned:
+def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Instance], dict[str, Any]]:
+    """Return tasks, instances, and what ``run.json`` says: content, fingerprints by run, and why data are absent."""
     tasks: list[Task[Any]] = []
     instances: list[Instance] = []
     references: dict[str, References] = {}
@@ -115,7 +97,8 @@ def _plan(setting: Setting, memory_mb: int) -> _Planned:
             raise UsageError(f"{setting.id}: {error}") from None
         instances += loaded.values()
         references[run.name] = {name: one.fingerprint for name, one in loaded.items()}
-    return _Planned(setting, tasks, instances, references, absent)
+    content = setting.model_dump(mode="json", exclude_unset=True)
+    return tasks, instances, {"content": content, "references": references, "absent": absent}
 
 
 def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int) -> Sequence[Task[Any]]:

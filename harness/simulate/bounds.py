@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,9 +93,10 @@ def compared(
 ) -> list[SimulationRow]:
     """Return the rows with ratios, bounds and published numbers filled in; order is kept."""
     known = {(bound.fingerprint, bound.model, bound.round_s): bound for bound in bounds}
+    cases = {case[0].case: {row.policy: row for row in case} for case in grouped(rows, "case")}
     out = []
-    for row, beside in zip(rows, _beside(rows), strict=True):
-        spec = POLICIES.get(row.policy)
+    for row in rows:
+        spec, beside = POLICIES.get(row.policy), cases[row.case]
         reference = beside.get(spec.reference or f"{spec.paper}.online") or next(iter(beside.values()))
         bounded = row.replace(
             reference=reference.policy,
@@ -107,7 +108,11 @@ def compared(
             bounded = _with_bound(bounded, next((known[place] for place in places if place in known), None))
         out.append(_with_utilisation(bounded, instances.get(row.fingerprint)))
     out = with_published(out, instances)
-    return [_with_printed_ratio(row, beside) for row, beside in zip(out, _beside(out), strict=True)]
+    entries = ((row, entry) for row in out for entry in reversed(row.published))
+    printed = {(row.case, row.policy, entry["quantity"]): entry["value"] for row, entry in entries}
+    return [
+        row.replace(ttd_printed=printed.get((row.case, row.reference or "", f"ttd_ratio:{row.policy}"))) for row in out
+    ]
 
 
 def _with_utilisation(row: SimulationRow, instance: Instance | None) -> SimulationRow:
@@ -148,19 +153,6 @@ def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) ->
         "cru": (nodes if policy.forks else np.minimum(work.gpus, nodes), float(nodes)),
     }
     return {name: min(1.0, float(np.minimum(own, busy / least).sum()) / total) for name, (own, total) in most.items()}
-
-
-def _beside(rows: Sequence[SimulationRow]) -> Iterator[Mapping[str, SimulationRow]]:
-    """Yield, for each row, the rows that are compared with it by policy, itself among them."""
-    cases = {case[0].case: {row.policy: row for row in case} for case in grouped(rows, "case")}
-    yield from (cases[row.case] for row in rows)
-
-
-def _with_printed_ratio(row: SimulationRow, beside: Mapping[str, SimulationRow]) -> SimulationRow:
-    reference = beside.get(row.reference or "")
-    entries = reference.published if reference else ()
-    ratios = (entry["value"] for entry in entries if entry["quantity"] == f"ttd_ratio:{row.policy}")
-    return row.replace(ttd_printed=next(ratios, None))
 
 
 def _ratio(ours: float | None, theirs: float | None) -> float | None:

@@ -16,7 +16,6 @@ from schedgap.harness.certificates import FOLDER, checked, read
 from schedgap.harness.engine.result import CheckedRow, Found, Later, Result, Stored, opened, packed, typed
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Rules, Trace, workload
-from schedgap.heuristics.simulator.metrics import Metrics
 from schedgap.instances.arrays import Array
 
 OK = frozenset({"done", "unfinished", "skipped"})
@@ -174,8 +173,6 @@ SENSITIVE = frozenset({"cpu_given", "cpu_needed", "lp1_share", "lp1_worst"})
 
 ALIASES = ("makespan_s", "ttd_rounds")
 """Other names of the TTD: Synergy's, and in rounds."""
-
-METRICS = tuple(f.name for f in dataclasses.fields(Metrics))
 
 
 @dataclass(frozen=True)

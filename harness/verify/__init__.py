@@ -1,7 +1,8 @@
 """Independent checkers: from a view and a decision, re-check every constraint and claim, recompute the objective.
 
-They use numpy only, never Pyomo or a solver, and share nothing with the models. One file per paper registers its
-checker in :data:`VERIFIERS`; it lists the paper's constraints as rules (:mod:`schedgap.harness.verify.rules`).
+They use numpy only, never Pyomo or a solver (but to find prices of rounds, which prove a bound whatever they are), and
+share nothing with the models. One file per paper registers its checker in :data:`VERIFIERS`; it lists the paper's
+constraints as rules (:mod:`schedgap.harness.verify.rules`).
 """
 
 from __future__ import annotations

@@ -12,11 +12,10 @@ import math
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
+from schedgap.harness.verify.proofs.basics import utility
 from schedgap.harness.verify.rules import refusing
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Runs
-from schedgap.instances.schema import Job
-from schedgap.instances.schema import job as schema
 from schedgap.instances.views.admission import FROM_ARRIVAL, View
 
 ROUNDING = 1e-9
@@ -39,9 +38,13 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
         *elastic.unfinished(plan),
         *elastic.capacity(plan),
     ]
+    jobs, took_s = view.instance.jobs, ((runs.end - view.arrival[runs.job]) * view.slot_s).tolist()
     worth = [
-        utility(view.instance.jobs[j], int(view.arrival[j]) * view.slot_s, int(end) * view.slot_s)
-        for j, end in zip(runs.job.tolist(), runs.end.tolist(), strict=True)
+        utility(jobs[j].model_dump(), int(view.arrival[j]) * view.slot_s, max(jobs[j].rates.values(), default=0.0))(
+            took
+        )
+        for j, took in zip(runs.job.tolist(), took_s, strict=True)
+        if took > 0
     ]
     completion = np.zeros(view.size, np.int64)
     completion[runs.job] = runs.end
@@ -74,28 +77,6 @@ def deadlines(view: View) -> Ints:
     """Return ``(n,)`` the times by which jobs complete, at the end of the horizon where they have no other."""
     due = [view.slots if job.deadline_s is None else job.deadline_s / view.slot_s for job in view.instance.jobs]
     return np.array([min(math.floor(slot * (1 + ROUNDING)), view.slots) for slot in due], np.int64)
-
-
-def utility(job: Job, arrival_s: float, end_s: float) -> float:
-    """Return what completing a job is worth; 0 where it completes before it arrives."""
-    took = end_s - arrival_s
-    if took <= 0:
-        return 0.0
-    match job.utility:
-        case schema.Constant(amplitude=most):
-            return most
-        case schema.Sigmoid(amplitude=most, steepness_per_s=steepness, midpoint_s=middle):
-            exponent = steepness * (took - middle)
-            small = math.exp(-abs(exponent))
-            return most * (small if exponent > 0 else 1.0) / (1.0 + small)
-        case schema.LinearDeadline(amplitude=most, grace_s=grace):
-            late = -1.0 if job.deadline_s is None else end_s - job.deadline_s
-            return most if late <= 0 else most * max(0.0, 1 - late / grace) if grace > 0 else 0.0
-        case schema.NormalisedThroughput():
-            best = job.gpus * max(job.rates.values(), default=0.0)
-            return job.iterations / took / best if best > 0 else 0.0
-        case schema.EffectiveThroughput():
-            return job.iterations / took
 
 
 QUANTITIES = ("admitted", "rejected", "colocated", "completion")

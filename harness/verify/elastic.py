@@ -6,7 +6,6 @@ Runs may be as late and long as they like: capacity is checked where runs begin 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from schedgap.harness.verify.proofs.basics import times
 from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed, whole
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Runs
-from schedgap.instances.schema import DistributedProfile, Instance, Job, PSType, WorkerType
+from schedgap.instances.schema import Instance, PSType, WorkerType
 
 SHORTFALL = 1e-8
 """Relative work that may be missing, capacity or bandwidth that may be exceeded: ten times what views round."""
@@ -159,34 +159,13 @@ def _seconds(machines: Hardware, runs: Rows) -> Array:
     """Return ``(a,)`` seconds per mini-batch of a worker, (1); rings of N share all but training, (N − 1)/N, (14)."""
     kinds = np.stack((runs.job, runs.worker_type, runs.ps_type), axis=1)
     unique, where = np.unique(kinds, axis=0, return_inverse=True)
-    parts = [
-        times(machines.instance.jobs[j], machines.workers[m], None if machines.ring else machines.ps[p])
-        for j, m, p in unique.tolist()
-    ]
+    workers, servers = ([kind.model_dump() for kind in kinds] for kinds in (machines.workers, machines.ps))
+    told = {"rates", "distributed"}
+    jobs = {j: machines.instance.jobs[j].model_dump(include=told) for j in set(unique[:, 0].tolist())}
+    parts = [times(jobs[j], workers[m], None if machines.ring else servers[p]) for j, m, p in unique.tolist()]
     compute, update, transfer = np.array(parts, float).reshape(-1, 3)[where.ravel()].T
     share = (runs.total - 1) / np.maximum(runs.total, 1) if machines.ring else 1.0
     return np.asarray(compute + share * (update + np.where(runs.hosts == 1, 0.0, transfer)))
-
-
-def times(job: Job, worker: WorkerType, server: PSType | None) -> tuple[float, float, float]:
-    """Return the seconds of a mini-batch, an update, and a transfer of gradients both ways; no PS type in a ring."""
-    profile = job.distributed or DistributedProfile()
-    if profile.colocated_rate_per_s:
-        alone = 1 / profile.colocated_rate_per_s
-        spread = alone if profile.spread_rate_per_s is None else 1 / profile.spread_rate_per_s
-        return alone, 0.0, max(spread - alone, 0.0)
-    gigabits = 8 * profile.gradient_mb / 1000
-    transfer = 2 * gigabits / worker.bandwidth_gbps
-    if server is not None:
-        update = profile.update_ms.get(server.name, 0.0)
-    elif profile.ring_update_ms is not None:
-        update = profile.ring_update_ms
-    else:
-        update = min(profile.update_ms.values(), default=0.0)
-    if worker.name in profile.minibatch_ms:
-        return profile.minibatch_ms[worker.name] / 1000, update / 1000, transfer
-    rate = worker.gpus * job.rates.get(worker.gpu_type, 0.0) if worker.gpu_type else 0.0
-    return 1 / rate if rate > 0 else math.inf, update / 1000, transfer
 
 
 # ---------------------------------------------------------------- rules of all problems

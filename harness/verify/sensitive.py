@@ -102,16 +102,10 @@ class Speeds:
     @cached_property
     def classes(self) -> Classes:
         """Jobs by class, in the order in which classes occur first."""
+        keys = zip(self.given, self.work.gpus.tolist(), map(tuple, self.work.rates.tolist()), strict=True)
         seen: dict[object, int] = {}
-        first: list[int] = []
-        of = np.zeros(self.work.size, np.int64)
-        for j, given in enumerate(self.given):
-            key = (given, int(self.work.gpus[j]), tuple(self.work.rates[j].tolist()))
-            if key not in seen:
-                seen[key] = len(first)
-                first.append(j)
-            of[j] = seen[key]
-        return Classes(np.array(first, np.int64), of)
+        of = np.array([seen.setdefault(key, len(seen)) for key in keys], np.int64)
+        return Classes(np.unique(of, return_index=True)[1], of)
 
     def levels(self, job: int) -> tuple[Array, Array]:
         """Return the levels of CPUs and of memory of one gang, ascending totals."""
@@ -232,16 +226,9 @@ MOST_SEARCHES = 32
 """So many rounds, at equal distances, are searched for prices of their own."""
 
 
-@dataclass(frozen=True, eq=False)
-class Menu:
-    """What ``K`` classes of jobs may hold: up to ``C`` configurations, ``d`` = three resources of each GPU type.
-
-    Their `value` is ``(K, C)`` progress in units of the objective, ``-inf`` where a class has fewer configurations, and
-    their `part` ``(K, C, d)`` of the GPUs, CPUs and memory of each type.
-    """
-
-    value: Array
-    part: Array
+Menu = tuple[Ints, Array, Array]
+"""What classes of jobs may hold, configuration by configuration in the order of classes: ``(C,)`` class, ``(C,)``
+progress in units of the objective, and ``(C, d)`` parts of the GPUs, CPUs and memory of each GPU type."""
 
 
 def menu(speeds: Speeds, weight: Array) -> Menu:
@@ -250,19 +237,20 @@ def menu(speeds: Speeds, weight: Array) -> Menu:
     `weight` is ``(n,)`` the factor from iterations per second to the objective.
     """
     total = speeds.pooled.total[speeds.pooled.gpus > 0]
-    rows: list[tuple[Array, Array]] = []
-    for job, kept in zip(speeds.classes.first.tolist(), speeds.configurations, strict=True):
-        value = np.concatenate([weight[job] * rate for rate, _ in kept])
-        part = np.zeros((value.size, *total.shape))
-        column = np.repeat(np.arange(len(total)), [rate.size for rate, _ in kept])
-        part[np.arange(value.size), column] = np.concatenate([held for _, held in kept]) / total[column]
+    of, values, parts = [], [], []
+    for k, (job, kept) in enumerate(zip(speeds.classes.first.tolist(), speeds.configurations, strict=True)):
         # A job that can run nowhere makes no progress and holds nothing.
-        rows.append((value, part) if value.size else (np.zeros(1), np.zeros((1, *total.shape))))
-    most = max(len(value) for value, _ in rows)
-    values, parts = np.full((len(rows), most), -np.inf), np.zeros((len(rows), most, *total.shape))
-    for k, (value, part) in enumerate(rows):
-        values[k, : len(value)], parts[k, : len(value)] = value, part
-    return Menu(values, parts.reshape(len(rows), most, -1))
+        for i, (rate, held) in enumerate(kept if any(rate.size for rate, _ in kept) else [NOTHING]):
+            part = np.zeros((rate.size, *total.shape))
+            part[:, i] = held / total[i]
+            of.append(np.full(rate.size, k))
+            values.append(weight[job] * rate)
+            parts.append(part.reshape(rate.size, -1))
+    return np.concatenate(of), np.concatenate(values), np.concatenate(parts)
+
+
+NOTHING = np.zeros(1), np.zeros((1, 3))
+"""The rate of a job that holds nothing, and its GPUs, CPUs and gigabytes."""
 
 
 def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
@@ -301,9 +289,10 @@ def bounds(options: Menu, count: Array) -> Array:
     np.minimum.at(first, which.ravel(), np.arange(len(count)))
     in_time = different[np.argsort(first, kind="stable")]
     chosen = np.unique(np.linspace(0, len(in_time) - 1, min(len(in_time), MOST_SEARCHES)).round().astype(np.int64))
-    prices = np.stack([np.zeros(options.part.shape[2]), *(_prices(options, row) for row in in_time[chosen])])
+    of, value, part = options
+    prices = np.stack([np.zeros(part.shape[1]), *(_prices(options, row) for row in in_time[chosen])])
     # the most that a job of each class is worth beyond what it holds, at each of the prices
-    profit = np.stack([(options.value - options.part @ price).max(axis=1) for price in prices])
+    profit = np.maximum.reduceat(value - prices @ part.T, np.searchsorted(of, np.arange(count.shape[1])), axis=1)
     return np.asarray((prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])
 
 
@@ -311,9 +300,9 @@ def _prices(options: Menu, count: Array) -> Array:
     """Return ``(d,)`` the best prices for a round with ``(K,)`` jobs, by a linear program in prices and profits."""
     from scipy.optimize import linprog  # only policies that give out CPUs and memory pay for importing it
 
-    here, size = np.flatnonzero(count), options.part.shape[2]
-    of, which = np.nonzero(np.isfinite(options.value[here]))
-    rows = np.hstack([options.part[here][of, which], np.eye(here.size)[of]])
-    cost, free = np.concatenate([np.ones(size), count[here]]), [(0, None)] * size + [(None, None)] * here.size
-    found = linprog(cost, -rows, -options.value[here][of, which], bounds=free) if here.size else None
+    here, (of, value, part) = count > 0, options
+    able, size = here[of], part.shape[1]
+    rows = np.hstack([part[able], np.eye(count.size)[of[able]][:, here]])
+    cost, free = np.concatenate([np.ones(size), count[here]]), [(0, None)] * size + [(None, None)] * int(here.sum())
+    found = linprog(cost, -rows, -value[able], bounds=free) if here.any() else None
     return np.zeros(size) if found is None or found.x is None else np.maximum(found.x[:size], 0.0)

@@ -14,6 +14,7 @@ communication or consolidation.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from schedgap.heuristics.hadar import allox, baselines, gavel, literal  # noqa: F401 -- they register what they define
@@ -24,7 +25,7 @@ from schedgap.heuristics.hadar.prices import guarantee
 from schedgap.heuristics.hadar.slotted import simulated
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.views.hadar import FORKED, View
+from schedgap.instances.views.hadar import BETA, FORKED, View
 
 PARAMETERS = (
     Parameter(
@@ -53,6 +54,7 @@ PARAMETERS = (
     Parameter("conserving", "GPUs that no job pays for go to the others until the next round; not the paper's"),
     Parameter("beam", "states of the dynamic program kept in long queues; 1 is greedy", least=1, most=4096),
     Parameter("beta", "weight of the cost of communication (line 29), which the paper leaves undefined", least=0),
+    replace(BETA, name="communication"),
 )
 """Settings of ``hadar.online``."""
 

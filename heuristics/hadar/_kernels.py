@@ -38,9 +38,9 @@ class Queue(NamedTuple):
 
     `gpus` ``(n,)`` of the gang; `rate` ``(n, k)``, and `by_rate` ``(n, k)`` types by descending rate; by slowest type
     ``(n, k)``: `worth`, the utility, `rounds` to be waited for, and `paid`, those to be paid; job ``i`` holds
-    ``held_gpus`` of ``held_server`` from ``held[i]`` up to ``held[i + 1]``. `beta` prices communication; `by_cost` says
-    that the cheapest allocation is taken, not the one that pays most, and `stop` that the first job without an
-    allocation ends the planning.
+    ``held_gpus`` of ``held_server`` from ``held[i]`` up to ``held[i + 1]``. `beta` and `communication` price servers
+    beyond the first; `by_cost` says that the cheapest allocation is taken, not the one that pays most, and `stop` that
+    the first job without an allocation ends the planning.
     """
 
     gpus: Ints
@@ -53,6 +53,7 @@ class Queue(NamedTuple):
     held_server: Ints
     held_gpus: Ints
     beta: float
+    communication: float
     by_cost: bool
     stop: bool
 
@@ -184,7 +185,7 @@ def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ign
 @compiled
 def payoff(worth, paid, cost, hosts, queue, server, count, gang):  # type: ignore[no-untyped-def]
     """Return the payoff of an allocation on the first `count` of these servers that costs that much for each round."""
-    if queue.beta == 0 or count < 2:
+    if queue.beta + queue.communication == 0 or count < 2:
         return worth - paid * cost
     apart = 0
     for a in range(count):
@@ -192,7 +193,8 @@ def payoff(worth, paid, cost, hosts, queue, server, count, gang):  # type: ignor
         for b in range(a):
             known = known or (hosts.machine.size > 0 and hosts.machine[server[a]] == hosts.machine[server[b]])
         apart += not known
-    return worth - paid * (cost + queue.beta * (apart - 1) * cost / gang)
+    each = queue.beta * cost / gang + queue.communication
+    return worth - paid * (cost + (apart - 1) * each)
 
 
 @compiled

@@ -28,6 +28,10 @@ as they are (420.9 h; 8.6 of 60 GPUs while 50 or more jobs wait): it is not the 
 that a job pays for all its rounds at once. With ``payoff="round"``, ``round`` makes 358.2 h and ``run`` 359.9 h, and no
 GPU idles. ``incremental`` makes 447.0 h, ``conserving`` 368.7 h (0.0 idle GPUs).
 
+The cost of communication is undefined in the paper. `beta` prices it by the GPUs of a gang, as bandwidth would be;
+`communication` is a number, with which Algorithm 2 weighs what ``hadar.p1.per_server?beta=`` does, so that the two
+decide one problem.
+
 A job waits while its payoff is not positive. Hadar never idles for ever: on an empty cluster all prices are
 ``U_min ≤ min_j U_j(T − a_j) / (4 t_j^max W_j)``, so a job that fits and completes by the horizon pays at most a
 quarter of what it is worth. Where the round would still be empty (the horizon is near or over, deadlines have passed),
@@ -112,9 +116,10 @@ class Hadar:
         **planning: Any,
     ) -> None:
         self._how = Planning(**planning)
-        if self._how.beam < 1 or not 0 <= self._how.beta < np.inf:
-            given = f"beam = {self._how.beam}, beta = {self._how.beta:g}"
-            raise UsageError(f"Hadar: {given}: a beam is 1 or more, beta is 0 or more")
+        costs = {"beta": self._how.beta, "communication": self._how.communication}
+        if self._how.beam < 1 or not all(0 <= cost < np.inf for cost in costs.values()):
+            given = ", ".join(f"{name} = {cost:g}" for name, cost in {"beam": self._how.beam, **costs}.items())
+            raise UsageError(f"Hadar: {given}: a beam is 1 or more, costs are 0 or more")
         self._instance, self._period, self._mode, self._conserving = instance, prices, mode, conserving
         self._planner: Planner | None = None
         self._counted: Ints | None = None

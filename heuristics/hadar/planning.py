@@ -135,8 +135,9 @@ class Planning:
         Whether the first job without an allocation ends the planning.
     beam, exact
         States kept where the queue is longer than `exact` jobs.
-    beta
-        Weight of the cost of communication.
+    beta, communication
+        Cost of communication: for each server of a gang beyond its first, `beta` times the mean price of its GPUs, and
+        so much utility, as in P1.
     """
 
     payoff: Payoff = "lifetime"
@@ -147,6 +148,7 @@ class Planning:
     beam: int = BEAM
     exact: int = EXACT_QUEUE
     beta: float = 0.0
+    communication: float = 0.0
 
 
 class Planner:
@@ -246,6 +248,7 @@ class Planner:
             held_server=held[:, 1].copy(),
             held_gpus=held[:, 2].copy(),
             beta=self.how.beta,
+            communication=self.how.communication,
             by_cost=self.how.alloc == "cost",
             stop=self.how.stop,
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 from pydantic import ValidationError
@@ -167,20 +167,9 @@ def sure(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[
     return {name: gpus for name, gpus in found.items() if gpus and of[name][0] == pool}
 
 
-class Source(Protocol):
-    """What was read: of which format, and where."""
-
-    @property
-    def format(self) -> str:
-        """Id of the importer."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-
-
 def instance_of(
-    source: Source,
+    format: str,
+    path: Path,
     name: str,
     options: Options,
     derived: Iterable[str],
@@ -188,15 +177,15 @@ def instance_of(
     jobs: Iterable[Job],
     **about: Any,
 ) -> Instance:
-    """Return the instance of what was read, called by its format and `name` unless the user says how.
+    """Return the instance of what was read from a file, called by its format and `name` unless the user says how.
 
     It raises `InstanceError` if it is none by the schema.
     """
-    spec = IMPORTERS.get(source.format)
+    spec = IMPORTERS.get(format)
     try:
         found = tuple(jobs)
         return Instance(
-            name=options.name or f"{source.format}/{CONTROL.sub('_', name)}"[:200],
+            name=options.name or f"{format}/{CONTROL.sub('_', name)}"[:200],
             title=f"{spec.title}, {count(len(found))}",
             source=spec.source,
             licence=spec.licence,
@@ -206,4 +195,4 @@ def instance_of(
             **about,
         )
     except ValidationError as error:
-        raise InstanceError(f"{source.path}: {describe(error)}") from None
+        raise InstanceError(f"{path}: {describe(error)}") from None

@@ -81,7 +81,7 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     derived += told_fillings(filled, types, trace)
     tenants = [tenant_of(f) for f in filled]
     made = (to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True))
-    return instance_of(trace, trace.path.stem, options, derived, tenants, made, cluster=cluster)
+    return instance_of(trace.format, trace.path, trace.path.stem, options, derived, tenants, made, cluster=cluster)
 
 
 def asked_for(trace: Trace, options: Options, derived: list[str]) -> Sequence[TraceJob]:

@@ -28,7 +28,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.clusters import LARGEST_HOST, count, instance_of, node_list, sure, told_left_out
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
-from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, seconds, shown
+from schedgap.instances.importers.table import CONTROL, NUMBER, refuse, seconds
 from schedgap.instances.rigid import steps
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup, limits
 
@@ -79,14 +79,6 @@ class Log:
     def moment(self, time: float) -> str:
         """Return a time as people write it."""
         return str(pd.Timestamp(round(time, 6), unit="s"))[:19] if self.dates else f"{time:.15g} s"
-
-
-def refuse(path: Path, wrong: Any, raw: pd.Series, right: str) -> None:
-    """Raise on the first line that is wrong in a column."""
-    wrong = pd.Series(np.asarray(wrong), raw.index)
-    if wrong.any():
-        line = first_where(wrong)
-        raise InstanceError(f"{path}: line {line}: {raw.name} = {shown(raw.loc[line])}: {right}")
 
 
 def times(path: Path, raw: pd.Series, options: Options) -> pd.Series:
@@ -161,7 +153,8 @@ def to_instance(log: Log, options: Options) -> Instance:
         derived.append(f"weights of jobs are their {log.unit}s: the log has none")
     name, users, began = log.path.name.split(".")[0], filter(None, frame["user"]), origin + ahead if log.dates else None
     jobs = _instance_jobs(frame, origin)
-    return instance_of(log, name, options, derived, users, jobs, cluster=_cluster(capacity, servers), began_s=began)
+    about: dict[str, Any] = {"cluster": _cluster(capacity, servers), "began_s": began}
+    return instance_of(log.format, log.path, name, options, derived, users, jobs, **about)
 
 
 def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers import history
 from schedgap.instances.importers.registry import NO_GPU, Options
 from schedgap.instances.importers.sacct import hosts
-from schedgap.instances.importers.table import first_line, framed, read_text, sifted, split
+from schedgap.instances.importers.table import first_line, framed, read_text, refuse, sifted, split
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
@@ -88,7 +88,7 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> hi
     held = next(name for name in HELD if name in lines)
     for name in [name for name in (held, "weight") if name in lines]:
         numbers = pd.to_numeric(lines[name], errors="coerce")
-        history.refuse(path, ~(numbers >= 0), lines[name], "a number, 0 or more")
+        refuse(path, ~(numbers >= 0), lines[name], "a number, 0 or more")
         frame[name] = numbers
     frame["gpus"] = frame[held]
     if "server" in lines:

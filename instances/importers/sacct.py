@@ -28,7 +28,7 @@ from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.registry import NO_GPU, Options
-from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, framed, read_text, sifted
+from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, framed, read_text, refuse, sifted
 from schedgap.instances.schema import Instance
 
 FREE = ("JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Extra", "Reason")
@@ -122,7 +122,7 @@ def log_of(path: Path, lines: pd.DataFrame, options: Options) -> history.Log:
     ids = lines["JobID" if "JobID" in lines else "JobIDRaw"].rename("JobID")
     steps = {"they are steps of jobs": ids.str.contains(".", regex=False)}
     lines, left_out = sifted(lines.assign(JobID=ids), steps)
-    history.refuse(
+    refuse(
         path, lines["JobID"].map(lambda text: JOB.fullmatch(text) is None), lines["JobID"], "a job such as 123 or 123_4"
     )
     start, end = history.times(path, lines["Start"], options), history.times(path, lines["End"], options)
@@ -175,7 +175,7 @@ def resources(path: Path, lines: pd.DataFrame, options: Options, notes: list[str
         found = tres.str.extract(TRES[name])[0].astype(float)
         if column:
             numbers = pd.to_numeric(lines[column], errors="coerce")
-            history.refuse(path, numbers.isna() & found.isna(), lines[column], f"a number of {name}")
+            refuse(path, numbers.isna() & found.isna(), lines[column], f"a number of {name}")
             found = found.fillna(numbers)
         if found.notna().any():
             notes.append(f"jobs are counted by {name}" + ("" if wanted else ": the log has no GPUs"))

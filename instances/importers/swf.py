@@ -17,7 +17,6 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -25,9 +24,9 @@ import pandas as pd
 from schedgap.instances import canonical
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
-from schedgap.instances.importers.history import Log, refuse, to_instance
+from schedgap.instances.importers.history import Log, to_instance
 from schedgap.instances.importers.registry import Options
-from schedgap.instances.importers.table import MAX_LINES, check_format, framed, sifted
+from schedgap.instances.importers.table import MAX_LINES, check_format, framed, refuse, sifted
 from schedgap.instances.schema import Instance
 
 FIELDS = (
@@ -131,7 +130,9 @@ def log_of(path: Path, text: str, options: Options) -> Log:
             "gpus": held.reindex(lines.index),
             "status": lines["status"].map({0: "FAILED", 1: "COMPLETED", 3: "COMPLETED", 4: "FAILED", 5: "CANCELLED"}),
             "user": lines["user"].map(lambda n: f"user {n:.0f}" if n >= 0 else ""),
-            "partition": place.map(lambda n: name_of(n, named, several)),
+            "partition": place.map(
+                lambda n: "" if n < 0 else named.get(n, f"partition {n:.0f}") if several else f"queue {n:.0f}"
+            ),
             "requested": lines["requested_time"].where(lines["requested_time"] > 0),
         }
     ).fillna({"status": ""})
@@ -142,13 +143,6 @@ def log_of(path: Path, text: str, options: Options) -> Log:
     capacity = {"": sizes[name]} if name and not options.by_partition else None
     left_out |= unknown
     return Log("swf", path, frame, left_out, tuple(notes), "processor", capacity, f"{name} of the header", epoch > 0)
-
-
-def name_of(number: float, named: Mapping[float, str], partition: bool) -> str:
-    """Return the name of a partition, as the header has it, or of a queue; nothing where it is not known."""
-    if number < 0:
-        return ""
-    return named.get(number, f"partition {number:.0f}") if partition else f"queue {number:.0f}"
 
 
 def whole(path: Path, lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:

@@ -12,6 +12,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from schedgap.instances.canonical import read_bytes
@@ -195,10 +196,16 @@ def convert(path: Path, raw: pd.Series, column: Column, at: str = "line") -> pd.
         wrong &= ~empty
     if not column.blank:
         wrong |= empty
+    refuse(path, wrong, raw.rename(column.name), column.right, at)
+    return good
+
+
+def refuse(path: Path, wrong: Any, raw: pd.Series, right: str, at: str = "line") -> None:
+    """Raise on the first line that is wrong in a column, whose index has their numbers."""
+    wrong = pd.Series(np.asarray(wrong), raw.index)
     if wrong.any():
         line = first_where(wrong)
-        raise InstanceError(f"{path}: {at} {line}: {column.name} = {shown(raw.loc[line])}: {column.right}")
-    return good
+        raise InstanceError(f"{path}: {at} {line}: {raw.name} = {shown(raw.loc[line])}: {right}")
 
 
 def sifted(frame: pd.DataFrame, reasons: Mapping[str, pd.Series]) -> tuple[pd.DataFrame, dict[str, int]]:
@@ -238,21 +245,15 @@ def seconds(dates: pd.Series) -> pd.Series:
 def check_unique(path: Path, ids: pd.Series) -> None:
     """Raise on the first id that occurs twice; the index of `ids` is the line number."""
     twice = ids.duplicated()
-    if twice.any():
-        line = first_where(twice)
-        before = first_where(ids == ids.loc[line])
-        value = shown(ids.loc[line])
-        message = f"{ids.name} = {value}: already used in line {before}; each occurs once"
-        raise InstanceError(f"{path}: line {line}: {message}")
+    before = first_where(ids == ids[twice].iloc[0]) if twice.any() else 0
+    refuse(path, twice, ids, f"already used in line {before}; each occurs once")
 
 
 def check_run_times(path: Path, starts: pd.Series, ends: pd.Series) -> None:
     """Raise on the first end before its start, or too long after it."""
     wrong = (ends < starts) | (ends - starts > MAX_DURATION_S)
-    if wrong.any():
-        line = first_where(wrong)
-        right = f"after {starts.name} = {shown(starts.loc[line])}, by up to {MAX_DURATION_S:g} s"
-        raise InstanceError(f"{path}: line {line}: {ends.name} = {shown(ends.loc[line])}: {right}")
+    before = shown(starts.loc[first_where(wrong)]) if wrong.any() else ""
+    refuse(path, wrong, ends, f"after {starts.name} = {before}, by up to {MAX_DURATION_S:g} s")
 
 
 def shown(value: object) -> str:

@@ -202,8 +202,9 @@ class Master:
         """Split windows where the last optimum is loose by more than `least`; return whether there are any."""
         if not self.loose:
             return False
-        prices = self.latest.prices[: len(self.packing.capacity)]
-        self.windows, start, end = self.windows.split(self._over(), prices, least)
+        capacity, over = self.packing.capacity, self._over()
+        usual = abs(self.latest.value) / max(float((over + capacity).sum()), 1e-9)
+        self.windows, start, end = self.windows.split(over, self.latest.prices[: len(capacity)], usual, least)
         self._demand(start, end)
         return len(start) > 0
 

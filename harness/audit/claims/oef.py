@@ -244,24 +244,20 @@ def multi_properties(lab: Lab) -> str:
 Property = Callable[[str, View, Array], fairness.Finding[Any]]
 
 
-def _truthful(method: str, v: View, x: Array) -> fairness.Finding[Any]:
-    """Search for over-reports, the paper's definition."""
-    return fairness.strategy_proof(
-        lambda seen: Allocation(devices(method, seen)), v, direction="over", trials=2, steps=1
-    )
-
-
-def _most_efficient(method: str, v: View, x: Array) -> fairness.Finding[Any]:
-    """Compare with the largest total at which nobody has less than an equal split, what all three promise."""
-    return fairness.optimal_efficiency(v, x, solved("oef.sharing_incentive", v).solution.objective)
-
-
 PROPERTIES: dict[str, tuple[str, Property]] = {
     "PE": ("Pareto-efficient", lambda method, v, x: fairness.pareto_efficient(v, x)),
     "EF": ("envy-free", lambda method, v, x: fairness.envy_free(v, x)),
     "SI": ("sharing-incentive", lambda method, v, x: fairness.sharing_incentive(v, x)),
-    "SP": ("strategy-proof", _truthful),
-    "efficiency": ("of the optimal efficiency that the sharing incentive allows", _most_efficient),
+    "SP": (  # over-reports, the paper's definition
+        "strategy-proof",
+        lambda method, v, x: fairness.strategy_proof(
+            lambda seen: Allocation(devices(method, seen)), v, direction="over", trials=2, steps=1
+        ),
+    ),
+    "efficiency": (  # the largest total at which nobody has less than an equal split is what all three promise
+        "of the optimal efficiency that the sharing incentive allows",
+        lambda method, v, x: fairness.optimal_efficiency(v, x, solved("oef.sharing_incentive", v).solution.objective),
+    ),
 }
 """Columns of Table 1: in words, and how an allocation is judged."""
 

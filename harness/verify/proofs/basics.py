@@ -50,19 +50,35 @@ def slot_of(time_s: float, slot_s: float) -> int:
     return math.ceil(time_s / slot_s * LESS)
 
 
+def times(job: Data, worker: Data, server: Data | None) -> tuple[float, float, float]:
+    """Return the seconds of a mini-batch, an update, and a transfer of gradients both ways; no PS type in a ring."""
+    profile = job.get("distributed") or {}
+    if together := profile.get("colocated_rate_per_s"):
+        return 1 / together, 0.0, max(1 / (profile.get("spread_rate_per_s") or together) - 1 / together, 0.0)
+    updates, ring = profile.get("update_ms", {}), profile.get("ring_update_ms")
+    if server is not None:
+        update = updates.get(server["name"], 0.0)
+    else:
+        update = min(updates.values(), default=0.0) if ring is None else ring
+    transfer = profile.get("gradient_mb", 0.0) * 16 / (worker["bandwidth_gbps"] * 1000)
+    given, rate = profile.get("minibatch_ms", {}), job.get("rates", {}).get(worker.get("gpu_type") or "", 0.0)
+    alone = 1 / (rate * worker["gpus"]) if rate * worker["gpus"] else math.inf
+    return given[worker["name"]] / 1000 if worker["name"] in given else alone, update / 1000, transfer
+
+
 def utility(job: Data, begin_s: float, best: float) -> Callable[[Array], Array]:
     """Return what completing a job is worth by seconds since `begin_s`; `best` is its largest rate."""
     given = job.get("utility", {"kind": "effective_throughput"})
     kind, a, work = given["kind"], given.get("amplitude"), work_of(job)
     if kind in ("effective_throughput", "normalised"):
-        return lambda d: (work / (job["gpus"] * best) if kind == "normalised" else work) / d
+        return lambda d: (work / (job["gpus"] * (best or math.inf)) if kind == "normalised" else work) / d
     if kind == "sigmoid":
         return lambda d: (
             a / (1 + np.exp(np.clip(given["steepness_per_s"] * (d - given.get("midpoint_s", 0)), -700, 700)))
         )
     due = math.inf if kind == "constant" or job.get("deadline_s") is None else job["deadline_s"] - begin_s
     grace = given.get("grace_s", 0.0)
-    return lambda d: a * np.where(d <= due, 1.0, np.clip(1 - (d - due) / grace, 0, 1) if grace else 0.0)
+    return lambda d: a * np.where(d <= due * MORE, 1.0, np.clip(1 - (d - due) / grace, 0, 1) if grace else 0.0)
 
 
 class Gangs:

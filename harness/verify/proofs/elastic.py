@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from .basics import DEAR, LESS, LOW, MORE, Array, Data, require, slot_of, up, utility
+from .basics import DEAR, LESS, LOW, MORE, Array, Data, require, slot_of, times, up, utility
 from .packing import Packing, Uses
 
 
@@ -83,33 +83,15 @@ class Elastic(Packing):
         """Return the slot in which a job arrives."""
         return slot_of(job.get("submit_s", 0.0), self.slot_s)
 
-    def pace(self, job: Data) -> Iterable[Sequence[float]]:
-        """Return slots of a mini-batch by worker type, of an update by PS type, and of a transfer by worker type."""
-        profile = job.get("distributed", {})
-        if together := profile.get("colocated_rate_per_s"):
-            apart = max(1 / (profile.get("spread_rate_per_s") or together) - 1 / together, 0.0)
-            workers, servers = len(self.workers), 1 if self.ring else len(self.servers)
-            return [1 / together / self.slot_s] * workers, [0.0] * servers, [apart / self.slot_s] * workers
-        given, updates = profile.get("minibatch_ms", {}), profile.get("update_ms", {})
-        rates = [job.get("rates", {}).get(w.get("gpu_type") or "", 0.0) * w["gpus"] for w in self.workers]
-        alone = [
-            given[w["name"]] / 1000 if w["name"] in given else 1 / r if r else math.inf
-            for w, r in zip(self.workers, rates, strict=True)
-        ]
-        least = profile.get("ring_update_ms")
-        ring = min(updates.values(), default=0.0) if least is None else least
-        update = [ring] if self.ring else [updates.get(s["name"], 0.0) for s in self.servers]
-        sent = [profile.get("gradient_mb", 0.0) * 16 / (w["bandwidth_gbps"] * 1000) for w in self.workers]
-        return ([x / self.slot_s for x in part] for part in (alone, np.array(update) / 1000, sent))
-
     def layouts(self, j: int) -> Iterator[tuple[int, int, int, Array, Array]]:
         """Yield worker type, PS type, whether all is on one server, 1, 2, … workers, and slots of a mini-batch."""
-        compute, update, transfer = self.pace(self.jobs[j])
         n = np.arange(1, self.jobs[j].get("chunks", 1) + 1)
         share = (n - 1) / n if self.ring else np.ones(len(n))
-        for m, p, one in np.ndindex(len(self.workers), len(update), 2):
-            if math.isfinite(compute[m]) and self.room[m].any():
-                yield m, p, one, n, compute[m] + share * (update[p] + (0.0 if one else transfer[m]))
+        for m, p in np.ndindex(len(self.workers), len(self.servers) or 1):
+            seconds = times(self.jobs[j], self.workers[m], None if self.ring else self.servers[p])
+            compute, update, transfer = (x / self.slot_s for x in seconds)
+            for one in range(2 if math.isfinite(compute) and self.room[m].any() else 0):
+                yield m, p, one, n, compute + share * (update + (0.0 if one else transfer))
 
     @cache  # noqa: B019
     def options(self, j: int) -> list[tuple[int, int, int, int, int]]:

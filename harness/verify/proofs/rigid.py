@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .basics import Array, Data, Gangs, require, total
-from .fluid import Fleet, completion, mean_busy_times, shortest_first
+from .fluid import Fleet, Rule, completion, mean_busy_times, shortest_first
 
 PARTS = 1024
 """Parts of weights are multiples of one in so many."""
@@ -281,10 +281,6 @@ def at(curve: Array, slope: Array, edges: Array, times: Array) -> Array:
     return np.asarray(curve[inside] + slope[inside] * (np.clip(times, edges[0], edges[-1]) - edges[inside]))
 
 
-def nothing(data: Data, proof: Data) -> tuple[int, Fraction]:
-    """Return that GPU-hours are 0 or more."""
-    return -1, Fraction(0)
-
-
-RULES = {"flow": flow, "slowdown": flow, "weighted": flow, "makespan": makespan, "idle": nothing}
-PROBLEMS: dict[str, Any] = {f"rigid.{what}{how}": rule for what, rule in RULES.items() for how in ("", ".preemptive")}
+RULES: dict[str, Rule] = {"flow": flow, "slowdown": flow, "weighted": flow, "makespan": makespan}
+RULES["idle"] = lambda data, proof: (-1, Fraction(0))  # GPU-hours are 0 or more
+PROBLEMS = {f"rigid.{what}{how}": rule for what, rule in RULES.items() for how in ("", ".preemptive")}

@@ -1,1 +1,0 @@
-"""What really ran, beside certified bounds and other schedules: ``harness certify``."""
