@@ -16,7 +16,7 @@ from schedgap.models.elastic.jobs import ElasticJobs, Grid, Scheduled
 NOISE = (0.5, 0.8, 1.0, 1.2)
 """Factors on the prices at which jobs are inserted anew."""
 
-LISTS = 0.05
+LISTS = 0.1
 """Share of the time for lists of all jobs, one after another, before moves improve the best of them.
 
 On ``gen/zhou-ra`` the best of 16 is 14.9 % above the bound (by mean ends in the relaxation), and one by rank 22.7 %; on

@@ -18,7 +18,7 @@ from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, no
 from schedgap.models.single_machine import Jobs, Ways
 from schedgap.models.solve import SolveOptions
 
-COPIES = 100
+COPIES = 30
 """Equal intervals at first for jobs with copies, which :mod:`schedgap.models.intervals` cuts too late.
 
 With them the bound on ``gen/200jobs`` is 15,006 after 2.3 s, and with a tenth of them 15,689 after 0.5 s; with
