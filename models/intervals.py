@@ -209,11 +209,11 @@ BETTER = 1e-3
 """Part of a bound by which cutting has to improve it to go on."""
 
 
-def first_edges(run: Jobs, horizon: float, whole: bool, few: int = FEW) -> Array:
-    """Return edges up to a horizon, whole or not: `few` equal intervals, and short ones at the beginning."""
+def first_edges(run: Jobs, horizon: float, whole: bool) -> Array:
+    """Return edges up to a horizon, in whole units of time or not: equal intervals, and short ones at the beginning."""
     begin = float(run.start.min())
     length = horizon - begin
-    equal = np.linspace(0.0, length, few + 1)
+    equal = np.linspace(0.0, length, FEW + 1)
     least = max(1.0 if whole else 0.0, length * SHORTEST)
     growing = least * COARSE ** np.arange(math.ceil(-math.log(SHORTEST, COARSE)))
     edges = begin + np.unique(np.concatenate([equal, growing[growing < length]]))

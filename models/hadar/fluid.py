@@ -13,17 +13,10 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, View
 from schedgap.models.columns import Generated
 from schedgap.models.hadar.common import able, best_progress, classes, somebody_rejected, too_large
-from schedgap.models.intervals import FEW, NOBODY, Fluid, Goal, Pricing, Tightest, first_edges, stated, tightest
+from schedgap.models.intervals import NOBODY, Fluid, Goal, Pricing, Tightest, first_edges, stated, tightest
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, no_reason
 from schedgap.models.single_machine import Jobs, Ways
 from schedgap.models.solve import SolveOptions
-
-COPIES = 30
-"""Equal intervals at first for jobs with copies, which :mod:`schedgap.models.intervals` cuts too late.
-
-With them the bound on ``gen/200jobs`` is 15,006 after 2.3 s, and with a tenth of them 15,689 after 0.5 s; with
-``seed=2`` it is 10,492 and 11,344. Gangs gain nothing from more.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +148,7 @@ def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.
 
 def relaxed(view: View, run: Gangs, must: bool, options: SolveOptions) -> Tightest:
     """Return what column generation over intervals proves, which are cut in halves where that can matter."""
-    edges = first_edges(run, float(view.slots), whole=True, few=COPIES if run.together else FEW)
+    edges = first_edges(run, float(view.slots), whole=True)
     return tightest(partial(posed, view, run, must), edges, True, options)
 
 
