@@ -6,6 +6,7 @@ What runs first in a process would otherwise be charged with tens of seconds tha
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -56,9 +57,23 @@ def _compiler() -> Any:
 
 if not TYPE_CHECKING:
 
-    def njit(*signature: str, **options: Any) -> Any:
-        """Return numba's decorator of these arguments; the clock stands still while it compiles."""
-        return _compiler()(*signature, **options)
+    def njit(**options: Any) -> Any:
+        """Return numba's decorator with these options; the clock stands still while it compiles."""
+        decorate = _compiler()(**options)
+        return lambda function: _stamped(decorate(function))
+
+
+def _stamped(kernel: Any) -> Any:
+    """Return a kernel that is compiled anew after a change of any file that kernels which it may call come from.
+
+    Numba looks at a kernel's own file only: one with an old version of another inside it stays in use.
+    """
+    known = vars(kernel._cache).get("_cache_file")
+    if known is not None:
+        called = (one for one in kernel.py_func.__globals__.values() if isinstance(one, type(kernel)))
+        files = sorted({one.py_func.__code__.co_filename for one in (kernel, *called)})
+        known._source_stamp = [(file, os.stat(file).st_mtime_ns) for file in files]
+    return kernel
 
 
 def now() -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -185,3 +186,17 @@ def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int
     for row in compare_here(extreme(seed), ["*"], limits=QUICK).rows:
         assert row.status in ORDERLY, (row.method, row.reason)
         assert row.verified is not False, (row.method, row.violations)
+
+
+def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_that_it_calls(tmp_path: Path) -> None:
+    """Numba alone goes on with what it has put in from the other file before."""
+    decorated = "from schedgap.instances.clock import njit\n@njit(cache=True)\n"
+    (tmp_path / "outer.py").write_text(f"from inner import more\n{decorated}def twice(x):\n    return 2 * more(x)\n")
+    told = "from outer import twice; print(twice(1), sum(twice.stats.cache_hits.values()))"
+    found = []
+    for amount in (1, 1, 2):
+        if not found or amount == 2:
+            (tmp_path / "inner.py").write_text(f"{decorated}def more(x):\n    return x + {amount}\n")
+        done = subprocess.run([sys.executable, "-c", told], cwd=tmp_path, capture_output=True, text=True, check=True)
+        found.append(done.stdout.split())
+    assert found == [["4", "0"], ["4", "1"], ["6", "0"]]

@@ -245,7 +245,7 @@ def menu(speeds: Speeds, weight: Array) -> Menu:
             part[:, i] = held / total[i]
             of.append(np.full(rate.size, k))
             values.append(weight[job] * rate)
-            parts.append(part.reshape(rate.size, -1))
+            parts.append(part.reshape(rate.size, total.size))
     return np.concatenate(of), np.concatenate(values), np.concatenate(parts)
 
 

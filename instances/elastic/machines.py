@@ -109,10 +109,10 @@ def reachable(capacity: float, needs: Array) -> float:
     """
     sums, most = np.zeros(1), capacity * (1 + SLACK)
     for need in np.unique(needs[needs > 0]):
-        times = np.arange(math.floor(most / need) + 1)
-        if len(sums) * len(times) > SUMS:
+        times = math.floor(most / need) + 1
+        if len(sums) * times > SUMS:
             return capacity
-        sums = np.add.outer(sums, need * times).ravel()
+        sums = np.add.outer(sums, need * np.arange(times)).ravel()
         sums = sums[sums <= most]
         sums = sums[np.unique(np.round(sums / capacity, 12), return_index=True)[1]]
     return min(float(sums.max()), capacity) or capacity
