@@ -154,7 +154,7 @@ def plan(
     ]
 
 
-SEARCHES_S = 8.0
+SEARCHES_S = 7.0
 """Seconds that models which start from known decisions share on an instance, where nobody says how long each may take:
 they go on until they have a proof or no time. ``gen/200jobs`` with all papers has nine of them; everything else there
 takes half a minute of computing."""
