@@ -8,6 +8,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import WHOLE, Range, Rows, refuse, refusing, well_formed, whole
+from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, Schedule, View, communication
 
 SHORTFALL = 1e-8
@@ -49,14 +50,14 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         ),
         *jobs.broken(~jobs.appears & (problem == COMPLETE.id), "{job} is rejected{more}, but every job completes here"),
     ]
-    extra = _servers(view, held) - held.by("job", "slot").count.size
-    return _measured(view, held, jobs, lines, communication(problem) * extra)
+    beta = communication(problem)
+    apart = _machines(view, held, held.job * view.slots + held.slot) - held.by("job", "slot").count.size if beta else 0
+    return _measured(view, held, jobs, lines, beta * apart)
 
 
-def _servers(view: View, held: Rows) -> int:
-    """Return how many servers jobs are on, summed over jobs and slots; GPUs of several types may be of one server."""
-    table = np.column_stack((held.job, held.slot, view.servers.machine[held.server]))
-    return len(np.unique(table, axis=0))
+def _machines(view: View, held: Rows, cell: Ints) -> int:
+    """Return how many servers are in use, summed over cells; GPUs of several types may be of one server."""
+    return int(np.unique(cell * view.servers.machines + view.servers.machine[held.server]).size)
 
 
 def _entries(view: View, held: Rows) -> list[str]:
@@ -105,8 +106,7 @@ def _measured(view: View, held: Rows, jobs: Rows, lines: list[str], cost: float)
     if completed and ttd:
         metrics["mean_completion_slots"] = float(jobs.took[jobs.appears].mean())
         metrics["gru"] = float(held.gpus.sum() / (view.servers.gpus.sum() * ttd))
-        busy = len(np.unique(np.column_stack((held.slot, view.servers.machine[held.server])), axis=0))
-        metrics["busy_servers"] = busy / (view.servers.machines * ttd)
+        metrics["busy_servers"] = _machines(view, held, held.slot) / (view.servers.machines * ttd)
     quantities = {"ttd_rounds": ttd, "completion_slots": jobs.took, "objective": objective}
     return Verdict(objective, tuple(lines), metrics, quantities)
 
