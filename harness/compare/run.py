@@ -189,15 +189,15 @@ def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = Fals
     `helpers` says whether heuristics that only these models need run as well, `bound` whether models follow that bound
     what has no bound then.
     """
-    seeded = [task for task in tasks if starts_from_decisions(find_spec(task.method))]
     asked = {_place(task, task.method): task for task in tasks}
-    wanted = (replace(task, method=h.id, helps=True) for task in seeded for h in related(find_spec(task.method)))
+    seeded = {place: task for place, task in asked.items() if starts_from_decisions(find_spec(task.method))}
+    wanted = (replace(one, method=h.id, helps=True) for one in seeded.values() for h in related(find_spec(one.method)))
     starts = {_place(task, task.method): asked.get(_place(task, task.method), task) for task in wanted}
     first = [task for task in starts.values() if helpers or not task.helps]
     # What takes long comes before what does not, so that no worker waits long for another's last task: searches, which
     # share their time, other models, heuristics.
-    others = (task for place, task in asked.items() if place not in starts and task not in seeded)
-    rest = [*seeded, *sorted(others, key=lambda task: task.method in HEURISTICS)]
+    others = (task for place, task in asked.items() if place not in starts and place not in seeded)
+    rest = sorted(others, key=lambda task: task.method in HEURISTICS)
 
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         if first and not done:
@@ -205,7 +205,8 @@ def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = Fals
         if len(done) > len(first):
             return unbounded(tasks, done) if bound else []
         verified = {result.row.name: result.decision for result in done if result.row.verified}
-        return [replace(task, known=_known(task, verified)) if task in seeded else task for task in rest]
+        known = [replace(task, known=_known(task, verified)) for task in seeded.values()]
+        return [*known, *rest]
 
     return stages
 
