@@ -1,4 +1,4 @@
-"""Checkers for schedules of gangs: copies, capacity, arrivals, work; Hadar's utility and Gavel's makespan."""
+"""Checkers for schedules of gangs: copies, capacity, arrivals, work; Hadar's utility, and times of whole runs."""
 
 from __future__ import annotations
 
@@ -119,14 +119,27 @@ QUANTITIES = (
 VERIFIERS.register(VerifierSpec("hadar", check, lambda problem: QUANTITIES))
 
 
-def check_makespan(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Return the verdict on a schedule that completes every job, with its makespan in seconds as the objective."""
+TIMES = dict.fromkeys(("gavel.makespan", "gavel.makespan_copies"), "makespan_s")
+TIMES |= dict.fromkeys(("gavel.mean", "gavel.mean_copies"), "jct_mean_s")
+TIMES |= dict.fromkeys(("gavel.p99", "gavel.p99_copies"), "jct_p99_s")
+"""Which time each problem of whole runs is about."""
+
+
+def check_times(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+    """Return the verdict on a schedule that completes every job; the objective is the time that the problem is about.
+
+    Jobs complete with their last slot, and completion times count from their arrivals, in seconds.
+    """
     verdict = check(view, decision, COMPLETE.id, claims)
     if verdict.objective is None:
         return verdict
-    makespan_s = float((np.max(decision.slot, initial=-1) + 1) * view.slot_s)
-    quantities = {**verdict.quantities, "makespan_s": makespan_s, "objective": makespan_s}
-    return replace(verdict, objective=makespan_s, quantities=quantities)
+    end_s = np.zeros(view.size)
+    np.maximum.at(end_s, decision.job, (decision.slot + 1) * view.slot_s)
+    jct_s = end_s - view.workload.arrival_s
+    times = {"makespan_s": end_s.max(), "jct_mean_s": jct_s.mean(), "jct_p99_s": np.percentile(jct_s, 99)}
+    found = {name: float(time) for name, time in times.items()}
+    objective = found[TIMES[problem]]
+    return replace(verdict, objective=objective, quantities={**verdict.quantities, **found, "objective": objective})
 
 
-VERIFIERS.register(VerifierSpec("gavel", check_makespan, lambda problem: (*QUANTITIES, "makespan_s")))
+VERIFIERS.register(VerifierSpec("gavel", check_times, lambda problem: (*QUANTITIES, *dict.fromkeys(TIMES.values()))))
