@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -262,16 +262,9 @@ def adversary(
     from schedgap.harness.adversary.run import adversary as run
     from schedgap.harness.adversary.run import seconds_of
 
+    running |= {"most": most_jobs, "anywhere": anywhere, "seed": seed}
     limits = Limits(time_limit, rel_gap=0.0, memory_mb=memory_mb)
-    return run(
-        heuristic,
-        budget_s=seconds_of(budget),
-        most=most_jobs,
-        anywhere=anywhere,
-        seed=seed,
-        limits=limits,
-        **running,
-    )
+    return run(heuristic, budget_s=seconds_of(budget), limits=limits, **running)
 
 
 @cli.app.command()
@@ -392,7 +385,16 @@ def verify(
     if bool(paths) == bool(solution):
         raise UsageError("name a results folder, files of decisions, or solutions of exported models (--solution)")
     if paths and instance is None and problem is None:
-        _verify_folder(paths, output)
+        from schedgap.harness.engine.study import check
+
+        if len(paths) > 1 or paths[0].is_file():
+            raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
+        lines = check(paths[0])
+        bad = sum(bool(wrong) for *_, wrong in lines)
+        columns = ("result", "what holds", "what is wrong")[: 2 if output is Format.TABLE and not bad else 3]
+        cli.emit_lines(str(paths[0]), columns, (line[: len(columns)] for line in lines), output)
+        cli.say(f"{len(lines) - bad} of {len(lines)} results hold")
+        raise typer.Exit(cli.FAILED if bad else cli.OK)
     if paths and (instance is None or problem is None):
         raise UsageError("files of decisions take both --instance and --problem (harness list models has the problems)")
     from schedgap.harness.compare import given
@@ -404,19 +406,3 @@ def verify(
         found = given.verify_solution(solution, model, bound=bound, limits=limits)
     cli.write_results(found, output)
     raise typer.Exit(cli.OK if found.ok else cli.FAILED)
-
-
-def _verify_folder(paths: list[Path], output: Format) -> NoReturn:
-    from schedgap.harness.engine.study import check
-
-    if len(paths) > 1 or paths[0].is_file():
-        raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
-    found = check(paths[0])
-    bad = [line for line in found if line[-1]]
-    columns = ("result", "what holds", "what is wrong")
-    if output is Format.TABLE and not bad:
-        cli.emit_lines(str(paths[0]), columns[:-1], [line[:-1] for line in found], output)
-    else:
-        cli.emit_lines(str(paths[0]), columns, found, output)
-    cli.say(f"{len(found) - len(bad)} of {len(found)} results hold")
-    raise typer.Exit(cli.FAILED if bad else cli.OK)

@@ -118,7 +118,9 @@ class Worker:
             reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:.4g} s of wall-clock time"
         except (EOFError, OSError):
             self.process.join(1.0)
-            reason = "error", f"the worker died ({_cause(self.process.exitcode)})"
+            code = self.process.exitcode
+            killed = f"{signal.Signals(-code).name}: out of memory, or killed from outside" if code and code < 0 else ""
+            reason = "error", f"the worker died ({killed or f'exit code {code}'})"
         self.stop()
         return self.task.failed(*reason)
 
@@ -180,12 +182,6 @@ def _end_with_main() -> None:
     if main := multiprocessing.parent_process():
         main.join()
         os.killpg(0, signal.SIGKILL)
-
-
-def _cause(exitcode: int | None) -> str:
-    if exitcode is not None and exitcode < 0:
-        return f"{signal.Signals(-exitcode).name}: out of memory, or killed from outside"
-    return f"exit code {exitcode}"
 
 
 class _Process(ForkServerProcess):

@@ -67,12 +67,10 @@ def grouped(rows: Iterable[R], *fields: str) -> list[list[R]]:
 
 def typed(kind: type[T], content: Any) -> T:
     """Return an object of a dataclass from plain data; raise `ValueError` if a value has not its field's type."""
-    return cast(T, _adapter(cast(Any, kind)).validate_python(content))
+    return cast(T, _adapter(kind).validate_python(content))
 
 
-@functools.cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+_adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 
 
 class CheckedRow(DataRow):

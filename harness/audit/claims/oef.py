@@ -241,10 +241,7 @@ def multi_properties(lab: Lab) -> str:
     return f"{text}, virtual rows in {rows.failed}"
 
 
-Property = Callable[[str, View, Array], fairness.Finding[Any]]
-
-
-PROPERTIES: dict[str, tuple[str, Property]] = {
+PROPERTIES: dict[str, tuple[str, Callable[[str, View, Array], fairness.Finding[Any]]]] = {
     "PE": ("Pareto-efficient", lambda method, v, x: fairness.pareto_efficient(v, x)),
     "EF": ("envy-free", lambda method, v, x: fairness.envy_free(v, x)),
     "SI": ("sharing-incentive", lambda method, v, x: fairness.sharing_incentive(v, x)),
