@@ -250,9 +250,8 @@ def _change(
         wanted = sense if sense in ("max", "min", "same") else was["sense"]
         wanted = {"max": "min", "min": "max"}[wanted] if sense == "bound" else wanted
         most = max(tolerance, EARLY * _early(value, was, now))
-        changed = (
-            "same" if str(was.get("what")).startswith(SECONDS) else _compared(was[value], now[value], wanted, most)
-        )
+        changed = _compared(was[value], now[value], wanted, most)
+        changed = "same" if str(was.get("what")).startswith(SECONDS) else changed
         values[name] = was[value], now[value], changed
     took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
     slower = took[1] / took[0] if len(took) > 1 else None

@@ -60,6 +60,9 @@ class Export:
     def told(self) -> dict[str, Any]:
         """Return what the file beside the model says."""
         columns = dict(zip(self.names.columns, map(_place, self.form.columns), strict=True))
+        stated_of = "\n".join(stated(self.spec).values())  # what is said of a variable first counts
+        meanings = dict(reversed(re.findall(r"^ *- ``(\w+)`` (.+)$", stated_of, re.MULTILINE)))
+        variables = {variable for variable, *_ in columns.values()}
         # in the order in which indices count them
         labels = getattr(getattr(self.view, "workload", self.view), "ids", ()) or getattr(self.view, "labels", ())
         return {
@@ -68,7 +71,7 @@ class Export:
             "sense": "max" if self.form.maximise else "min",
             "model": self.digest,
             "jobs": list(map(str, labels)),
-            "variables": _meanings(self.spec, {variable for variable, *_ in columns.values()}),
+            "variables": {name: meanings[name].rstrip(".") for name in sorted(variables & meanings.keys())},
             "columns": columns,
             "instance": self.instance.model_dump(mode="json", exclude_defaults=True),
         }
@@ -105,15 +108,6 @@ def _place(column: Any) -> list[Any]:
     """Return the variable of a column and its index there, as ``["w", 0, 3, 1]``."""
     index = column.index()
     return [column.parent_component().name, *(index if isinstance(index, tuple) else [] if index is None else [index])]
-
-
-def _meanings(spec: ModelSpec, variables: set[str]) -> dict[str, str]:
-    """Return what the statement of a model says of its variables."""
-    found: dict[str, str] = {}
-    for doc in stated(spec).values():
-        for name, text in re.findall(r"^ *- ``(\w+)`` (.+)$", doc, re.MULTILINE):
-            found.setdefault(name, text.rstrip("."))
-    return {name: found[name] for name in sorted(variables & found.keys())}
 
 
 def export(method: str, reference: str, path: Path) -> Export:

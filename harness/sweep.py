@@ -119,19 +119,16 @@ class Rules(Record):
         """Return the options by what tells them apart, nothing where there is one kind; or by all that is said."""
         said = self.model_dump(exclude_none=True)
         vary = {name: value if isinstance(value, tuple) else (value,) for name, value in said.items()}
-        several = [name for name, values in vary.items() if whole or len(values) > 1]
-        return {query({name: one[name] for name in several}): _options(one) for one in combinations(vary)}
-
-
-def _options(said: Mapping[str, Any]) -> Options:
-    """Return the options of a simulation from those of the command line."""
-    given = dict(said)
-    for name, new, factor in (("until_h", "until_s", 3600.0), ("profiling_min", "profiling_s", 60.0)):
-        if name in given:
-            given[new] = given.pop(name) * factor
-    if "window" in given:
-        given["window"] = Window.parse(given["window"])
-    return Options(**given)
+        several, found = [name for name, values in vary.items() if whole or len(values) > 1], {}
+        for one in combinations(vary):
+            given: dict[str, Any] = dict(one)  # options of the command line
+            for name, new, factor in (("until_h", "until_s", 3600.0), ("profiling_min", "profiling_s", 60.0)):
+                if name in given:
+                    given[new] = given.pop(name) * factor
+            if "window" in given:
+                given["window"] = Window.parse(given["window"])
+            found[query({name: one[name] for name in several})] = Options(**given)
+        return found
 
 
 class AbsentDataError(UsageError):
@@ -167,9 +164,8 @@ def data(file: str) -> Path:
     """
     folder = Path(os.environ.get("SCHEDGAP_DATA", "../shared/data"))
     if not (path := folder / file).is_file():
-        raise AbsentDataError(
-            f"the real trace {file}, which is not here: SCHEDGAP_DATA names the folder of such traces"
-        )
+        where = "SCHEDGAP_DATA names the folder of such traces"
+        raise AbsentDataError(f"the real trace {file}, which is not here: {where}")
     return path
 
 

@@ -54,10 +54,8 @@ def list_(
             from schedgap.instances.registry import PAPERS
             from schedgap.models import MODELS
 
-            found = [
-                (p.id, *(str(sum(one.paper == p.id for one in g)) for g in (MODELS, HEURISTICS)), p.title)
-                for p in PAPERS
-            ]
+            both = (MODELS, HEURISTICS)
+            found = [(p.id, *(str(sum(one.paper == p.id for one in specs)) for specs in both), p.title) for p in PAPERS]
         case "plugins":
             from schedgap.instances.plugins import listed
 

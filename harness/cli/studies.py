@@ -110,21 +110,15 @@ def certify(
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
     read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
-    columns = _columns(map_) if map_ else None
+    columns = pairs(map_) if map_ else []
+    if not all(name and column for name, column in columns) or len(dict(columns)) < len(columns):
+        raise UsageError(f"--map {map_}: columns are written as id=job,submit=queued_at, each once")
     counts = {"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None
-    options = Options(history=True, columns=columns, gpus=counts, **read)
+    options = Options(history=True, columns=dict(columns) or None, gpus=counts, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
     given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
     given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
     return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=given, **running)
-
-
-def _columns(text: str) -> dict[str, str]:
-    """Return ``{"submit": "queued_at"}`` for ``submit=queued_at``, or raise `UsageError` for anything else."""
-    found = pairs(text)
-    if not all(name and column for name, column in found) or len(dict(found)) < len(found):
-        raise UsageError(f"--map {text}: columns are written as id=job,submit=queued_at, each once")
-    return dict(found)
 
 
 @cli.app.command()

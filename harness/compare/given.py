@@ -24,9 +24,6 @@ from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
-GIVEN = "given"
-"""Kind of rows about decisions that came in a file."""
-
 
 def verify(
     reference: str, problem: str, files: Sequence[Path], *, bound: bool = True, limits: Limits | None = None
@@ -102,7 +99,7 @@ def _row(
         paper=paper.id,
         method=str(file),
         problem=problem,
-        kind=GIVEN,
+        kind="given",
         sense=paper.problem(problem).sense,
         objective=verdict.objective,
         status="feasible",

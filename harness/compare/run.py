@@ -48,8 +48,6 @@ from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
-Stages = Callable[[Sequence[MethodResult]], Sequence[MethodTask]]
-
 
 def compare(
     instance: Reference | Sequence[Reference],
@@ -183,7 +181,9 @@ def compare_here(
     return collected(Finished(meta, {instance.fingerprint: instance}, done))
 
 
-def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False) -> Stages:
+def staged(
+    tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False
+) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
     """Return the stages of a comparison: first what models start from that start from known decisions, then the rest.
 
     `helpers` says whether heuristics that only these models need run as well, `bound` whether models follow that bound
@@ -243,6 +243,7 @@ def _known(task: MethodTask, verified: Mapping[Name, Any]) -> tuple[tuple[str, A
 
 def collected(found: Finished) -> Comparison:
     """Put results into a comparison: in the order of the plan, with bounds, gaps and ratios certified."""
+    about = ("instance", "fingerprint", "method", "seed", "limits")
     results = _ordered(found)
     certified = list(zip(results, certify(one.row for one in results), strict=True))
     shown = [(one, row) for one, row in certified if not one.helps or row.wrong]
@@ -252,7 +253,11 @@ def collected(found: Finished) -> Comparison:
         rows=with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown]),
         instances=found.instances,
         decisions=Opened({one.row.name: one.decision for one, _ in shown if one.decision is not None}),
-        traces=[_point(one.row, *point) for one, _ in shown for point in one.trace],
+        traces=[
+            {name: getattr(one.row, name) for name in about} | dict(zip(TIMED, point, strict=True))
+            for one, _ in shown
+            for point in one.trace
+        ],
         prices={one.row.name: one.prices for one, _ in shown if one.prices is not None},
         bounds=[row for one, row in certified if one.helps and not row.wrong],
     )
@@ -278,13 +283,9 @@ def _ordered(found: Finished) -> list[MethodResult]:
     return results
 
 
-def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None) -> dict[str, Any]:
-    keys = {name: getattr(row, name) for name in ("instance", "fingerprint", "method", "seed", "limits")}
-    return {**keys, "time_s": time_s, "incumbent": incumbent, "bound": bound}
-
-
+TIMED = ("time_s", "incumbent", "bound")
 TRACE = dict.fromkeys(("instance", "fingerprint", "method", "limits"), "str") | {"seed": "int"}
-TRACE |= dict.fromkeys(("time_s", "incumbent", "bound"), "float")
+TRACE |= dict.fromkeys(TIMED, "float")
 """Types of the fields of a point of a trace."""
 
 
@@ -340,9 +341,8 @@ def _judged(row: Row, peers: list[Row]) -> Row:
 def _certified(row: Row, peers: list[Row]) -> Row:
     """Compare a row with the tightest bound that its peers certify for its problem."""
     problems = _and_wider(row)
-    bounding = [
-        peer for peer in peers if peer.own_bound is not None and peer.problem in problems and peer.verified is not False
-    ]
+    known = [peer for peer in peers if peer.own_bound is not None and peer.verified is not False]
+    bounding = [peer for peer in known if peer.problem in problems]
     if not bounding:
         return row
     tightest = min if row.sense == "max" else max

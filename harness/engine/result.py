@@ -57,9 +57,9 @@ class DataRow:
         return replace(self, **changes)  # type: ignore[type-var]
 
 
-def grouped(rows: Iterable[R], *fields: str) -> list[list[R]]:
+def grouped(rows: Iterable[T], *fields: str) -> list[list[T]]:
     """Return the rows that have fields in common together, in the order in which they come first."""
-    key, groups = attrgetter(*fields), dict[Any, list[R]]()
+    key, groups = attrgetter(*fields), dict[Any, list[T]]()
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return list(groups.values())

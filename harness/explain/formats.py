@@ -130,25 +130,21 @@ def to_text(document: Document) -> str:
     for block in document.blocks:
         if block.kind not in {"row", "item", "plain"} or before not in {block.kind, "heading"}:
             lines.append("")
-        lines += _text_lines(block, width)
         before = block.kind
+        if block.kind == "verbatim":
+            lines += block.text.splitlines()
+        elif block.kind == "row":
+            # The number, and how often it is there, stand on the right of the last line.
+            right = f"({block.tag}) {block.count}".strip() if block.tag else block.count
+            wrapper = textwrap.TextWrapper(width - 12, "    ", " " * 8, break_long_words=False)
+            *first, last = wrapper.wrap(plain(block.text))
+            lines += [*first, f"{last}{right:>{max(width - len(last), len(right) + 2)}}".rstrip()]
+        else:
+            mark = {"item": "- ", "plain": "- ", "origin": "── "}.get(block.kind, "")
+            text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
+            wrapper = textwrap.TextWrapper(width, mark, " " * len(mark), break_long_words=False, break_on_hyphens=False)
+            lines += wrapper.wrap(f"{text}  {block.count}".rstrip())
     return "\n".join(lines) + "\n"
-
-
-def _text_lines(block: Block, width: int) -> list[str]:
-    if block.kind == "verbatim":
-        return block.text.splitlines()
-    if block.kind == "row":
-        # The number, and how often it is there, stand on the right of the last line.
-        right = f"({block.tag}) {block.count}".strip() if block.tag else block.count
-        *first, last = textwrap.wrap(
-            plain(block.text), width - 12, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False
-        )
-        return [*first, f"{last}{right:>{max(width - len(last), len(right) + 2)}}".rstrip()]
-    mark = {"item": "- ", "plain": "- ", "origin": "── "}.get(block.kind, "")
-    text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
-    wrapper = textwrap.TextWrapper(width, mark, " " * len(mark), break_long_words=False, break_on_hyphens=False)
-    return wrapper.wrap(f"{text}  {block.count}".rstrip())
 
 
 def to_markdown(document: Document) -> str:
@@ -221,12 +217,10 @@ def to_json(documents: tuple[Document, ...]) -> str:
     """Return explanations as JSON: formulas as LaTeX and as plain text."""
     told = [
         {
-            "id": document.id,
-            "title": document.title,
-            "blocks": list(map(_as_dict, document.blocks)),
-            "sizes": asdict(document.sizes) if document.sizes else None,
+            **{"id": one.id, "title": one.title, "blocks": list(map(_as_dict, one.blocks))},
+            "sizes": asdict(one.sizes) if one.sizes else None,
         }
-        for document in documents
+        for one in documents
     ]
     return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
 

@@ -89,7 +89,7 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
         try:
             loaded = run.loaded()
             different = {one.fingerprint: one for one in loaded.values()}
-            tasks += [task for task in _tasks(run, list(different.values()), memory_mb) if _wanted(task, setting)]
+            tasks += _tasks(run, list(different.values()), memory_mb, tuple(item.quantity for item in setting.items))
         except AbsentDataError as error:
             absent = str(error)
             continue
@@ -101,20 +101,16 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
     return tasks, instances, {"content": content, "references": references, "absent": absent}
 
 
-def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int) -> Sequence[Task[Any]]:
-    if run.policies:
-        limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
-        return simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
-    kinds = run.kinds(Limits(memory_mb=memory_mb))
-    return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
-
-
-def _wanted(task: Task[Any], setting: Setting) -> bool:
-    """Return whether a task is about something that is compared: a bound on a time that nothing is said of is not."""
-    if not isinstance(task, BoundTask):
-        return True
-    begins = {"ttd_s": ("ttd", "makespan"), "jct_mean_s": ("jct_mean",)}[SIMULATED[task.model].metric]
-    return any(item.quantity.startswith(begins) for item in setting.items)
+def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int, about: Sequence[str]) -> Sequence[Task[Any]]:
+    """Return the tasks of a run, bounds on times only where quantities are about these."""
+    if not run.policies:
+        kinds = run.kinds(Limits(memory_mb=memory_mb))
+        return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
+    limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
+    tasks = simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
+    begins = {"ttd_s": ("ttd", "makespan"), "jct_mean_s": ("jct_mean",)}
+    bounded = {metric for metric, words in begins.items() if any(quantity.startswith(words) for quantity in about)}
+    return [one for one in tasks if not isinstance(one, BoundTask) or SIMULATED[one.model].metric in bounded]
 
 
 def _label(limits: Limits) -> str:
@@ -169,11 +165,6 @@ JOB_JCT = "job_jct_s"
 """Completion times of single jobs, which are read from a history where a figure is about them."""
 
 
-def _each_job_s(row: SimulationRow, trace: Any) -> Any:
-    """Return the completion times of the jobs of the window of a row, by arrival."""
-    return trace.jct_s[(Window.parse(row.window) if row.window else Window()).jobs(trace.workload.arrival_s)]
-
-
 def _cases(
     figure: str,
     run: Run,
@@ -193,8 +184,10 @@ def _cases(
         mine = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
         if mine and row.fingerprint in names and row.case[2] in kinds:
             case = _case(figure, run.name, names[row.fingerprint], row, result)
-            more = {JOB_JCT: _each_job_s(row, case.trace.value)} if each_job and case.trace and case.measured else {}
-            yield replace(case, measured={**case.measured, **more})
+            if each_job and case.trace and case.measured and (trace := case.trace.value):
+                jobs = (Window.parse(row.window) if row.window else Window()).jobs(trace.workload.arrival_s)
+                case = replace(case, measured={**case.measured, JOB_JCT: trace.jct_s[jobs]})
+            yield case
 
 
 def coordinates(reference: str, options: str) -> dict[str, Any]:
@@ -204,7 +197,8 @@ def coordinates(reference: str, options: str) -> dict[str, Any]:
 
 
 def _case(figure: str, run: str, reference: str, row: Any, result: Any) -> Case:
-    trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {_why(row)}", 200)
+    why = f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
+    trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {why}", 200)
     if isinstance(row, SimulationRow):
         known = {"ttd_s": (row.ttd_bound_s, row.ttd_bound_from), "jct_mean_s": (row.jct_bound_s, row.jct_bound_from)}
         known["makespan_s"] = known["ttd_s"]
@@ -213,26 +207,12 @@ def _case(figure: str, run: str, reference: str, row: Any, result: Any) -> Case:
         measured, trace = {**result.decided, **row.measured}, None
         known = {"objective": (row.best_bound, row.bound_from)}
     bounds = {name: (value, model or "") for name, (value, model) in known.items() if value is not None}
-    return Case(
-        figure,
-        run,
-        (run, *row.case),
-        {**coordinates(reference, row.options if trace else ""), "solver_seed": row.seed},
-        row.method,
-        measured,
-        bounds,
-        trouble,
-        trace,
-    )
-
-
-def _why(row: Any) -> str:
-    return f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
+    at = {**coordinates(reference, row.options if trace else ""), "solver_seed": row.seed}
+    return Case(figure, run, (run, *row.case), at, row.method, measured, bounds, trouble, trace)
 
 
 def _tables(found: Reproduction) -> Mapping[str, bytes]:
-    records = [row.as_dict() for row in found.rows]
-    return {"figures.json": to_json(records).encode()}
+    return {"figures.json": to_json(row.as_dict() for row in found.rows).encode()}
 
 
 STUDY = Study("reproduce", (MethodResult, SimulationResult, Bound), _collected, _tables, lean=True)

@@ -69,10 +69,8 @@ class Hardware:
         """Return ``(e, R)`` what entries take of their servers."""
         none = np.zeros((1, len(self.resources)))  # the last row, that of a ring's PS type −1
         ps = np.vstack((np.reshape(self.ps_takes, (-1, len(self.resources))), none))[entries.ps_type]
-        return np.asarray(
-            entries.workers[:, None] * np.array(self.worker_takes, float)[entries.worker_type]
-            + entries.ps[:, None] * ps
-        )
+        worker = np.array(self.worker_takes, float)[entries.worker_type]
+        return np.asarray(entries.workers[:, None] * worker + entries.ps[:, None] * ps)
 
 
 @dataclass(frozen=True, eq=False)

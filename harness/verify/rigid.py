@@ -43,9 +43,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     due = view.lasts[jobs.job, pool]
     lines += jobs.broken(jobs.least(runs.pool) != jobs.most(runs.pool), "job {job} runs in several pools{more}")
     lines += jobs.broken(due < 0, "job {job} runs in pool {pool}, where it cannot{more}", pool=pool)
-    lines += jobs.broken(
-        (due >= 0) & (ran != due), "job {job} runs for {ran} ticks instead of {due}{more}", ran=ran, due=due
-    )
+    short = (due >= 0) & (ran != due)
+    lines += jobs.broken(short, "job {job} runs for {ran} ticks instead of {due}{more}", ran=ran, due=due)
     if not problem.endswith(".preemptive"):
         lines += jobs.broken(jobs.count > 1, "job {job} is interrupted: it runs {count} times{more}", count=jobs.count)
     order = np.lexsort((runs.end, runs.start, runs.job))
@@ -97,9 +96,8 @@ def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
     names = runs.names | {"server": there.names.__getitem__}
     held = Rows(names, **whole(decision, "run", "server", "gpus"))
     held.job, held.pool = runs.job[held.run], runs.pool[held.run]
-    lines = held.broken(
-        there.gpu_type[held.server] != held.pool, "job {job}: server {server} is not in pool {pool}{more}"
-    )
+    odd = there.gpu_type[held.server] != held.pool
+    lines = held.broken(odd, "job {job}: server {server} is not in pool {pool}{more}")
     each = held.by("run")
     given, job = each.total(held.gpus), runs.job[each.run]
     told = "job {job} holds {given} GPUs of servers, its gang has {gang}{more}"

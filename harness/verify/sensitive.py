@@ -86,7 +86,10 @@ class Speeds:
         hosts = cluster.gpus > 0
         self._span = np.ceil(work.gpus / cluster.gpus[hosts].max())
         most = float(cluster.cpus[hosts].max()), float(cluster.memory_gb[hosts].max())
-        self._units = [_unit(*each) for each in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True)]
+        self._units = []  # the unit in which pipelines get CPUs and memory, and how many units servers have at most
+        for there, least, count in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True):
+            unit = least * max(1, math.ceil(there / least / count))
+            self._units.append((unit, math.floor(there / unit * (1 + SLACK))))
 
     @cached_property
     def pooled(self) -> Pooled:
@@ -154,12 +157,6 @@ def speeds_of(instance: Instance, work: Workload, cluster: Servers) -> Speeds:
     if not _kept or _kept[0].work is not work or _kept[0].cluster is not cluster:
         _kept[:] = [Speeds(instance, work, cluster)]
     return _kept[0]
-
-
-def _unit(capacity: float, unit: float, most: int) -> tuple[float, int]:
-    """Return the unit in which pipelines get what servers have so much of, and how many units that are at most."""
-    unit *= max(1, math.ceil(capacity / unit / most))
-    return unit, math.floor(capacity / unit * (1 + SLACK))
 
 
 def _measured(given: MatrixSensitivity, gang: int, cpus: Array, memory_gb: Array) -> Array:
@@ -258,9 +255,8 @@ def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
     pooled = speeds.pooled
     if not pooled.able[job, i]:
         return np.zeros(0), np.zeros((0, 3))
-    cpus, memory_gb = (
-        axis[axis <= most * (1 + SLACK)] for axis, most in zip(speeds.levels(job), pooled.limit[job, i], strict=True)
-    )
+    both = zip(speeds.levels(job), pooled.limit[job, i], strict=True)
+    cpus, memory_gb = (axis[axis <= most * (1 + SLACK)] for axis, most in both)
     c, m = (grid.ravel() for grid in np.meshgrid(cpus, memory_gb, indexing="ij"))
     where = np.full(c.size, job), np.full(c.size, i)
     rate = speeds.rate(*where, c, m).reshape(cpus.size, memory_gb.size)

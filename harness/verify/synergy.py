@@ -71,7 +71,9 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     fair progress with them.
     """
     facts = _facts(view, decision, problem)
-    lines = [*_capacity(facts), *_gangs(facts), *_offers(facts)]
+    entries = facts.held.by("row", "job", "server")
+    lines = entries.broken(entries.count > 1, AT + "a server occurs twice")
+    lines += [*overfull(facts.held, facts.machines, "round {row}"), *_gangs(facts), *_offers(facts)]  # (2), (3)
     if problem == ORACLE.id:  # (26): n jobs in the round share every type alike, each with at most a whole gang (A.2.2)
         part = facts.pooled.gpus / (max(view.runnable.size, 1) * view.workload.gpus[:, None])
         split = (part * facts.pooled.fair).sum(axis=1) / np.maximum(part.sum(axis=1), 1.0)
@@ -119,13 +121,6 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
 
 
 # ---------------------------------------------------------------- what holds in every problem
-
-
-def _capacity(facts: Facts) -> list[str]:
-    """Return a line for a repeated entry, and for machines beyond their GPUs, CPUs and memory, (2), (3)."""
-    entries = facts.held.by("row", "job", "server")
-    again = entries.broken(entries.count > 1, AT + "a server occurs twice")
-    return [*again, *overfull(facts.held, facts.machines, "round {row}")]
 
 
 def _gangs(facts: Facts) -> list[str]:
@@ -285,9 +280,8 @@ def _completions(facts: Facts) -> Rows:
     part = found.rate * view.slot_s / work[found.job]
     jobs.row, jobs.last, jobs.asked = found.row[last], part[last], work[jobs.job]
     jobs.before = np.array([part[a:b].sum() for a, b in zip(jobs.first, last, strict=True)], float)
-    spent = np.divide(
-        np.maximum(1.0 - jobs.before, 0.0), jobs.last, out=np.full(last.size, np.nan), where=jobs.last > 0
-    )
+    left, unknown = np.maximum(1.0 - jobs.before, 0.0), np.full(last.size, np.nan)
+    spent = np.divide(left, jobs.last, out=unknown, where=jobs.last > 0)
     jobs.completion_s = (jobs.row + np.minimum(spent, 1.0)) * view.slot_s
     return jobs
 
@@ -346,10 +340,7 @@ ROUND_QUANTITIES = (
     *("running", "gpus_used", "cpus_used", "memory_used", "fragments"),
     *("cpus", "memory_gb", "throughput", "mean_jct_speedup"),
 )
-RUN_QUANTITIES = (
-    *("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst"),
-    "completion_s",
-)
+RUN_QUANTITIES = ("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst", "completion_s")
 
 VERIFIERS.register(
     VerifierSpec("synergy", check, lambda problem: RUN_QUANTITIES if problem in RUNS else ROUND_QUANTITIES)

@@ -191,9 +191,8 @@ def _lie(count: Count, instance: Instance, who: int, report: Array, also: Count 
     least, worth = fairness.least_worth(ALONE), fairness.own_worth(v, who)
     honest, lied = -least(v, -worth), least(replace(v, speedups=told), worth)
     holds = lied <= honest * (1 + TOLERANCE)
-    shown = (
-        f"{v.labels[who]} reports {np.round(report, 4).tolist()}: {lied:.4g} at its true speedups, {honest:.4g} honest"
-    )
+    said = np.round(report, 4).tolist()
+    shown = f"{v.labels[who]} reports {said}: {lied:.4g} at its true speedups, {honest:.4g} honest"
     made = several if v.size > len(v.tenants) else of_matrix
     count.add(holds, made(v.true_speedups, [int(m) for m in v.capacity], told), [ALONE], shown)
     if also is not None:

@@ -226,9 +226,8 @@ def shares_rounded_up(lab: Lab) -> str:
     case = instance([job(sensitivity=rising)] * 8, [servers(1, cpus=20.0)], name="shares between levels")
     v = view(case)
     upward = replace(v, needs=replace(v.needs, fair=v.profiles.rate[:, :, 2, 0]))
-    status = {
-        name: solve(build(build_round, one, RELAXED), EXACT).status for name, one in (("up", upward), ("down", v))
-    }
+    cases = {"up": upward, "down": v}
+    status = {name: solve(build(build_round, one, RELAXED), EXACT).status for name, one in cases.items()}
     shown = f"LP1 with shares rounded up: {status['up']}, rounded down: {status['down']}"
     lab.add(status["up"] == "optimal", case, [LP1], shown)
     return shown
