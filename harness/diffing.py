@@ -190,7 +190,13 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
         }
         for run in (before, after)
     )
-    why_not = _why_times_differ(before, after) if what.time else []
+    why_not = []
+    for name, of in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")) if what.time else ():
+        here, there = (_facts(run.meta.get(name)) for run in (before, after))
+        differ = [key for key in here | there if here.get(key) != there.get(key) and key != "schedgap"]
+        if differ:
+            parts = ", ".join(f"{key} {here.get(key, '–')} → {there.get(key, '–')}" for key in differ)
+            why_not.append(f"Times are not compared, the {of} differ: {parts}.")
     both = [(old[name], row) for name, row in new.items() if name in old]
     changes = tuple(_change(what, one, other, tolerance, times=not why_not) for one, other in both)
     return Difference(
@@ -216,18 +222,6 @@ def _different_instances(before: Found[Any], after: Found[Any]) -> list[str]:
             found.append(f"{some(changed, 4)}: the same name, but other content, so not compared.")
         if others := [name for name in names if name not in same_name]:
             found.append(f"Only the {which} run has {some(others, 4)}.")
-    return found
-
-
-def _why_times_differ(before: Found[Any], after: Found[Any]) -> list[str]:
-    """Return why times cannot be compared: another machine, other versions, other limits."""
-    found = []
-    for name, what in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")):
-        old, new = (_facts(run.meta.get(name)) for run in (before, after))
-        differ = [key for key in old | new if old.get(key) != new.get(key) and key != "schedgap"]
-        if differ:
-            parts = ", ".join(f"{key} {old.get(key, '–')} → {new.get(key, '–')}" for key in differ)
-            found.append(f"Times are not compared, the {what} differ: {parts}.")
     return found
 
 

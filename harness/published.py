@@ -36,7 +36,6 @@ Measured = Mapping[str, Any]
 LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
 """How names of times, and of what else is better where there is less of it, end."""
 
-
 M = TypeVar("M", bound=CheckedRow)
 T = TypeVar("T")
 

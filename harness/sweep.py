@@ -151,22 +151,16 @@ class TraceFile(Record):
     gpus: Mapping[Name, int] = {}
 
     def loaded(self) -> Instance:
-        """Return the instance, or raise `AbsentDataError`."""
+        """Return the instance, or raise `AbsentDataError`: the traces do not come with the project.
+
+        They are in the folder that ``SCHEDGAP_DATA`` names, or beside the project.
+        """
+        if not (path := Path(os.environ.get("SCHEDGAP_DATA", "../shared/data")) / self.file).is_file():
+            where = "SCHEDGAP_DATA names the folder of such traces"
+            raise AbsentDataError(f"the real trace {self.file}, which is not here: {where}")
         said = {name: getattr(self, name) for name in ("max_jobs", "hours", "gangs", "split")}
         options = ImportOptions(**said, gpus=self.gpus or None, name=self.name or None)
-        return import_trace(self.format, data(self.file), options)
-
-
-def data(file: str) -> Path:
-    """Return where a file of the real traces is: in the folder that ``SCHEDGAP_DATA`` names, or beside the project.
-
-    It raises `AbsentDataError` in one sentence where it is not there; the traces do not come with the project.
-    """
-    folder = Path(os.environ.get("SCHEDGAP_DATA", "../shared/data"))
-    if not (path := folder / file).is_file():
-        where = "SCHEDGAP_DATA names the folder of such traces"
-        raise AbsentDataError(f"the real trace {file}, which is not here: {where}")
-    return path
+        return import_trace(self.format, path, options)
 
 
 class LimitSet(Record):

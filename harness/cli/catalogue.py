@@ -17,16 +17,12 @@ from schedgap.instances.errors import UsageError
 
 METHOD_COLUMNS = ("kind", "problem", "claims", "source")
 
-
 Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
 """What ``harness list`` lists."""
 
 
 @app.command("list")
-def list_(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    output: FormatOption = Format.TABLE,
-) -> None:
+def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
     """List what there is, one line each, with source."""
     found: Sequence[tuple[str, ...]]
     match kind:  # what other lists are about is not imported

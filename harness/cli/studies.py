@@ -90,8 +90,7 @@ def certify(
         ),
     ] = None,
     gpus: Annotated[
-        str | None,
-        typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak."),
+        str | None, typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak.")
     ] = None,
     nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
     by_partition: Annotated[bool, typer.Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
@@ -187,8 +186,7 @@ def simulate(
     time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     logs: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify)."),
+        Path | None, typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify).")
     ] = None,
     **running: Any,
 ) -> Any:

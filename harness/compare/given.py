@@ -68,15 +68,13 @@ def verify_solution(
     return _bounded(instances, done, bound, limits)
 
 
-def _bounded(
-    instances: dict[str, Instance], done: list[MethodResult], bound: bool, limits: Limits | None
-) -> Comparison:
+def _bounded(about: dict[str, Instance], done: list[MethodResult], bound: bool, limits: Limits | None) -> Comparison:
     """Return the results, with those of the cheapest models that bound their problems, where that is wanted."""
-    first = [MethodTask(to_json(one), one.name, mark, "", limits=limits or Limits()) for mark, one in instances.items()]
+    first = [MethodTask(to_json(one), one.name, mark, "", limits=limits or Limits()) for mark, one in about.items()]
     with closing(Pool(1)) as pool:
         while bound and (tasks := unbounded(first, done)):
             done += pool.run(tasks)
-    return collected(Finished({}, instances, done))
+    return collected(Finished({}, about, done))
 
 
 def _row(

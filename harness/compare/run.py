@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from schedgap.harness.compare.methods import (
     BOUNDING,
@@ -141,28 +141,22 @@ def plan(
         limits.options(seed)
     if len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
-    return [
-        MethodTask(text, instance.name, instance.fingerprint, spec.id, seed, name, limits=_shared(limits, spec, used))
-        for instance in instances
-        for text in [to_json(instance)]
-        for used in [[spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]]
-        for spec in used
-        for seed in seeds
-        for name, limits in kinds.items()
-    ]
+    tasks = []
+    for instance in instances:
+        about = to_json(instance), instance.name, instance.fingerprint
+        used = [spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]
+        share_s = SEARCHES_S / max(1, sum(map(starts_from_decisions, used)))
+        for spec, seed, (name, limits) in itertools.product(used, seeds, kinds.items()):
+            alone = limits.time_limit_s is not None or not starts_from_decisions(spec)
+            own = limits if alone else replace(limits, time_limit_s=min(limits.seconds, share_s))
+            tasks.append(MethodTask(*about, spec.id, seed, name, limits=own))
+    return tasks
 
 
 SEARCHES_S = 7.0
 """Seconds that models which start from known decisions share on an instance, where nobody says how long each may take:
 they go on until they have a proof or no time. ``gen/200jobs`` with all papers has nine of them; everything else there
 takes half a minute of computing."""
-
-
-def _shared(limits: Limits, spec: Spec, used: Sequence[Spec]) -> Limits:
-    """Return the limits of a method: a search that has none of its own shares the usual time with the others used."""
-    if limits.time_limit_s is not None or not starts_from_decisions(spec):
-        return limits
-    return replace(limits, time_limit_s=min(limits.seconds, SEARCHES_S / sum(map(starts_from_decisions, used))))
 
 
 def compare_here(
@@ -205,7 +199,11 @@ def staged(
         if len(done) > len(first):
             return unbounded(tasks, done) if bound else []
         verified = {result.row.name: result.decision for result in done if result.row.verified}
-        known = [replace(task, known=_known(task, verified)) for task in seeded.values()]
+        known = []
+        for task in seeded.values():  # with the decisions of heuristics that it can start from
+            places = {h.id: _place(task, h.id) for h in related(find_spec(task.method))}
+            starts = ((name, opened(verified[places[name]])) for name in sorted(places) if places[name] in verified)
+            known.append(replace(task, known=tuple(starts)))
         return [*known, *rest]
 
     return stages
@@ -233,12 +231,6 @@ def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list
 
 def _place(task: MethodTask, method: str) -> Name:
     return task.fingerprint, method, task.seed, task.limits_name
-
-
-def _known(task: MethodTask, verified: Mapping[Name, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the verified decisions of heuristics that a model can start from, by method."""
-    places = {h.id: _place(task, h.id) for h in related(find_spec(task.method))}
-    return tuple((method, opened(verified[places[method]])) for method in sorted(places) if places[method] in verified)
 
 
 def collected(found: Finished) -> Comparison:

@@ -214,9 +214,12 @@ def cases(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of models with the solver as their method, where several solvers ran; a case is a model there."""
     told = []
     for row in rows:
-        if solver := _solver(row):
-            rest = "&".join(part for part in _settings(row) if part and not part.startswith("solver="))
-            model = base_id(row.method) + ("?" + rest if rest else "")  # its id without the solver
+        if row.kind in ("exact", "relaxation", "bound"):
+            settings = row.method.partition("?")[2].split("&")
+            named = [part.partition("=")[2] for part in settings if part.startswith("solver=")]
+            solver = named[0] if named else row.solver or "highs"  # who solved the model, or should have
+            rest = "&".join(part for part in settings if part and not part.startswith("solver="))
+            model = base_id(row.method) + ("?" + rest if rest else "")
             told.append(row.replace(method=solver, fingerprint=f"{row.fingerprint} {model}", solver=solver))
     return told if len({row.method for row in told}) > 1 else []
 
@@ -256,15 +259,3 @@ def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> li
         )
         found.append(one)
     return found
-
-
-def _solver(row: Row) -> str:
-    """Return who solved a model, or should have; nothing for heuristics."""
-    if row.kind not in ("exact", "relaxation", "bound"):
-        return ""
-    named = [part.partition("=")[2] for part in _settings(row) if part.startswith("solver=")]
-    return named[0] if named else row.solver or "highs"
-
-
-def _settings(row: Row) -> list[str]:
-    return row.method.partition("?")[2].split("&")

@@ -197,9 +197,9 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
         lines, damaged = _lines(path)
         instances: dict[str, Instance] = {}
         for mark in meta["instances"]:
+            name = instance_file(mark)
             with suppress(*DAMAGE):  # what is not the instance that was run is left out
-                file = KeptFile(path, name := instance_file(mark), meta["files"].get(name))
-                one = validate(parsed(file.content()), where=name)
+                one = validate(parsed(KeptFile(path, name, meta["files"].get(name)).content()), where=name)
                 instances |= {mark: one} if one.fingerprint == mark else {}
         return Stored(path, meta, lines, instances, damaged)
 

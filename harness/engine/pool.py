@@ -84,14 +84,18 @@ class Worker:
     until: float
 
     def __init__(self, module: str, threads: int, given: Sequence[Plugin]) -> None:
+        pressed: list[int] = []
         for attempt in range(STARTS):
             try:
-                with _ctrl_c_later():  # an interrupted start would leave the server in the middle of a sentence
+                # Ctrl-C waits: an interrupted start would leave the server in the middle of a sentence
+                with _on_ctrl_c(lambda number, frame: pressed.append(number)):
                     start_server(module, threads)
                     self.pipe, theirs = _CONTEXT.Pipe()
                     self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(given)), daemon=True)
                     self.process.start()
                     theirs.close()
+                if pressed:
+                    raise KeyboardInterrupt
                 break
             except (OSError, EOFError):  # the server was killed just now; the next start finds a new one
                 if attempt == STARTS - 1:
@@ -221,7 +225,6 @@ class _Context(ForkServerContext):
 
 _CONTEXT = _Context()
 
-
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
 
@@ -258,16 +261,6 @@ def _environment(asked: Mapping[str, str]) -> Iterator[None]:
         for name in asked:
             os.environ.pop(name)
         os.environ.update(before)
-
-
-@contextmanager
-def _ctrl_c_later() -> Iterator[None]:
-    """Let Ctrl-C wait until the block has ended."""
-    pressed: list[int] = []
-    with _on_ctrl_c(lambda number, frame: pressed.append(number)):
-        yield
-    if pressed:
-        raise KeyboardInterrupt
 
 
 @contextmanager

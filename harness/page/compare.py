@@ -20,7 +20,7 @@ from schedgap.harness.page.columns import numbers as of_numbers
 from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
-from schedgap.harness.text import clean, numbers, plain
+from schedgap.harness.text import clean, in_words, numbers, plain
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.registry import PAPERS, Problem
 
@@ -196,8 +196,7 @@ def _property_tables(rows: Sequence[Row]) -> list[Table]:
     columns = [column for column in visible(COLUMNS, rows) if column.key in ("instance", "seed", "method")]
 
     def measured(name: str) -> Column[Row]:
-        header = clean(name, 40).replace("_", " ")
-        return of_numbers(name, header, "", numbers, of=lambda row: plain(row.metrics.get(name)), css="")
+        return of_numbers(name, in_words(name), "", numbers, of=lambda row: plain(row.metrics.get(name)), css="")
 
     columns += map(measured, names)
     cells = [[column.cell(row) for column in columns] for row in rows]

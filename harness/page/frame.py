@@ -94,19 +94,17 @@ def _trouble(bad: AnyRows, of: str, word: str) -> str:
     """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing."""
     if not bad:
         return ""
-    named = [f"{clean(first.method, 60)} ({_why(first)})" for first, *_ in grouped(bad, "method")]
+    named = []
+    for row, *_ in grouped(bad, "method"):
+        why = f"{row.status}: {clean(row.reason, 100)}".removesuffix(": ") if row.reason else row.status
+        if row.wrong:
+            why = clean(row.violations[0], 100) if row.violations else "its claim does not hold"
+            why += f", and {len(row.violations) - 1} more" if len(row.violations) > 1 else ""
+        named.append(f"{clean(row.method, 60)} ({why})")
     left = len(named) - NAMED
     more = f" and {counted(left, 'more method')}" if left > 0 else ""
     verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
     return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
-
-
-def _why(row: Row | SimulationRow) -> str:
-    if row.wrong:
-        first = clean(row.violations[0], 100) if row.violations else "its claim does not hold"
-        return first + (f", and {len(row.violations) - 1} more" if len(row.violations) > 1 else "")
-    reason = clean(row.reason, 100) if row.reason else ""
-    return f"{row.status}: {reason}" if reason else row.status
 
 
 @dataclass(frozen=True)
@@ -209,11 +207,7 @@ Numbered = Sequence[tuple[int, Drawing]]
 
 
 def results_section(
-    id: str,
-    title: str,
-    groups: Sequence[Group],
-    legend: Sequence[tuple[str, str]] = (),
-    numbered: Numbered = (),
+    id: str, title: str, groups: Sequence[Group], legend: Sequence[tuple[str, str]] = (), numbered: Numbered = ()
 ) -> Section:
     """Return answer, first figure, tables and other figures of each group, and what the columns mean."""
     links = [(group.id, group.name) for group in groups] if len(groups) > 1 else []

@@ -13,6 +13,7 @@ from schedgap.harness.page.columns import numbers, words
 from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import clean, number, percent
 from schedgap.harness.text import ratio as shown_ratio
+from schedgap.harness.verify.rigid import metric
 from schedgap.harness.waiting import Decision, Group, Why
 from schedgap.instances.parameters import base_id
 from schedgap.instances.plugins import importing
@@ -52,11 +53,6 @@ class Measured:
         """How many times the optimum the executed schedule is, at most."""
         known = self.executed is not None and self.bound is not None
         return ratio("min", self.executed or 0.0, self.bound or 0.0) if known else None
-
-
-def metric(objective: str) -> str:
-    """Return the name that the checker gives an objective."""
-    return {"slowdown": "slowdown", "idle": "idle_gpu_h"}.get(objective, f"{objective}_h")
 
 
 def executed(rows: Sequence[Row]) -> Row | None:

@@ -88,9 +88,7 @@ def by_method(
     shapes = {what: shape for what, shape in shapes.items() if (table["what"] == what).any()}
     told = style.tip("method", "kind", "instance", ("text", what), "what", *(key.replace("_", " ") for key in fields))
     drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(
-        shape=style.keyed(alt.Shape, "what", shapes),
-        tooltip=told,
-        **style.colour(data.looks, order, legend=False),
+        shape=style.keyed(alt.Shape, "what", shapes), tooltip=told, **style.colour(data.looks, order, legend=False)
     )
     layers = [*(layer.encode(side) for layer in more), drawing]
     if single:

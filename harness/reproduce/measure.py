@@ -25,7 +25,6 @@ RESAMPLES = 2000
 WIDE = 0.5
 """An interval wider than this part of the printed value decides nothing: the mean does."""
 
-
 NOT_RUN = "Nothing of this run is about it; --quick leaves out what takes longest."
 """What is said of something that could be measured, but was not."""
 
@@ -257,7 +256,8 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
         return Evidence(None), told
     less = item.quantity.endswith((*LESS_IS_BETTER, "_h"))
     less = cases[0].measured.get("sense") == "min" if item.quantity == "objective" else less
-    held = [at for at, found in known.items() if _ordered([one.value for one in found if one], less)]
+    means = {at: [one.value if less else -one.value for one in found if one] for at, found in known.items()}
+    held = [at for at, row in means.items() if all(b - a > TRACE * abs(a) for a, b in pairwise(row))]
     if item.along:
         missed = [str(at) for at in known if at not in held]
         text = f"at {len(held)} of {len(known)} values of {item.along}"
@@ -268,10 +268,6 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
     counted = min(one.cases for found in known.values() for one in found if one)
     told |= {"measured": text, "cases": counted, "text": text}
     return Evidence(len(held) == len(known), 2 * len(held) > len(known)), told
-
-
-def _ordered(values: Sequence[float], less: bool) -> bool:
-    return all((b - a if less else a - b) > TRACE * abs(a) for a, b in pairwise(values))
 
 
 def groups(along: str, cases: Sequence[Case]) -> dict[Any, list[Case]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -76,7 +76,14 @@ def reproduce(
     options = {"quick": quick, **Limits(memory_mb=memory_mb).given(Limits())}
     command = command or command_line(options, "reproduce", *figures)
     meta = {"command": command, "quick": quick, "settings": told}
-    return execute(STUDY, _stages(list(tasks.values())), meta, instances=list(instances.values()), **running)
+    compared = staged([task for task in tasks.values() if isinstance(task, MethodTask)])
+    others = [task for task in tasks.values() if not isinstance(task, MethodTask)]
+
+    def stages(done: Sequence[Any]) -> Sequence[Task[Any]]:
+        following = compared([one for one in done if isinstance(one, MethodResult)])
+        return following if done else [*others, *following]
+
+    return execute(STUDY, stages, meta, instances=list(instances.values()), **running)
 
 
 def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Instance], dict[str, Any]]:
@@ -116,18 +123,6 @@ def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int, about: Seque
 def _label(limits: Limits) -> str:
     """Return limits in words, so that rows of several figures under other limits are told apart."""
     return ", ".join(f"{name}={value}" for name, value in {"s": limits.seconds, **limits.given(Limits())}.items())
-
-
-def _stages(tasks: Sequence[Task[Any]]) -> Callable[[Sequence[Any]], Sequence[Task[Any]]]:
-    """Return the stages of all tasks: comparisons have their own, simulations run in the first."""
-    compare = staged([task for task in tasks if isinstance(task, MethodTask)])
-    others = [task for task in tasks if not isinstance(task, MethodTask)]
-
-    def stages(done: Sequence[Any]) -> Sequence[Task[Any]]:
-        following = compare([one for one in done if isinstance(one, MethodResult)])
-        return following if done else [*others, *following]
-
-    return stages
 
 
 def _collected(found: Finished) -> Reproduction:
@@ -182,33 +177,29 @@ def _cases(
     each_job = any(item.quantity.startswith(JOB_JCT[:-2]) for item in items)
     for row, result in results:
         mine = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
-        if mine and row.fingerprint in names and row.case[2] in kinds:
-            case = _case(figure, run.name, names[row.fingerprint], row, result)
-            if each_job and case.trace and case.measured and (trace := case.trace.value):
-                jobs = (Window.parse(row.window) if row.window else Window()).jobs(trace.workload.arrival_s)
-                case = replace(case, measured={**case.measured, JOB_JCT: trace.jct_s[jobs]})
-            yield case
+        if not mine or row.fingerprint not in names or row.case[2] not in kinds:
+            continue
+        reference, measured, trace = names[row.fingerprint], row.measured, None
+        why = f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
+        trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {why}", 200)
+        if run.policies:
+            ttd = row.ttd_bound_s, row.ttd_bound_from
+            known = {"ttd_s": ttd, "makespan_s": ttd, "jct_mean_s": (row.jct_bound_s, row.jct_bound_from)}
+            trace = Later(partial(getattr, result, "trace"))
+            if each_job and measured and (history := trace.value):
+                jobs = (Window.parse(row.window) if row.window else Window()).jobs(history.workload.arrival_s)
+                measured |= {JOB_JCT: history.jct_s[jobs]}
+        else:
+            measured, known = {**result.decided, **measured}, {"objective": (row.best_bound, row.bound_from)}
+        bounds = {name: (value, model or "") for name, (value, model) in known.items() if value is not None}
+        at = {**coordinates(reference, row.options if run.policies else ""), "solver_seed": row.seed}
+        yield Case(figure, run.name, (run.name, *row.case), at, row.method, measured, bounds, trouble, trace)
 
 
 def coordinates(reference: str, options: str) -> dict[str, Any]:
     """Return the parameters of an instance and of options by name: what points of a figure are told apart by."""
     texts = (reference.partition("?")[2], options)
     return {"instance": reference, **{name: value for text in texts for name, value in parse_qsl(text)}}
-
-
-def _case(figure: str, run: str, reference: str, row: Any, result: Any) -> Case:
-    why = f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
-    trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {why}", 200)
-    if isinstance(row, SimulationRow):
-        known = {"ttd_s": (row.ttd_bound_s, row.ttd_bound_from), "jct_mean_s": (row.jct_bound_s, row.jct_bound_from)}
-        known["makespan_s"] = known["ttd_s"]
-        measured, trace = row.measured, Later(partial(getattr, result, "trace"))
-    else:
-        measured, trace = {**result.decided, **row.measured}, None
-        known = {"objective": (row.best_bound, row.bound_from)}
-    bounds = {name: (value, model or "") for name, (value, model) in known.items() if value is not None}
-    at = {**coordinates(reference, row.options if trace else ""), "solver_seed": row.seed}
-    return Case(figure, run, (run, *row.case), at, row.method, measured, bounds, trouble, trace)
 
 
 def _tables(found: Reproduction) -> Mapping[str, bytes]:

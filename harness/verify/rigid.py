@@ -9,15 +9,16 @@ import numpy as np
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
 from schedgap.instances.arrays import Ints
-from schedgap.instances.rigid import SHORT_S, Schedule, View
+from schedgap.instances.rigid import OBJECTIVES, SHORT_S, Schedule, View
 from schedgap.instances.workload import servers
 
 HORIZON = 2**61
 """Ticks end before that, so that sums of two stay whole numbers of 64 bits."""
 
 
-UNITS = {"slowdown": "", "idle": "_gpu_h"}
-"""How the names of objectives end as metrics, where they are no hours."""
+def metric(objective: str) -> str:
+    """Return the name of an objective as a metric."""
+    return {"slowdown": "slowdown", "idle": "idle_gpu_h"}.get(objective, f"{objective}_h")
 
 
 @refusing
@@ -136,14 +137,8 @@ def _metrics(view: View, runs: Rows, jobs: Groups, ran: Ints, measured: dict[str
         "wait_h": float(waited.mean()) / hours,
         "longest_wait_h": float(waited.max()) / hours,
         "start_delay_h": float((first - view.release).astype(float).mean()) / hours,
-        **{f"{name}{UNITS.get(name, '_h')}": value for name, value in measured.items()},
+        **{metric(name): value for name, value in measured.items()},
     }
 
 
-VERIFIERS.register(
-    VerifierSpec(
-        "rigid",
-        check,
-        quantities=lambda problem: ("wait_h", "flow_h", "slowdown", "weighted_h", "makespan_h", "idle_gpu_h"),
-    )
-)
+VERIFIERS.register(VerifierSpec("rigid", check, lambda problem: ("wait_h", *map(metric, OBJECTIVES))))

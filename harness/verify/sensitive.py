@@ -222,7 +222,6 @@ class Pooled:
 MOST_SEARCHES = 32
 """So many rounds, at equal distances, are searched for prices of their own."""
 
-
 Menu = tuple[Ints, Array, Array]
 """What classes of jobs may hold, configuration by configuration in the order of classes: ``(C,)`` class, ``(C,)``
 progress in units of the objective, and ``(C, d)`` parts of the GPUs, CPUs and memory of each GPU type."""
