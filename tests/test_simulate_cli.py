@@ -513,7 +513,7 @@ def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
     ours[3] = ours[3].replace(unfinished={"horizon": 1})
     wrong, *others = compared(ours, {instance.fingerprint: instance}, bound)
     assert wrong.verified is False
-    assert "mean completion time 40 s is below the lower bound 50 s of synergy.jct" in wrong.violations
+    assert "mean JCT 40 s is below the lower bound 50 s of synergy.jct" in wrong.violations
     assert all(one.verified and one.jct_bound_s is None for one in others)
 
 

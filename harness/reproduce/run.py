@@ -91,12 +91,12 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
     tasks: list[Task[Any]] = []
     instances: list[Instance] = []
     references: dict[str, References] = {}
-    absent = ""
+    absent, about = "", [item.quantity.replace("makespan", "ttd") for item in setting.items]
     for run in setting.runs:
         try:
             loaded = run.loaded()
             different = {one.fingerprint: one for one in loaded.values()}
-            tasks += _tasks(run, list(different.values()), memory_mb, tuple(item.quantity for item in setting.items))
+            tasks += _tasks(run, list(different.values()), memory_mb, about)
         except AbsentDataError as error:
             absent = str(error)
             continue
@@ -115,9 +115,9 @@ def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int, about: Seque
         return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
     limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
     tasks = simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
-    begins = {"ttd_s": ("ttd", "makespan"), "jct_mean_s": ("jct_mean",)}
-    bounded = {metric for metric, words in begins.items() if any(quantity.startswith(words) for quantity in about)}
-    return [one for one in tasks if not isinstance(one, BoundTask) or SIMULATED[one.model].metric in bounded]
+    metrics = {one.model: one.metric.removesuffix("_s") for one in SIMULATED.values()}
+    bounded = {model for model, metric in metrics.items() if any(quantity.startswith(metric) for quantity in about)}
+    return [one for one in tasks if not isinstance(one, BoundTask) or one.model in bounded]
 
 
 def _label(limits: Limits) -> str:
@@ -183,15 +183,14 @@ def _cases(
         why = f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
         trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {why}", 200)
         if run.policies:
-            ttd = row.ttd_bound_s, row.ttd_bound_from
-            known = {"ttd_s": ttd, "makespan_s": ttd, "jct_mean_s": (row.jct_bound_s, row.jct_bound_from)}
+            bounds = row.bounds | {m.replace("ttd", "makespan"): bound for m, bound in row.bounds.items()}
             trace = Later(partial(getattr, result, "trace"))
             if each_job and measured and (history := trace.value):
                 jobs = (Window.parse(row.window) if row.window else Window()).jobs(history.workload.arrival_s)
                 measured |= {JOB_JCT: history.jct_s[jobs]}
         else:
-            measured, known = {**result.decided, **measured}, {"objective": (row.best_bound, row.bound_from)}
-        bounds = {name: (value, model or "") for name, (value, model) in known.items() if value is not None}
+            measured = {**result.decided, **measured}
+            bounds = {} if row.best_bound is None else {"objective": (row.best_bound, row.bound_from or "")}
         at = {**coordinates(reference, row.options if run.policies else ""), "solver_seed": row.seed}
         yield Case(figure, run.name, (run.name, *row.case), at, row.method, measured, bounds, trouble, trace)
 
