@@ -59,16 +59,16 @@ def possible(content: Document, most: int) -> Instance | None:
         return None
 
 
-def numbers(value: Any) -> Iterator[Place]:
+def numbers(value: Any, fixed: frozenset[str] = FIXED) -> Iterator[Place]:
     """Yield the places of all numbers below `value` that may change."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in pairs:
-        if key in FIXED:
+        if key in fixed:
             continue
         if isinstance(item, int | float) and not isinstance(item, bool):
             yield value, key
         else:
-            yield from numbers(item)
+            yield from numbers(item, fixed)
 
 
 # ------------------------------------------------------------------------------------------------------------ search

@@ -103,10 +103,9 @@ def measured(
         return f"no optimum could be proved among {what}"
     lab.numbers = {"largest_ratio": ratio, "guarantee_there": promised, "instances": lab.tested}
     lab.also = () if lab.failed else [witness]
-    text = (
-        f"{'not exceeded' if not lab.failed else f'exceeded {lab.failed} times'} on {lab.tested} instances with "
-        f"proved optimum ({what}); largest proved ratio {ratio:.4g}, where {promised:.4g} is promised"
-    )
+    often = f"exceeded {lab.failed} times" if lab.failed else "not exceeded"
+    text = f"{often} on {lab.tested} instances with proved optimum ({what})"
+    text += f"; largest proved ratio {ratio:.4g}, where {promised:.4g} is promised"
     more = f"; exceeded {outside.failed} times on {outside.tested} more that violate an assumption"
     return text + (more if outside.tested else "")
 

@@ -113,10 +113,8 @@ def theorem_5_2(lab: Lab) -> str:
             if i < len(ordered):
                 narrow.add(bool(found), instance, [method])
     alone, together = scopes.values()
-    return (
-        f"fails in {lab} allocations; where the ratios of neighbouring types rank all tenants alike, in {alone} "
-        f"non-cooperative and in {together} cooperative ones"
-    )
+    text = f"fails in {lab} allocations; where the ratios of neighbouring types rank all tenants alike"
+    return f"{text}, in {alone} non-cooperative and in {together} cooperative ones"
 
 
 @claim(
@@ -176,10 +174,8 @@ def theorem_5_4(lab: Lab) -> str:
             most = max(most, _lie(lab, instance, who, report, over if above else None))
     lab.numbers = {"largest_gain": most}
     under = Count("under-reports", lab.tested - over.tested, lab.failed - over.failed)
-    return (
-        f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}; under-reports gain in {under}, by up to "
-        f"{most:.0%}, over-reports in {over}"
-    )
+    text = f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}"
+    return f"{text}; under-reports gain in {under}, by up to {most:.0%}, over-reports in {over}"
 
 
 def _lie(count: Count, instance: Instance, who: int, report: Array, also: Count | None = None) -> float:
