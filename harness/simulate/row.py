@@ -192,17 +192,19 @@ ALIASES = ("makespan_s", "ttd_rounds")
 class Bound(Result):
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
 
-    It is about rounds of `round_s`, of any length where that is ``None``. `took_s` is how long the model took, `key`
-    the key of its task. A `certificate` proves that the `problem` has the bound `proved`, which may count from time 0.
+    It is about rounds of `round_s`, of any length where that is ``None``, and the jobs of a `window`, if any. `took_s`
+    is how long the model took, `key` the key of its task. A `certificate` proves that the `problem` has the bound
+    `proved`, which may count from time 0.
     """
 
     fingerprint: str
     model: str
-    seconds: float | None
+    seconds: float | None = None
     reason: str | None = None
     took_s: float | None = None
     key: str = ""
     round_s: float | None = None
+    window: str | None = None
     problem: str = ""
     proved: float | None = None
     certificate: Any = field(default=None, repr=False)
@@ -222,7 +224,7 @@ class Bound(Result):
     def about(self) -> dict[str, Any]:
         """What its certificate is about."""
         about = {"instance": self.fingerprint, "method": self.model, "problem": self.problem}
-        return about | {"round_s": self.round_s}
+        return about | {"round_s": self.round_s} | ({"window": self.window} if self.window else {})
 
     @property
     def _file(self) -> str:
