@@ -34,13 +34,7 @@ LATEX = TEMPLATES.overlay(
 )
 """Templates whose braces are LaTeX's."""
 
-NUMBERS = {
-    "objective": "{:.6g}",
-    "best_bound": "{:.6g}",
-    "gap": "{:.1%}",
-    "ratio": "{:.3f}",
-    "solve_s": "{:.3g}",
-}
+NUMBERS = {"objective": "{:.6g}", "best_bound": "{:.6g}", "gap": "{:.1%}", "ratio": "{:.3f}", "solve_s": "{:.3g}"}
 """Fields of a comparison that become macros, and how they are written."""
 
 

@@ -68,11 +68,7 @@ ELASTIC = (
     Column("ps_type", "text", "a type of parameter servers, empty in a ring", blank=True),
     Column("ps", "whole", _count.format(0)),
 )
-RIGID = (
-    _job,
-    _start,
-    Column("end", "number", "seconds since the start of the instance, no earlier than the start"),
-)
+RIGID = (_job, _start, Column("end", "number", "seconds since the start of the instance, no earlier than the start"))
 IN_POOL = (*RIGID, Column("type", "text", "a GPU type, or pool, of the cluster"))
 SHARES = (
     Column("tenant", "text", "the id of a tenant"),
@@ -275,11 +271,7 @@ def _plan(view: Any, lines: Lines, problem: str) -> Runs:
 def _shares(view: oef.View, decision: oef.Allocation, problem: str) -> list[Sequence[Any]]:
     devices: Array = np.asarray(decision.devices, float)
     tenant, kind = np.nonzero(devices)
-    return [
-        _named(_distinct(view.labels), tenant),
-        _named(view.gpu_types, kind),
-        devices[tenant, kind].tolist(),
-    ]
+    return [_named(_distinct(view.labels), tenant), _named(view.gpu_types, kind), devices[tenant, kind].tolist()]
 
 
 def _allocation(view: oef.View, lines: Lines, problem: str) -> oef.Allocation:
@@ -346,18 +338,14 @@ def read(path: Path, view: Any, problem: str) -> Any:
     `RefusedError` if GPUs are given by type, and there are too few of one.
     """
     one = form(problem.partition(".")[0])
-    return one.read(view, _lines(path, one, problem), problem)
-
-
-def _lines(path: Path, one: Form, problem: str) -> Lines:
     if path.suffix.lower() == ".json":
-        return Lines(path, "row", _from_json(path, one, problem))
+        return one.read(view, Lines(path, "row", _from_json(path, one, problem)), problem)
     if path.suffix.lower() != ".csv":
         raise UsageError(f"{path}: a file of decisions ends in .csv or .json")
     text = read_text(path)
     number, header = next(split(path, text, ",", '"'))
     columns = _columns(f"{path}: line {number}", [name.strip() for name in header], one.columns)
-    return Lines(path, "line", parse_headed(path, text, columns, least=0))
+    return one.read(view, Lines(path, "line", parse_headed(path, text, columns, least=0)), problem)
 
 
 def _columns(where: str, names: Sequence[str], known: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:

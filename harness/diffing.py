@@ -191,7 +191,13 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
         }
         for run in (before, after)
     )
-    why_not = _why_times_differ(before, after) if what.time else []
+    why_not = []
+    for name, of in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")) if what.time else ():
+        here, there = (_facts(run.meta.get(name)) for run in (before, after))
+        differ = [key for key in here | there if here.get(key) != there.get(key) and key != "schedgap"]
+        if differ:
+            parts = ", ".join(f"{key} {here.get(key, '–')} → {there.get(key, '–')}" for key in differ)
+            why_not.append(f"Times are not compared, the {of} differ: {parts}.")
     both = [(old[name], row) for name, row in new.items() if name in old]
     changes = tuple(_change(what, one, other, tolerance, times=not why_not) for one, other in both)
     return Difference(
@@ -220,18 +226,6 @@ def _different_instances(before: Found[Any], after: Found[Any]) -> list[str]:
     return found
 
 
-def _why_times_differ(before: Found[Any], after: Found[Any]) -> list[str]:
-    """Return why times cannot be compared: another machine, other versions, other limits."""
-    found = []
-    for name, what in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")):
-        old, new = (_facts(run.meta.get(name)) for run in (before, after))
-        differ = [key for key in old | new if old.get(key) != new.get(key) and key != "schedgap"]
-        if differ:
-            parts = ", ".join(f"{key} {old.get(key, '–')} → {new.get(key, '–')}" for key in differ)
-            found.append(f"Times are not compared, the {what} differ: {parts}.")
-    return found
-
-
 def _facts(value: object) -> dict[str, object]:
     """Return a part of ``run.json``, whatever somebody wrote there."""
     return dict(value) if isinstance(value, Mapping) else {"": value} if value else {}
@@ -251,9 +245,8 @@ def _change(
         wanted = sense if sense in ("max", "min", "same") else was["sense"]
         wanted = {"max": "min", "min": "max"}[wanted] if sense == "bound" else wanted
         most = max(tolerance, EARLY * _early(value, was, now))
-        changed = (
-            "same" if str(was.get("what")).startswith(SECONDS) else _compared(was[value], now[value], wanted, most)
-        )
+        changed = _compared(was[value], now[value], wanted, most)
+        changed = "same" if str(was.get("what")).startswith(SECONDS) else changed
         values[name] = was[value], now[value], changed
     took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
     slower = took[1] / took[0] if len(took) > 1 else None

@@ -10,7 +10,7 @@ import platform
 import resource
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,9 +31,12 @@ def versions() -> dict[str, str]:
 
 def machine() -> dict[str, str]:
     """Return processor, cores, memory and operating system (no host name)."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    memory, processor = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, platform.machine()
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), processor)
     return {
-        "processor": _processor(),
+        "processor": processor,
         "cores": str(cores()),
         "memory": f"{memory:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
@@ -55,14 +58,6 @@ def memory_capped(most_mb: float) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def git_commit() -> str | None:

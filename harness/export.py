@@ -15,7 +15,7 @@ import gzip
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,9 @@ class Export:
     def told(self) -> dict[str, Any]:
         """Return what the file beside the model says."""
         columns = dict(zip(self.names.columns, map(_place, self.form.columns), strict=True))
+        stated_of = "\n".join(stated(self.spec).values())  # what is said of a variable first counts
+        meanings = dict(reversed(re.findall(r"^ *- ``(\w+)`` (.+)$", stated_of, re.MULTILINE)))
+        variables = {variable for variable, *_ in columns.values()}
         # in the order in which indices count them
         labels = getattr(getattr(self.view, "workload", self.view), "ids", ()) or getattr(self.view, "labels", ())
         return {
@@ -68,7 +71,7 @@ class Export:
             "sense": "max" if self.form.maximise else "min",
             "model": self.digest,
             "jobs": list(map(str, labels)),
-            "variables": _meanings(self.spec, {variable for variable, *_ in columns.values()}),
+            "variables": {name: meanings[name].rstrip(".") for name in sorted(variables & meanings.keys())},
             "columns": columns,
             "instance": self.instance.model_dump(mode="json", exclude_defaults=True),
         }
@@ -107,24 +110,15 @@ def _place(column: Any) -> list[Any]:
     return [column.parent_component().name, *(index if isinstance(index, tuple) else [] if index is None else [index])]
 
 
-def _meanings(spec: ModelSpec, variables: set[str]) -> dict[str, str]:
-    """Return what the statement of a model says of its variables."""
-    found: dict[str, str] = {}
-    for doc in stated(spec).values():
-        for name, text in re.findall(r"^ *- ``(\w+)`` (.+)$", doc, re.MULTILINE):
-            found.setdefault(name, text.rstrip("."))
-    return {name: found[name] for name in sorted(variables & found.keys())}
-
-
 def export(method: str, reference: str, path: Path) -> Export:
     """Write a model as a file, and beside it what maps its solutions to decisions.
 
     It raises `UsageError` if there is no such model or instance, the file's name has another ending, or cannot be
     written.
     """
-    suffix, _ = _ending(path)
+    _ending(path)
     found = exported(method, load(reference))
-    _write(found, path, suffix)
+    _write(found, path)
     return found
 
 
@@ -136,13 +130,14 @@ def _ending(path: Path) -> tuple[str, str]:
     raise UsageError(f"{path}: a model's file ends in {', '.join(SUFFIXES)}")
 
 
-def _write(found: Export, path: Path, suffix: str) -> bytes:
+def _write(found: Export, path: Path) -> bytes:
     """Write both files; return the content of the model's."""
+    suffix, stem = _ending(path)
     content = found.text(suffix).encode()
     if path.name.lower().endswith(".gz"):
         content = gzip.compress(content, mtime=0)
     write_atomically(path, content)
-    write_atomically(path.with_name(_ending(path)[1] + ".json"), (dumps(found.told()) + "\n").encode())
+    write_atomically(path.with_name(stem + ".json"), (dumps(found.told()) + "\n").encode())
     return content
 
 
@@ -269,7 +264,13 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
 
     What is known comes from comparisons and from the index that is there.
     """
-    before = _index(folder / "index.csv")
+    path, before = folder / "index.csv", dict[str, Entry]()
+    if path.exists():
+        lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(read_text(path))))
+        try:
+            before = {line["file"]: Entry(**line) for line in lines}
+        except (KeyError, TypeError):
+            raise UsageError(f"{path}: not the index of a library: name another folder") from None
     rows = [row for comparison in known for row in (*comparison.rows, *comparison.bounds)]
     entries, left_out = [], []
     for instance in {one.fingerprint: one for one in map(load, references)}.values():
@@ -287,7 +288,7 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
     writer = csv.DictWriter(table, [field.name for field in fields(Entry)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(map(asdict, entries))
-    write_atomically(folder / "index.csv", table.getvalue().encode())
+    write_atomically(path, table.getvalue().encode())
     names = [name for e in entries for name in (e.file, e.file.removesuffix(".mps.gz") + ".json")]
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (*names, "index.csv")}
     told = "".join(f"{digest}  {name}\n" for name, digest in digests.items())  # as ``sha256sum -c`` reads it
@@ -302,7 +303,7 @@ def _added(folder: Path, name: str, spec: ModelSpec, instance: Instance) -> Entr
         raise NotApplicableError(reason)
     one = exported(spec.id, instance)
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    content, form = _write(one, folder / name, ".mps"), one.form
+    content, form = _write(one, folder / name), one.form
     about = (name, spec.id, spec.problem, spec.kind, "max" if form.maximise else "min", instance.name)
     sizes = (*form.matrix.shape, int(form.integer.sum()), form.matrix.nnz)
     return Entry(*about, instance.fingerprint, *sizes, sha256=hashlib.sha256(content).hexdigest())
@@ -335,14 +336,3 @@ def _better(new: Entry, old: Entry) -> Entry:
         if other and (not mine or upwards * (float(mine) - float(other)) <= BETTER * abs(float(other))):
             keep |= {field: other, f"{field}_by": getattr(old, f"{field}_by")}
     return replace(new, **keep)
-
-
-def _index(path: Path) -> Mapping[str, Entry]:
-    """Return the lines of an index by file; none where there is no index."""
-    if not path.exists():
-        return {}
-    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(read_text(path))))
-    try:
-        return {line["file"]: Entry(**line) for line in lines}
-    except (KeyError, TypeError):
-        raise UsageError(f"{path}: not the index of a library: name another folder") from None

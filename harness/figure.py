@@ -103,9 +103,8 @@ def figure(
             FIGURES.register(FigureSpec(id, title, caption, draw, of, minor))
         for key, text in (each or {}).items():
             about = (title.format(text, key=key), caption.format(text, key=key))
-            FIGURES.register(
-                FigureSpec(f"{id}-{key}", *about, partial(lambda key, part: draw(part, key), key), of, minor)
-            )
+            drawn = partial(lambda key, part: draw(part, key), key)
+            FIGURES.register(FigureSpec(f"{id}-{key}", *about, drawn, of, minor))
         return draw
 
     return register
@@ -148,16 +147,12 @@ def rendered(chart: Spec | str, ending: str) -> bytes:
 
     if ending not in ("svg", "png", "pdf"):
         raise UsageError(f"a figure is written as .svg, .png or .pdf, not as .{ending}")
-    svg = chart if isinstance(chart, str) else _numbered(vl_convert.vegalite_to_svg({**chart, "config": theme()}))
+    svg = chart if isinstance(chart, str) else vl_convert.vegalite_to_svg({**chart, "config": theme()})
+    known: dict[str, str] = {}  # gradients and clips, counted from 1: the renderer counts those of all pictures
+    svg = re.sub(r"(?<=[\"#])(gradient_|clip)\d+", lambda id: known.setdefault(id[0], f"{id[1]}{len(known) + 1}"), svg)
     if ending == "png":
         return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
     return svg.encode() if ending == "svg" else bytes(vl_convert.svg_to_pdf(svg))
-
-
-def _numbered(svg: str) -> str:
-    """Return a picture whose gradients and clips are counted from 1: the renderer counts those of all pictures."""
-    known: dict[str, str] = {}
-    return re.sub(r"(?<=[\"#])(gradient_|clip)\d+", lambda id: known.setdefault(id[0], f"{id[1]}{len(known) + 1}"), svg)
 
 
 @dataclass(frozen=True)
@@ -366,8 +361,16 @@ def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
     root = ET.fromstring(svg)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
     for element in root.iter():
-        element.tag = _local(element.tag)
-        element.attrib = _attributes(element.attrib, prefix, used)
+        element.tag, kept = _local(element.tag), dict[str, str]()
+        for full, value in element.attrib.items():
+            if (name := _local(full)) == "id":
+                kept |= {name: prefix + value} if value in used else {}
+            elif name == "href":  # to elsewhere than the figure nothing refers
+                inside = value.startswith(("#", "data:image/png;base64,"))
+                kept |= {name: re.sub("^#", f"#{prefix}", value)} if inside else {}
+            elif not name.startswith(("on", "aria", "class", "role", "style", "pointer-events")):
+                kept[name] = value.replace("url(#", f"url(#{prefix}")
+        element.attrib = kept
         element[:] = [child for child in element if _local(child.tag) in SVG_ELEMENTS]
         element.text, element.tail = element.text if element.tag in ("text", "tspan") else None, None
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alt}
@@ -376,19 +379,3 @@ def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
 
 def _local(name: str) -> str:
     return name.rsplit("}", 1)[-1]
-
-
-def _attributes(attributes: Mapping[str, str], prefix: str, used: set[str]) -> dict[str, str]:
-    """Return attributes with renamed ids and references, without handlers and references to elsewhere."""
-    kept: dict[str, str] = {}
-    for full, value in attributes.items():
-        name = _local(full)
-        if name == "id":
-            kept |= {name: prefix + value} if value in used else {}
-        elif name == "href":
-            kept |= (
-                {name: re.sub("^#", f"#{prefix}", value)} if value.startswith(("#", "data:image/png;base64,")) else {}
-            )
-        elif not name.startswith(("on", "aria", "class", "role", "style", "pointer-events")):
-            kept[name] = value.replace("url(#", f"url(#{prefix}")
-    return kept

@@ -36,8 +36,8 @@ Measured = Mapping[str, Any]
 LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
 """How names of times, and of what else is better where there is less of it, end."""
 
-
 M = TypeVar("M", bound=CheckedRow)
+T = TypeVar("T")
 
 
 def together(first: Instance, other: Instance) -> Instance:
@@ -54,9 +54,8 @@ def with_published(rows: Sequence[M], instances: Mapping[str, Instance], decided
     peers: dict[tuple[str, ...], dict[str, Measured]] = {}
     for row, more in zip(rows, decided or [{}] * len(rows), strict=True):
         peers.setdefault(row.case, {})[row.method] = {**more, **row.measured} if row.measured else {}
-    return [
-        row.replace(published=evaluated(instances[row.case[0]].published, row.method, peers[row.case])) for row in rows
-    ]
+    printed = {mark: one.published for mark, one in instances.items()}
+    return [row.replace(published=evaluated(printed[row.case[0]], row.method, peers[row.case])) for row in rows]
 
 
 def asked(entries: Iterable[Published], measured: Measured) -> Measured:
@@ -170,10 +169,9 @@ class Measures:
         entries = self.shown(instance)
         named = dict.fromkeys(method for entry in entries for method in (entry.method, split(entry.quantity)[1]))
         words = [word for method in named if method for word in (self.option, method)]
-        packaged = instance.name.partition("?")[0] in references()
-        return shlex.join(
-            ["harness", self.command, "--instance", instance.name if packaged else "FILE", *words, *options()]
-        )
+
+        where = instance.name if instance.name.partition("?")[0] in references() else "FILE"
+        return shlex.join(["harness", self.command, "--instance", where, *words, *options()])
 
 
 def _methods() -> list[str]:
@@ -256,9 +254,9 @@ def never_compared(instance: Instance) -> dict[str, list[Published]]:
     return by_reason((entry, unmeasured(entry)) for entry in instance.published)
 
 
-def by_reason(pairs: Iterable[tuple[Published, str | None]]) -> dict[str, list[Published]]:
-    """Return published numbers by what is said of them; those of which nothing is said are left out."""
-    found: dict[str, list[Published]] = {}
+def by_reason(pairs: Iterable[tuple[T, str | None]]) -> dict[str, list[T]]:
+    """Return things by what is said of them, such as published numbers; those of which nothing is said are left out."""
+    found: dict[str, list[T]] = {}
     for entry, why in pairs:
         if why:
             found.setdefault(why, []).append(entry)

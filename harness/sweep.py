@@ -119,19 +119,16 @@ class Rules(Record):
         """Return the options by what tells them apart, nothing where there is one kind; or by all that is said."""
         said = self.model_dump(exclude_none=True)
         vary = {name: value if isinstance(value, tuple) else (value,) for name, value in said.items()}
-        several = [name for name, values in vary.items() if whole or len(values) > 1]
-        return {query({name: one[name] for name in several}): _options(one) for one in combinations(vary)}
-
-
-def _options(said: Mapping[str, Any]) -> Options:
-    """Return the options of a simulation from those of the command line."""
-    given = dict(said)
-    for name, new, factor in (("until_h", "until_s", 3600.0), ("profiling_min", "profiling_s", 60.0)):
-        if name in given:
-            given[new] = given.pop(name) * factor
-    if "window" in given:
-        given["window"] = Window.parse(given["window"])
-    return Options(**given)
+        several, found = [name for name, values in vary.items() if whole or len(values) > 1], {}
+        for one in combinations(vary):
+            given: dict[str, Any] = dict(one)  # options of the command line
+            for name, new, factor in (("until_h", "until_s", 3600.0), ("profiling_min", "profiling_s", 60.0)):
+                if name in given:
+                    given[new] = given.pop(name) * factor
+            if "window" in given:
+                given["window"] = Window.parse(given["window"])
+            found[query({name: one[name] for name in several})] = Options(**given)
+        return found
 
 
 class AbsentDataError(UsageError):
@@ -154,23 +151,16 @@ class TraceFile(Record):
     gpus: Mapping[Name, int] = {}
 
     def loaded(self) -> Instance:
-        """Return the instance, or raise `AbsentDataError`."""
+        """Return the instance, or raise `AbsentDataError`: the traces do not come with the project.
+
+        They are in the folder that ``SCHEDGAP_DATA`` names, or beside the project.
+        """
+        if not (path := Path(os.environ.get("SCHEDGAP_DATA", "../shared/data")) / self.file).is_file():
+            where = "SCHEDGAP_DATA names the folder of such traces"
+            raise AbsentDataError(f"the real trace {self.file}, which is not here: {where}")
         said = {name: getattr(self, name) for name in ("max_jobs", "hours", "gangs", "split")}
         options = ImportOptions(**said, gpus=self.gpus or None, name=self.name or None)
-        return import_trace(self.format, data(self.file), options)
-
-
-def data(file: str) -> Path:
-    """Return where a file of the real traces is: in the folder that ``SCHEDGAP_DATA`` names, or beside the project.
-
-    It raises `AbsentDataError` in one sentence where it is not there; the traces do not come with the project.
-    """
-    folder = Path(os.environ.get("SCHEDGAP_DATA", "../shared/data"))
-    if not (path := folder / file).is_file():
-        raise AbsentDataError(
-            f"the real trace {file}, which is not here: SCHEDGAP_DATA names the folder of such traces"
-        )
-    return path
+        return import_trace(self.format, path, options)
 
 
 class LimitSet(Record):

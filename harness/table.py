@@ -68,9 +68,11 @@ class Column(Generic[R]):
         """Return the cell of a row."""
         text = self.text(row)
         value = self.value(row) if self.value else None if text == ABSENT else text
+        # a number sorts in full, text without case
+        sort = repr(float(value)) if isinstance(value, int | float) else "" if value is None else str(value).casefold()
         wide = ["wide"] if self.css == "status" and len(text) > LONG / 2 else []
         classes = [self.css, self.align, *wide, *(["bad"] if self.bad(row) else [])]
-        return Cell(text, sort_key(value), " ".join(filter(None, classes)))
+        return Cell(text, sort, " ".join(filter(None, classes)))
 
 
 @dataclass(frozen=True)
@@ -233,19 +235,9 @@ def left_out(many: int) -> list[Block]:
     return [Line(f"{counted(many, 'more row')}: --all-rows", "dim")] if many else []
 
 
-def of_texts(headers: Sequence[str], right: Iterable[str] = ()) -> list[Column[Sequence[str]]]:
+def of_texts(headers: Sequence[str]) -> list[Column[Sequence[str]]]:
     """Return columns for rows that are sequences of texts, the first one the name of the row."""
-    return [
-        Column(h, h, "", itemgetter(i), align="right" if h in right else "left", css="text" if i else "method")
-        for i, h in enumerate(headers)
-    ]
-
-
-def sort_key(value: object) -> str:
-    """Return what a page sorts by: a number in full, text without case, nothing for what is absent."""
-    if value is None:
-        return ""
-    return repr(float(value)) if isinstance(value, int | float) else str(value).casefold()
+    return [Column(h, h, "", itemgetter(i), css="text" if i else "method") for i, h in enumerate(headers)]
 
 
 # ---------------------------------------------------------------- writers
@@ -356,8 +348,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-Writer = Callable[[Sequence[Block], Sequence[str], Sequence[Mapping[str, Any]]], str]
-WRITERS: dict[Format, Writer] = {
+WRITERS: dict[Format, Callable[[Sequence[Block], Sequence[str], Sequence[Mapping[str, Any]]], str]] = {
     Format.MARKDOWN: lambda blocks, fields, records: to_markdown(blocks),
     Format.LATEX: lambda blocks, fields, records: to_latex(blocks),
     Format.CSV: lambda blocks, fields, records: to_csv(fields, records),

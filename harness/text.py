@@ -145,9 +145,9 @@ def verdict(verified: bool | None) -> str:
     return {True: "✓", False: "WRONG", None: ABSENT}[verified]
 
 
-def properties(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the metrics of a decision as (name, text): ``("envy free", "✓")``, ``("support size", "4")``."""
-    return [(clean(name, 40).replace("_", " "), numbers(value, 4)) for name, value in metrics.items()]
+def in_words(metric: str) -> str:
+    """Return the name of a metric in words: ``envy free``."""
+    return clean(metric, 40).replace("_", " ")
 
 
 MARKS = {True: "✓", False: "≠", None: ""}

@@ -83,7 +83,10 @@ class Why:
             yield "partition", [(job.history and job.history.partition) or "unknown" for job in jobs]
         if len(self.view.pools) > 1:
             yield "pool", [self.view.pools[p] for p in self.view.pool.tolist()]
-        yield "size", [_size(gpus) for gpus in self.view.gpus.tolist()]
+        powers = (
+            1 << (gpus - 1).bit_length() for gpus in self.view.gpus.tolist()
+        )  # up to the next one: 1, 2, 3–4, 5–8
+        yield "size", [f"{most // 2 + 1}–{most}" if most > 2 else f"{most}" for most in powers]
         if self.hours is not None:
             yield "submitted", [f"{DAYS[hour // 24]} {PARTS[hour % 24 // 6]}" for hour in self.hours.tolist()]
 
@@ -150,10 +153,3 @@ def occupancy(view: View, schedule: Schedule, edges: Array) -> Array:
     times, used = steps(np.concatenate([schedule.start, schedule.end]), np.concatenate([gpus, -gpus]))
     area = np.concatenate([[0.0], np.cumsum(used[:-1] * np.diff(times).astype(float))])
     return np.asarray(np.diff(np.interp(edges, times, area)) / np.diff(edges) / float(view.capacity.sum()))
-
-
-def _size(gpus: int) -> str:
-    """Return the class of a gang, up to the next power of two: 1, 2, 3–4, 5–8."""
-    most = 1 << (gpus - 1).bit_length()
-    least = most // 2 + 1
-    return f"{gpus}" if least >= most else f"{least}–{most}"

@@ -23,7 +23,6 @@ from schedgap.harness.audit.row import (
     Finding,
     Witness,
     decide,
-    headline,
 )
 from schedgap.harness.audit.run import select
 from schedgap.harness.audit.task import ClaimTask
@@ -358,7 +357,7 @@ def test_formats(audited: Audit) -> None:
     assert [line["verdict"] for line in lines] == [finding.verdict for finding in findings]
     markdown = to_markdown(blocks(audited))
     assert "| oef.theorem-5.4 | only for over-reports |" in markdown
-    assert headline(findings).startswith(f"{len(EXPECTED)} claims of 5 papers: ")
+    assert Audit({}, findings).headline.startswith(f"{len(EXPECTED)} claims of 5 papers: ")
     assert audited.table.set_index("id").loc["hadar.d0", "verdict"] == REFUTED
 
 

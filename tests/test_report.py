@@ -28,7 +28,7 @@ from schedgap.harness.compare.row import FIELDS, Comparison
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.figure import Drawing, figures, inline_svg
 from schedgap.harness.page import compare, save, to_fragment, to_html
-from schedgap.harness.page.answers import headline, lead
+from schedgap.harness.page.answers import headline
 from schedgap.harness.page.audit import section
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.compare import blocks
@@ -540,10 +540,10 @@ def test_papers_have_sections_of_their_own_and_links_lead_there() -> None:
 
 def test_the_first_sentence_over_several_papers_names_an_algorithm_of_each() -> None:
     rows = [BOUND, row("oef.rounding", MARK, 4.5, kind="online"), row("hadar.online", MARK, 4.0, **(ONLINE | ESTIMATE))]
-    assert lead(run_of(*rows)) == (
+    assert compare.page(run_of(*rows)).headline == (
         "On paper/oef-eq1, oef.rounding is 10.0 % from optimal; hadar.online is at most 20.0 % from optimal."
     )
-    assert lead(run_of(*rows[:2])) == headline(run_of(*rows[:2]))
+    assert compare.page(run_of(*rows[:2])).headline == headline(run_of(*rows[:2]))
 
 
 def test_figures_that_could_not_be_drawn_are_named() -> None:

@@ -317,9 +317,8 @@ class SearchTask(_Part):
     def attempt(self) -> Slice:
         rng, ends = np.random.default_rng(self.seed), time.perf_counter() + self.seconds
         draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
-        elite: list[Proved] = [
-            p for instance in self.start if (p := self.lab.prove(instance)) and math.isfinite(p.ratio)
-        ]
+        known = (self.lab.prove(instance) for instance in self.start)
+        elite: list[Proved] = [one for one in known if one and math.isfinite(one.ratio)]
         nothing: Proved | None = None
         tried = proved = 0
         while tried < self.tries and time.perf_counter() < ends:

@@ -257,15 +257,6 @@ class Finding(DataRow, Result):
         }
 
 
-def headline(findings: Sequence[Finding]) -> str:
-    """Return in one sentence how many claims were tried, and what came of it."""
-    kinds = Counter(kind(finding) for finding in findings)
-    several = counted(len(findings), "claim")
-    papers = len({finding.claim.paper for finding in findings})
-    of = f"{several} of {papers} papers" if papers > 1 else several
-    return f"{of}: {', '.join(f'{count} {name}' for name, count in kinds.items())}."
-
-
 def kind(finding: Finding) -> str:
     """Return the verdict without the scope that "only for" names."""
     return "only for a narrower scope" if finding.status.startswith(ONLY) else finding.status
@@ -280,8 +271,11 @@ class Audit(Found[Finding]):
 
     @property
     def headline(self) -> str:
-        """How many claims were tried, and what came of it."""
-        return headline(self.rows)
+        """How many claims were tried, and what came of it, in one sentence."""
+        kinds = Counter(kind(finding) for finding in self.rows)
+        papers = len({finding.claim.paper for finding in self.rows})
+        of = counted(len(self.rows), "claim") + (f" of {papers} papers" if papers > 1 else "")
+        return f"{of}: {', '.join(f'{count} {name}' for name, count in kinds.items())}."
 
     def finding(self, claim: str) -> Finding:
         """Return the finding about a claim, or raise `UnknownNameError` if that claim was not tried."""

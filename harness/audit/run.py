@@ -24,7 +24,6 @@ MOST_EFFORT = 1000.0
 LIMIT_S = 900.0
 """Seconds that a claim may take at effort 1; the slowest takes about twenty."""
 
-
 LAST = ("slip", "printed", "measured")
 """Names of claims that follow a paper's theorems, in this order."""
 

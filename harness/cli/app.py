@@ -182,9 +182,8 @@ def protect() -> None:
 def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
     outlet = Outlet(descriptor, "wb", closefd=False)
     encoding = stream.encoding if stream else "utf-8"
-    return io.TextIOWrapper(
-        io.BufferedWriter(outlet), encoding, errors, line_buffering=descriptor == STDERR or outlet.isatty()
-    )
+    lines = descriptor == STDERR or outlet.isatty()
+    return io.TextIOWrapper(io.BufferedWriter(outlet), encoding, errors, line_buffering=lines)
 
 
 def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY) -> NoReturn:

@@ -17,24 +17,15 @@ from schedgap.instances.errors import UsageError
 
 METHOD_COLUMNS = ("kind", "problem", "claims", "source")
 
-
 Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
 """What ``harness list`` lists."""
 
 
 @app.command("list")
-def list_(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    output: FormatOption = Format.TABLE,
-) -> None:
+def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
     """List what there is, one line each, with source."""
-    emit_lines(kind, LISTS[kind], _listed(kind), output)
-
-
-def _listed(kind: Kind) -> Sequence[tuple[str, ...]]:
-    """Return the lines of a list; what others are about is not imported."""
     found: Sequence[tuple[str, ...]]
-    match kind:
+    match kind:  # what other lists are about is not imported
         case "figures":
             found = _figures()
         case "formats":
@@ -54,7 +45,13 @@ def _listed(kind: Kind) -> Sequence[tuple[str, ...]]:
 
             found = [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
         case "papers":
-            found = _papers()
+            import schedgap.instances.views  # noqa: F401 -- registers the papers
+            from schedgap.heuristics import HEURISTICS
+            from schedgap.instances.registry import PAPERS
+            from schedgap.models import MODELS
+
+            both = (MODELS, HEURISTICS)
+            found = [(p.id, *(str(sum(one.paper == p.id for one in specs)) for specs in both), p.title) for p in PAPERS]
         case "plugins":
             from schedgap.instances.plugins import listed
 
@@ -63,7 +60,7 @@ def _listed(kind: Kind) -> Sequence[tuple[str, ...]]:
             from schedgap.heuristics.simulator import POLICIES
 
             found = [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
-    return found
+    emit_lines(kind, LISTS[kind], found, output)
 
 
 def _figures() -> list[tuple[str, ...]]:
@@ -80,16 +77,6 @@ def _figures() -> list[tuple[str, ...]]:
         compared = f"{len(setting.items)}{'; more ' * bool(needs)}{needs}" if setting.runs else f"no: {needs}"
         found.append((id, setting.place, setting.title, compared, "; ".join(told)))
     return found
-
-
-def _papers() -> list[tuple[str, ...]]:
-    import schedgap.instances.views  # noqa: F401 -- registers the papers
-    from schedgap.heuristics import HEURISTICS
-    from schedgap.instances.registry import PAPERS
-    from schedgap.models import MODELS
-
-    counts = [[str(sum(m.paper == p.id for m in group)) for group in (MODELS, HEURISTICS)] for p in PAPERS]
-    return [(p.id, *count, p.title) for p, count in zip(PAPERS, counts, strict=True)]
 
 
 LISTS: dict[Kind, tuple[str, ...]] = {
@@ -114,8 +101,7 @@ def schema(
     """Print the JSON Schema of what is exchanged with programs from elsewhere."""
     from schedgap.heuristics.simulator.program import schema as of_policies
 
-    schemas = {"policy": of_policies}
-    typer.echo(json_of(schemas[what](), indent=2, ensure_ascii=False))
+    typer.echo(json_of({"policy": of_policies}[what](), indent=2, ensure_ascii=False))
 
 
 @app.command()
@@ -169,9 +155,12 @@ def import_(
 
     if output.suffix != ".json":
         raise UsageError(f"{output}: an instance is written as .json")
+    window = _numbers("hours", hours)
+    if len(window) not in (0, 2):
+        raise UsageError(f"--hours {hours}: two hours of the trace, as 24,48")
     options = Options(
         max_jobs=max_jobs,
-        hours=_hours(hours),
+        hours=(window[0], window[1]) if window else None,
         gangs=tuple(int(size) for size in _numbers("gangs", gangs)),
         split=_numbers("split", split),
         gpus=gpu_counts(gpus) if gpus else None,
@@ -196,14 +185,6 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(",")) if text else ()
     except ValueError:
         raise UsageError(f"--{name} {text}: numbers are written as 20,70,10") from None
-
-
-def _hours(text: str) -> tuple[float, float] | None:
-    if not (found := _numbers("hours", text)):
-        return None
-    if len(found) != 2:
-        raise UsageError(f"--hours {text}: two hours of the trace, as 24,48")
-    return found[0], found[1]
 
 
 def gpu_counts(text: str) -> dict[str, int]:
@@ -271,7 +252,18 @@ def export(
     if library is not None:
         if method or output:
             raise UsageError("a library has all models: leave METHOD and --output out")
-        _library(library, instance, known, time_limit)
+        from schedgap.harness.compare.run import compare, read_run
+        from schedgap.harness.export import DEFAULT
+        from schedgap.harness.export import library as write
+        from schedgap.models import MODELS
+
+        library.mkdir(parents=True, exist_ok=True)
+        references, runs = instance or list(DEFAULT), [read_run(path) for path in known]
+        if not known:
+            methods = [spec.id for spec in MODELS if spec.kind != "baseline"]
+            runs = [compare(references, methods, limits=Limits(time_limit), bound=False, jobs=1)]
+        entries, left_out = write(library, references, runs)
+        say(f"{library}: {len(entries)} models in index.csv, {len(left_out)} left out")
         return
     if method is None or output is None or len(instance) != 1:
         raise UsageError("name a model, one --instance and --output FILE; or --library DIR")
@@ -281,20 +273,3 @@ def export(
     rows, columns = found.form.matrix.shape
     whole = int(found.form.integer.sum())
     say(f"{output}: {rows:,} rows, {columns:,} columns ({whole:,} integer); what they mean is in the .json beside it")
-
-
-def _library(folder: Path, instances: list[str], known: list[Path], time_limit_s: float | None) -> None:
-    from schedgap.harness.compare.run import compare, read_run
-    from schedgap.harness.export import DEFAULT
-    from schedgap.harness.export import library as run
-    from schedgap.models import MODELS
-
-    folder.mkdir(parents=True, exist_ok=True)
-    references = instances or list(DEFAULT)
-    if known:
-        runs = [read_run(path) for path in known]
-    else:
-        methods = [spec.id for spec in MODELS if spec.kind != "baseline"]
-        runs = [compare(references, methods, limits=Limits(time_limit_s), bound=False, jobs=1)]
-    entries, left_out = run(folder, references, runs)
-    say(f"{folder}: {len(entries)} models in index.csv, {len(left_out)} left out")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -90,8 +90,7 @@ def certify(
         ),
     ] = None,
     gpus: Annotated[
-        str | None,
-        typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak."),
+        str | None, typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak.")
     ] = None,
     nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
     by_partition: Annotated[bool, typer.Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
@@ -110,21 +109,15 @@ def certify(
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
     read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
-    columns = _columns(map_) if map_ else None
+    columns = pairs(map_) if map_ else []
+    if not all(name and column for name, column in columns) or len(dict(columns)) < len(columns):
+        raise UsageError(f"--map {map_}: columns are written as id=job,submit=queued_at, each once")
     counts = {"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None
-    options = Options(history=True, columns=columns, gpus=counts, **read)
+    options = Options(history=True, columns=dict(columns) or None, gpus=counts, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
     given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
     given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
     return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=given, **running)
-
-
-def _columns(text: str) -> dict[str, str]:
-    """Return ``{"submit": "queued_at"}`` for ``submit=queued_at``, or raise `UsageError` for anything else."""
-    found = pairs(text)
-    if not all(name and column for name, column in found) or len(dict(found)) < len(found):
-        raise UsageError(f"--map {text}: columns are written as id=job,submit=queued_at, each once")
-    return dict(found)
 
 
 @cli.app.command()
@@ -193,8 +186,7 @@ def simulate(
     time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     logs: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify)."),
+        Path | None, typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify).")
     ] = None,
     **running: Any,
 ) -> Any:
@@ -262,16 +254,9 @@ def adversary(
     from schedgap.harness.adversary.run import adversary as run
     from schedgap.harness.adversary.run import seconds_of
 
+    running |= {"most": most_jobs, "anywhere": anywhere, "seed": seed}
     limits = Limits(time_limit, rel_gap=0.0, memory_mb=memory_mb)
-    return run(
-        heuristic,
-        budget_s=seconds_of(budget),
-        most=most_jobs,
-        anywhere=anywhere,
-        seed=seed,
-        limits=limits,
-        **running,
-    )
+    return run(heuristic, budget_s=seconds_of(budget), limits=limits, **running)
 
 
 @cli.app.command()
@@ -392,7 +377,16 @@ def verify(
     if bool(paths) == bool(solution):
         raise UsageError("name a results folder, files of decisions, or solutions of exported models (--solution)")
     if paths and instance is None and problem is None:
-        _verify_folder(paths, output)
+        from schedgap.harness.engine.study import check
+
+        if len(paths) > 1 or paths[0].is_file():
+            raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
+        lines = check(paths[0])
+        bad = sum(bool(wrong) for *_, wrong in lines)
+        columns = ("result", "what holds", "what is wrong")[: 2 if output is Format.TABLE and not bad else 3]
+        cli.emit_lines(str(paths[0]), columns, (line[: len(columns)] for line in lines), output)
+        cli.say(f"{len(lines) - bad} of {len(lines)} results hold")
+        raise typer.Exit(cli.FAILED if bad else cli.OK)
     if paths and (instance is None or problem is None):
         raise UsageError("files of decisions take both --instance and --problem (harness list models has the problems)")
     from schedgap.harness.compare import given
@@ -404,19 +398,3 @@ def verify(
         found = given.verify_solution(solution, model, bound=bound, limits=limits)
     cli.write_results(found, output)
     raise typer.Exit(cli.OK if found.ok else cli.FAILED)
-
-
-def _verify_folder(paths: list[Path], output: Format) -> NoReturn:
-    from schedgap.harness.engine.study import check
-
-    if len(paths) > 1 or paths[0].is_file():
-        raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
-    found = check(paths[0])
-    bad = [line for line in found if line[-1]]
-    columns = ("result", "what holds", "what is wrong")
-    if output is Format.TABLE and not bad:
-        cli.emit_lines(str(paths[0]), columns[:-1], [line[:-1] for line in found], output)
-    else:
-        cli.emit_lines(str(paths[0]), columns, found, output)
-    cli.say(f"{len(found) - len(bad)} of {len(found)} results hold")
-    raise typer.Exit(cli.FAILED if bad else cli.OK)

@@ -24,9 +24,6 @@ from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
-GIVEN = "given"
-"""Kind of rows about decisions that came in a file."""
-
 
 def verify(
     reference: str, problem: str, files: Sequence[Path], *, bound: bool = True, limits: Limits | None = None
@@ -71,15 +68,13 @@ def verify_solution(
     return _bounded(instances, done, bound, limits)
 
 
-def _bounded(
-    instances: dict[str, Instance], done: list[MethodResult], bound: bool, limits: Limits | None
-) -> Comparison:
+def _bounded(about: dict[str, Instance], done: list[MethodResult], bound: bool, limits: Limits | None) -> Comparison:
     """Return the results, with those of the cheapest models that bound their problems, where that is wanted."""
-    first = [MethodTask(to_json(one), one.name, mark, "", limits=limits or Limits()) for mark, one in instances.items()]
+    first = [MethodTask(to_json(one), one.name, mark, "", limits=limits or Limits()) for mark, one in about.items()]
     with closing(Pool(1)) as pool:
         while bound and (tasks := unbounded(first, done)):
             done += pool.run(tasks)
-    return collected(Finished({}, instances, done))
+    return collected(Finished({}, about, done))
 
 
 def _row(
@@ -102,7 +97,7 @@ def _row(
         paper=paper.id,
         method=str(file),
         problem=problem,
-        kind=GIVEN,
+        kind="given",
         sense=paper.problem(problem).sense,
         objective=verdict.objective,
         status="feasible",

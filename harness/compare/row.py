@@ -15,9 +15,7 @@ from schedgap.instances.registry import Status
 Name = tuple[str, str, int, str]
 """Fingerprint of the instance, method, seed, limits."""
 
-FAILED: frozenset[Status] = frozenset(
-    {"error", "out of memory", "unbounded", "interrupted", "time limit without incumbent"}
-)
+FAILED = frozenset[Status](("error", "out of memory", "unbounded", "interrupted", "time limit without incumbent"))
 """Statuses of methods that should have answered and did not. That a problem is infeasible is an answer."""
 
 FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from schedgap.harness.compare.methods import (
     BOUNDING,
@@ -47,8 +47,6 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
-
-Stages = Callable[[Sequence[MethodResult]], Sequence[MethodTask]]
 
 
 def compare(
@@ -143,28 +141,22 @@ def plan(
         limits.options(seed)
     if len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
-    return [
-        MethodTask(text, instance.name, instance.fingerprint, spec.id, seed, name, limits=_shared(limits, spec, used))
-        for instance in instances
-        for text in [to_json(instance)]
-        for used in [[spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]]
-        for spec in used
-        for seed in seeds
-        for name, limits in kinds.items()
-    ]
+    tasks = []
+    for instance in instances:
+        about = to_json(instance), instance.name, instance.fingerprint
+        used = [spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]
+        share_s = SEARCHES_S / max(1, sum(map(starts_from_decisions, used)))
+        for spec, seed, (name, limits) in itertools.product(used, seeds, kinds.items()):
+            alone = limits.time_limit_s is not None or not starts_from_decisions(spec)
+            own = limits if alone else replace(limits, time_limit_s=min(limits.seconds, share_s))
+            tasks.append(MethodTask(*about, spec.id, seed, name, limits=own))
+    return tasks
 
 
 SEARCHES_S = 7.0
 """Seconds that models which start from known decisions share on an instance, where nobody says how long each may take:
 they go on until they have a proof or no time. ``gen/200jobs`` with all papers has nine of them; everything else there
 takes half a minute of computing."""
-
-
-def _shared(limits: Limits, spec: Spec, used: Sequence[Spec]) -> Limits:
-    """Return the limits of a method: a search that has none of its own shares the usual time with the others used."""
-    if limits.time_limit_s is not None or not starts_from_decisions(spec):
-        return limits
-    return replace(limits, time_limit_s=min(limits.seconds, SEARCHES_S / sum(map(starts_from_decisions, used))))
 
 
 def compare_here(
@@ -183,7 +175,9 @@ def compare_here(
     return collected(Finished(meta, {instance.fingerprint: instance}, done))
 
 
-def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False) -> Stages:
+def staged(
+    tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False
+) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
     """Return the stages of a comparison: first what models start from that start from known decisions, then the rest.
 
     `helpers` says whether heuristics that only these models need run as well, `bound` whether models follow that bound
@@ -205,7 +199,11 @@ def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = Fals
         if len(done) > len(first):
             return unbounded(tasks, done) if bound else []
         verified = {result.row.name: result.decision for result in done if result.row.verified}
-        known = [replace(task, known=_known(task, verified)) for task in seeded.values()]
+        known = []
+        for task in seeded.values():  # with the decisions of heuristics that it can start from
+            places = {h.id: _place(task, h.id) for h in related(find_spec(task.method))}
+            starts = ((name, opened(verified[places[name]])) for name in sorted(places) if places[name] in verified)
+            known.append(replace(task, known=tuple(starts)))
         return [*known, *rest]
 
     return stages
@@ -235,14 +233,9 @@ def _place(task: MethodTask, method: str) -> Name:
     return task.fingerprint, method, task.seed, task.limits_name
 
 
-def _known(task: MethodTask, verified: Mapping[Name, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the verified decisions of heuristics that a model can start from, by method."""
-    places = {h.id: _place(task, h.id) for h in related(find_spec(task.method))}
-    return tuple((method, opened(verified[places[method]])) for method in sorted(places) if places[method] in verified)
-
-
 def collected(found: Finished) -> Comparison:
     """Put results into a comparison: in the order of the plan, with bounds, gaps and ratios certified."""
+    about = ("instance", "fingerprint", "method", "seed", "limits")
     results = _ordered(found)
     certified = list(zip(results, certify(one.row for one in results), strict=True))
     shown = [(one, row) for one, row in certified if not one.helps or row.wrong]
@@ -252,7 +245,11 @@ def collected(found: Finished) -> Comparison:
         rows=with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown]),
         instances=found.instances,
         decisions=Opened({one.row.name: one.decision for one, _ in shown if one.decision is not None}),
-        traces=[_point(one.row, *point) for one, _ in shown for point in one.trace],
+        traces=[
+            {name: getattr(one.row, name) for name in about} | dict(zip(TIMED, point, strict=True))
+            for one, _ in shown
+            for point in one.trace
+        ],
         prices={one.row.name: one.prices for one, _ in shown if one.prices is not None},
         bounds=[row for one, row in certified if one.helps and not row.wrong],
     )
@@ -278,13 +275,9 @@ def _ordered(found: Finished) -> list[MethodResult]:
     return results
 
 
-def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None) -> dict[str, Any]:
-    keys = {name: getattr(row, name) for name in ("instance", "fingerprint", "method", "seed", "limits")}
-    return {**keys, "time_s": time_s, "incumbent": incumbent, "bound": bound}
-
-
+TIMED = ("time_s", "incumbent", "bound")
 TRACE = dict.fromkeys(("instance", "fingerprint", "method", "limits"), "str") | {"seed": "int"}
-TRACE |= dict.fromkeys(("time_s", "incumbent", "bound"), "float")
+TRACE |= dict.fromkeys(TIMED, "float")
 """Types of the fields of a point of a trace."""
 
 
@@ -340,9 +333,8 @@ def _judged(row: Row, peers: list[Row]) -> Row:
 def _certified(row: Row, peers: list[Row]) -> Row:
     """Compare a row with the tightest bound that its peers certify for its problem."""
     problems = _and_wider(row)
-    bounding = [
-        peer for peer in peers if peer.own_bound is not None and peer.problem in problems and peer.verified is not False
-    ]
+    known = [peer for peer in peers if peer.own_bound is not None and peer.verified is not False]
+    bounding = [peer for peer in known if peer.problem in problems]
     if not bounding:
         return row
     tightest = min if row.sense == "max" else max

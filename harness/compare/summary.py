@@ -84,7 +84,33 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
 
     `allowed_s` is the seconds that a method was allowed, by name of the limits where there are several.
     """
-    return [_summary(group, allowed_under(group[0].limits, allowed_s)) for group in grouped(rows, "method", "limits")]
+    found = []
+    for group in grouped(rows, "method", "limits"):
+        certified = [row for row in group if row.certified]
+        gaps = [row.gap for row in certified if row.gap is not None]
+        proved = [row for row in certified if row.ratio_is_upper is False and row.ratio is not None]
+        worst = max(proved, key=lambda row: row.ratio or 0.0, default=None)
+        times = [row.solve_s for row in group if row.solve_s is not None and not row.failed]
+        allowed = allowed_under(group[0].limits, allowed_s)
+        counted = times + [max(allowed, row.solve_s or 0.0) for row in group if row.failed]
+        one = MethodSummary(
+            **{name: getattr(group[0], name) for name in ("method", "kind", "problem", "limits")},
+            results=len(group),
+            verified=sum(row.verified is True for row in group),
+            failed=sum(row.failed for row in group),
+            wrong=sum(row.wrong for row in group),
+            skipped=sum(row.status == "skipped" for row in group),
+            median_gap=median(gaps) if gaps else None,
+            largest_gap=max(gaps, default=None),
+            mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
+            gap_is_upper=any(row.ratio_is_upper is not False for row in certified),
+            largest_ratio=worst.ratio if worst else None,
+            largest_on=worst.instance if worst else None,
+            median_s=median(times) if times else None,
+            mean_s=shifted_geometric_mean(counted, TIME_SHIFT_S),
+        )
+        found.append(one)
+    return found
 
 
 def allowed_under(limits: str, allowed_s: float | Mapping[str, float]) -> float:
@@ -98,31 +124,6 @@ def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
     if "time_limit_s" in limits or not limits:
         return Limits(limits.get("time_limit_s")).seconds
     return {name: Limits(kind.get("time_limit_s")).seconds for name, kind in limits.items()}
-
-
-def _summary(rows: Sequence[Row], allowed: float) -> MethodSummary:
-    certified = [row for row in rows if row.certified]
-    gaps = [row.gap for row in certified if row.gap is not None]
-    proved = [row for row in certified if row.ratio_is_upper is False and row.ratio is not None]
-    worst = max(proved, key=lambda row: row.ratio or 0.0, default=None)
-    times = [row.solve_s for row in rows if row.solve_s is not None and not row.failed]
-    counted = times + [max(allowed, row.solve_s or 0.0) for row in rows if row.failed]
-    return MethodSummary(
-        **{name: getattr(rows[0], name) for name in ("method", "kind", "problem", "limits")},
-        results=len(rows),
-        verified=sum(row.verified is True for row in rows),
-        failed=sum(row.failed for row in rows),
-        wrong=sum(row.wrong for row in rows),
-        skipped=sum(row.status == "skipped" for row in rows),
-        median_gap=median(gaps) if gaps else None,
-        largest_gap=max(gaps, default=None),
-        mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
-        gap_is_upper=any(row.ratio_is_upper is not False for row in certified),
-        largest_ratio=worst.ratio if worst else None,
-        largest_on=worst.instance if worst else None,
-        median_s=median(times) if times else None,
-        mean_s=shifted_geometric_mean(counted, TIME_SHIFT_S),
-    )
 
 
 def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.float64]]:
@@ -211,11 +212,15 @@ class SolverSummary:
 
 def cases(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of models with the solver as their method, where several solvers ran; a case is a model there."""
-    found = [row for row in rows if _solver(row)]
-    told = [
-        row.replace(method=_solver(row), fingerprint=f"{row.fingerprint} {_model(row)}", solver=_solver(row))
-        for row in found
-    ]
+    told = []
+    for row in rows:
+        if row.kind in ("exact", "relaxation", "bound"):
+            settings = row.method.partition("?")[2].split("&")
+            named = [part.partition("=")[2] for part in settings if part.startswith("solver=")]
+            solver = named[0] if named else row.solver or "highs"  # who solved the model, or should have
+            rest = "&".join(part for part in settings if part and not part.startswith("solver="))
+            model = base_id(row.method) + ("?" + rest if rest else "")
+            told.append(row.replace(method=solver, fingerprint=f"{row.fingerprint} {model}", solver=solver))
     return told if len({row.method for row in told}) > 1 else []
 
 
@@ -231,46 +236,26 @@ def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> li
     solvers = {row.method for row in told}
     ran = grouped((row for row in told if row.status != "skipped"), "case")
     everywhere = {case[0].case for case in ran if {row.method for row in case} == solvers}
-    return [
-        _judged(group, [row for row in group if row.case in everywhere], allowed_under(group[0].limits, allowed_s))
-        for group in grouped(told, "method", "limits")
-    ]
-
-
-def _judged(rows: Sequence[Row], common: Sequence[Row], allowed: float) -> SolverSummary:
-    success = [row for row in rows if row.status in SUCCESS]
-    times = [row.solve_s if row.ok and row.solve_s is not None else allowed for row in common]
-    gaps = [min(gap_of(row.objective, row.own_bound), 1.0) for row in common if row.objective is not None]
-    integrals = [row.integral_s if row.integral_s is not None else allowed for row in common]
-    return SolverSummary(
-        solver=rows[0].method,
-        limits=rows[0].limits,
-        results=len(rows),
-        success=len(success),
-        correct=sum(not row.wrong for row in success),
-        wrong=tuple(f"{row.fingerprint.partition(' ')[2]} on {row.instance}" for row in rows if row.wrong),
-        failed=sum(row.failed for row in rows),
-        skipped=sum(row.status == "skipped" for row in rows),
-        common=len(common),
-        mean_s=shifted_geometric_mean(times, TIME_SHIFT_S),
-        mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
-        mean_integral_s=shifted_geometric_mean(integrals, TIME_SHIFT_S),
-    )
-
-
-def _solver(row: Row) -> str:
-    """Return who solved a model, or should have; nothing for heuristics."""
-    if row.kind not in ("exact", "relaxation", "bound"):
-        return ""
-    named = [part.partition("=")[2] for part in _settings(row) if part.startswith("solver=")]
-    return named[0] if named else row.solver or "highs"
-
-
-def _settings(row: Row) -> list[str]:
-    return row.method.partition("?")[2].split("&")
-
-
-def _model(row: Row) -> str:
-    """Return the model's id without the solver."""
-    rest = "&".join(part for part in _settings(row) if part and not part.startswith("solver="))
-    return base_id(row.method) + ("?" + rest if rest else "")
+    found = []
+    for group in grouped(told, "method", "limits"):
+        success, common = [r for r in group if r.status in SUCCESS], [r for r in group if r.case in everywhere]
+        allowed = allowed_under(group[0].limits, allowed_s)
+        times = [row.solve_s if row.ok and row.solve_s is not None else allowed for row in common]
+        gaps = [min(gap_of(row.objective, row.own_bound), 1.0) for row in common if row.objective is not None]
+        integrals = [row.integral_s if row.integral_s is not None else allowed for row in common]
+        one = SolverSummary(
+            solver=group[0].method,
+            limits=group[0].limits,
+            results=len(group),
+            success=len(success),
+            correct=sum(not row.wrong for row in success),
+            wrong=tuple(f"{row.fingerprint.partition(' ')[2]} on {row.instance}" for row in group if row.wrong),
+            failed=sum(row.failed for row in group),
+            skipped=sum(row.status == "skipped" for row in group),
+            common=len(common),
+            mean_s=shifted_geometric_mean(times, TIME_SHIFT_S),
+            mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
+            mean_integral_s=shifted_geometric_mean(integrals, TIME_SHIFT_S),
+        )
+        found.append(one)
+    return found

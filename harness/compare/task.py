@@ -36,7 +36,6 @@ from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, So
 ROUNDING = 1e-9
 """Part of a model's largest cost up to which its objective and the checker's differ by a solver's rounding."""
 
-
 READ_S = 3e-6
 """Seconds for a character of an instance: a log of 200,000 jobs, 39 MB, is read in 12 s of processor time, and its
 schedules are checked in two."""

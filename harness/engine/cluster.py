@@ -95,7 +95,9 @@ def run_remotely(given: Sequence[Plugin], content: bytes) -> bytes:
     if code_digest() != task.code:
         return dumps(task.failed("error", f"the worker runs other code ({code_digest()}, wanted: {task.code})"))
     key = type(task).__module__, task.limits.threads, tuple(given)
-    worker = _idle[key].pop() if _idle[key] else _worker(*key)
+    # Dask's workers are daemons, which may have no children, lest those outlive them; ours end with their parent.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+    worker = _idle[key].pop() if _idle[key] else Worker(*key)
     worker.give(task)
     result = worker.result()
     if not worker.pipe.closed:
@@ -105,9 +107,3 @@ def run_remotely(given: Sequence[Plugin], content: bytes) -> bytes:
 
 _idle: defaultdict[Any, list[Worker]] = defaultdict(list)
 """Processes of this worker of the cluster that do nothing just now, by what they are for; they end with it."""
-
-
-def _worker(module: str, threads: int, given: Sequence[Plugin]) -> Worker:
-    # Dask's workers are daemons, which may have no children, lest those outlive them; ours end with their parent.
-    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
-    return Worker(module, threads, given)

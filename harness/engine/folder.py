@@ -195,22 +195,18 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
             raise UsageError(f"{path}: results of harness {meta['kind']}, not of harness {kind}")
         require(meta, str(path))
         lines, damaged = _lines(path)
-        return Stored(path, meta, lines, dict(_instances(path, meta)), damaged)
+        instances: dict[str, Instance] = {}
+        for mark in meta["instances"]:
+            name = instance_file(mark)
+            with suppress(*DAMAGE):  # what is not the instance that was run is left out
+                one = validate(parsed(KeptFile(path, name, meta["files"].get(name)).content()), where=name)
+                instances |= {mark: one} if one.fingerprint == mark else {}
+        return Stored(path, meta, lines, instances, damaged)
 
 
 def instance_file(mark: str) -> str:
     """Return the file of the instance with that fingerprint."""
     return f"instances/{mark}.json"
-
-
-def _instances(folder: Path, meta: Mapping[str, Any]) -> Iterator[tuple[str, Instance]]:
-    """Yield the instances that are those that were run, by fingerprint."""
-    for mark in meta["instances"]:
-        name = instance_file(mark)
-        with suppress(*DAMAGE):
-            instance = validate(parsed(KeptFile(folder, name, meta["files"].get(name)).content()), where=name)
-            if instance.fingerprint == mark:
-                yield mark, instance
 
 
 def _lines(folder: Path) -> tuple[dict[str, dict[str, Any]], int]:

@@ -49,10 +49,13 @@ class Pool:
         waiting = iter(tasks)
         task = next(waiting, None)
         while task or self._busy:
-            while task and self._has_room(threads := task.limits.threads):
-                worker = self._idle.pop() if self._idle else Worker(type(task).__module__, threads, loaded())
-                self._busy.append(worker)
-                worker.give(task)
+            while task:
+                most = max(one.limits.threads for one in (task, *(worker.task for worker in self._busy)))
+                if len(self._busy) >= workers_for(self.jobs, most):
+                    break
+                kind = type(task).__module__, task.limits.threads
+                self._busy.append(self._idle.pop() if self._idle else Worker(*kind, loaded()))
+                self._busy[-1].give(task)
                 task = next(waiting, None)
             wait_s = max(0.0, min(worker.left_s for worker in self._busy))
             connection.wait([worker.pipe for worker in self._busy], wait_s)
@@ -62,10 +65,6 @@ class Pool:
                 if not worker.pipe.closed:
                     self._idle.append(worker)
                 yield result
-
-    def _has_room(self, threads: int) -> bool:
-        most = max([threads, *(worker.task.limits.threads for worker in self._busy)])
-        return len(self._busy) < workers_for(self.jobs, most)
 
     def close(self) -> None:
         """Stop all workers, also in the middle of a task."""
@@ -85,14 +84,18 @@ class Worker:
     until: float
 
     def __init__(self, module: str, threads: int, given: Sequence[Plugin]) -> None:
+        pressed: list[int] = []
         for attempt in range(STARTS):
             try:
-                with _ctrl_c_later():  # an interrupted start would leave the server in the middle of a sentence
+                # Ctrl-C waits: an interrupted start would leave the server in the middle of a sentence
+                with _on_ctrl_c(lambda number, frame: pressed.append(number)):
                     start_server(module, threads)
                     self.pipe, theirs = _CONTEXT.Pipe()
                     self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(given)), daemon=True)
                     self.process.start()
                     theirs.close()
+                if pressed:
+                    raise KeyboardInterrupt
                 break
             except (OSError, EOFError):  # the server was killed just now; the next start finds a new one
                 if attempt == STARTS - 1:
@@ -118,7 +121,9 @@ class Worker:
             reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:.4g} s of wall-clock time"
         except (EOFError, OSError):
             self.process.join(1.0)
-            reason = "error", f"the worker died ({_cause(self.process.exitcode)})"
+            code = self.process.exitcode
+            killed = f"{signal.Signals(-code).name}: out of memory, or killed from outside" if code and code < 0 else ""
+            reason = "error", f"the worker died ({killed or f'exit code {code}'})"
         self.stop()
         return self.task.failed(*reason)
 
@@ -182,12 +187,6 @@ def _end_with_main() -> None:
         os.killpg(0, signal.SIGKILL)
 
 
-def _cause(exitcode: int | None) -> str:
-    if exitcode is not None and exitcode < 0:
-        return f"{signal.Signals(-exitcode).name}: out of memory, or killed from outside"
-    return f"exit code {exitcode}"
-
-
 class _Process(ForkServerProcess):
     """A worker that does not import the user's main module, and looks for modules on a safe path.
 
@@ -203,9 +202,17 @@ class _Process(ForkServerProcess):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Put an empty main module and a safe path in place of the user's; notebooks can lose parts of theirs (%reset)."""
+    """Put an empty main module and a safe path in place of the user's; notebooks can lose parts of theirs (%reset).
+
+    The path is without the working directory and the folder of the script that runs: a folder with somebody's instances
+    may hold a ``numpy.py``, which workers would execute. The folder that this package is in stays, and so does that of
+    the installed packages, in which the script that runs a notebook's kernel lies.
+    """
     main, path = sys.modules["__main__"], sys.path
-    sys.modules["__main__"], sys.path = types.ModuleType("__main__"), safe_path()
+    ours = {os.path.realpath(Path(__file__).parents[3]), *map(os.path.realpath, sysconfig.get_paths().values())}
+    strange = {os.getcwd(), os.path.realpath(os.path.dirname(sys.argv[0]))} - ours
+    safe = [entry for entry in path if os.path.realpath(entry) not in strange]
+    sys.modules["__main__"], sys.path = types.ModuleType("__main__"), safe
     try:
         yield
     finally:
@@ -217,22 +224,6 @@ class _Context(ForkServerContext):
 
 
 _CONTEXT = _Context()
-
-
-ROOT = os.path.realpath(Path(__file__).parents[3])
-"""Folder that this package was imported from."""
-
-
-def safe_path() -> list[str]:
-    """Return the path of modules without the working directory and the folder of the script that runs.
-
-    A folder with somebody's instances may hold a ``numpy.py``; workers would execute it. The folder that this package
-    is in stays, and so does that of the installed packages, in which the script that runs a notebook's kernel lies.
-    """
-    ours = {ROOT, *map(os.path.realpath, sysconfig.get_paths().values())}
-    strange = {os.getcwd(), os.path.realpath(os.path.dirname(sys.argv[0]))} - ours
-    return [entry for entry in sys.path if os.path.realpath(entry) not in strange]
-
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
@@ -270,16 +261,6 @@ def _environment(asked: Mapping[str, str]) -> Iterator[None]:
         for name in asked:
             os.environ.pop(name)
         os.environ.update(before)
-
-
-@contextmanager
-def _ctrl_c_later() -> Iterator[None]:
-    """Let Ctrl-C wait until the block has ended."""
-    pressed: list[int] = []
-    with _on_ctrl_c(lambda number, frame: pressed.append(number)):
-        yield
-    if pressed:
-        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -253,9 +253,8 @@ def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored
             names = some(list(stored.meta["instances"].values()))
             raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
         if stored.meta.get("rules") != meta.get("rules"):
-            raise UsageError(
-                f"{folder}: a run under other rules ({stored.meta.get('rules')}); it cannot be resumed under these"
-            )
+            other = stored.meta.get("rules")
+            raise UsageError(f"{folder}: a run under other rules ({other}); it cannot be resumed under these")
     return stored
 
 
@@ -287,9 +286,8 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
             damaged.append(clean(error, 200))
     missing = len(stored.meta["plan"]) - len(results) - len(damaged)
     if stored.damaged and missing:
-        damaged.append(
-            f"{counted(stored.damaged, 'damaged line')} of the journal, {counted(missing, 'result')} missing"
-        )
+        lines = counted(stored.damaged, "damaged line")
+        damaged.append(f"{lines} of the journal, {counted(missing, 'result')} missing")
     stored.meta["damaged"] = damaged
     return results
 

@@ -172,9 +172,7 @@ def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
     )
 
 
-def _blocks(
-    spec: ModelSpec | HeuristicSpec, instance: Instance, sizes: Sizes | None, shown: set[str]
-) -> Iterator[Block]:
+def _blocks(spec: ModelSpec | HeuristicSpec, where: Instance, sizes: Sizes | None, shown: set[str]) -> Iterator[Block]:
     """Yield the parts of an explanation; docstrings that stand in an explanation before it are only named."""
     yield Block("prose", f"Source: {spec.source}.")
     known = stated(spec)
@@ -194,7 +192,7 @@ def _blocks(
         policies = (policy for policy in POLICIES if policy.id == base_id(spec.id))
         more = (one for policy in policies for one in policy.documented() if one not in parameters)
         yield from _listed("Parameters of its simulation", _plain(f"{name}: {text}" for name, text in more))
-        yield from _listed("Guarantee", _plain([_guarantee(spec, instance)]))
+        yield from _listed("Guarantee", _plain([_guarantee(spec, where)]))
         yield from _listed("Checked on every decision", _plain(c.replace("_", " ") for c in spec.claims))
     if sizes:
         yield from _listed("Size", _plain(sizes.lines))

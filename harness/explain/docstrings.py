@@ -128,19 +128,19 @@ def home_of(function: Any, paper: str) -> Any:
 def blocks(doc: str) -> list[Block]:
     """Return the blocks of a docstring."""
     listed = _SEE_ALSO.sub(lambda match: match[1] + re.sub(r"^(?=\S)", "- ", match[2], flags=re.MULTILINE), doc)
-    return [_block(str(match.lastgroup), match[0]) for match in _BLOCK.finditer(listed)]
-
-
-def _block(kind: str, text: str) -> Block:
-    lines = [line.strip() for line in text.splitlines()]
-    if kind == "verbatim":
-        return Block("verbatim", text)
-    if kind == "definition":
-        return Block("item", f"{lines[0]}: {' '.join(lines[1:])}")
-    if kind == "heading":
-        return Block("heading", lines[0])
-    flat = " ".join(filter(None, lines))
-    if kind == "row":
+    found = []
+    for match in _BLOCK.finditer(listed):
+        kind, lines = match.lastgroup, [line.strip() for line in match[0].splitlines()]
+        flat = " ".join(filter(None, lines))
         latex = flat.removeprefix(".. math::")
-        return Block("row", _TAG.sub("", latex).strip(), tuple(_TAG.findall(latex)))
-    return Block("item", flat[2:]) if kind == "item" else Block("prose", flat)
+        if kind == "row":
+            found.append(Block("row", _TAG.sub("", latex).strip(), tuple(_TAG.findall(latex))))
+        elif kind == "definition":
+            found.append(Block("item", f"{lines[0]}: {' '.join(lines[1:])}"))
+        elif kind == "item":
+            found.append(Block("item", flat[2:]))
+        elif kind == "verbatim":
+            found.append(Block("verbatim", match[0]))
+        else:
+            found.append(Block("heading", lines[0]) if kind == "heading" else Block("prose", flat))
+    return found

@@ -99,9 +99,8 @@ def _converter() -> Any:
     known.add_context_category("formulas", specs, prepend=True)
     # Without this, what the library does not know would vanish from the formula.
     known.set_unknown_macro_spec(MacroTextSpec("", lambda node, l2tobj: node.latex_verbatim()))
-    return LatexNodes2Text(
-        known, math_mode="text", keep_braced_groups=True, keep_braced_groups_minlen=2, strict_latex_spaces=True
-    )
+    braces = {"keep_braced_groups": True, "keep_braced_groups_minlen": 2}
+    return LatexNodes2Text(known, math_mode="text", strict_latex_spaces=True, **braces)
 
 
 def _fraction(node: Any, l2tobj: Any) -> str:
@@ -130,50 +129,45 @@ def to_text(document: Document) -> str:
     for block in document.blocks:
         if block.kind not in {"row", "item", "plain"} or before not in {block.kind, "heading"}:
             lines.append("")
-        lines += _text_lines(block, width)
         before = block.kind
+        if block.kind == "verbatim":
+            lines += block.text.splitlines()
+        elif block.kind == "row":
+            # The number, and how often it is there, stand on the right of the last line.
+            right = f"({block.tag}) {block.count}".strip() if block.tag else block.count
+            wrapper = textwrap.TextWrapper(width - 12, "    ", " " * 8, break_long_words=False)
+            *first, last = wrapper.wrap(plain(block.text))
+            lines += [*first, f"{last}{right:>{max(width - len(last), len(right) + 2)}}".rstrip()]
+        else:
+            mark = {"item": "- ", "plain": "- ", "origin": "── "}.get(block.kind, "")
+            text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
+            wrapper = textwrap.TextWrapper(width, mark, " " * len(mark), break_long_words=False, break_on_hyphens=False)
+            lines += wrapper.wrap(f"{text}  {block.count}".rstrip())
     return "\n".join(lines) + "\n"
-
-
-def _text_lines(block: Block, width: int) -> list[str]:
-    if block.kind == "verbatim":
-        return block.text.splitlines()
-    if block.kind == "row":
-        # The number, and how often it is there, stand on the right of the last line.
-        right = f"({block.tag}) {block.count}".strip() if block.tag else block.count
-        *first, last = textwrap.wrap(
-            plain(block.text), width - 12, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False
-        )
-        return [*first, f"{last}{right:>{max(width - len(last), len(right) + 2)}}".rstrip()]
-    mark = {"item": "- ", "plain": "- ", "origin": "── "}.get(block.kind, "")
-    text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
-    wrapper = textwrap.TextWrapper(width, mark, " " * len(mark), break_long_words=False, break_on_hyphens=False)
-    return wrapper.wrap(f"{text}  {block.count}".rstrip())
 
 
 def to_markdown(document: Document) -> str:
     """Return an explanation as Markdown, with mathematics for MathJax."""
-    told = [f"## `{document.id}`", document.title, *map(_markdown, document.blocks)]
+    told = [f"## `{document.id}`", document.title]
+    for block in document.blocks:
+        if block.kind == "plain":
+            # Neither Markdown nor MathJax looks into code, so a stranger's signs stay what they are.
+            told.append(f"- `{block.text.replace('`', chr(39))}`")
+        elif block.kind == "row":
+            tag = rf" \tag{{{block.tag}}}" if block.tag else ""
+            told.append(f"$$\n{block.text}{tag}\n$$" + (f"\n\n({block.count})" if block.count else ""))
+        elif block.kind in {"verbatim", "origin"}:
+            told.append(f"```\n{block.text}\n```" if block.kind == "verbatim" else f"### `{block.text}`")
+        else:
+            text = replace_inline(
+                block.text,
+                math=lambda latex: f"${latex}$",
+                code=lambda name: f"`{name}`",
+                rest=lambda words: html.escape(words, quote=False).replace("$", r"\$"),
+            )
+            mark = {"heading": "**{}**", "item": "- {}"}.get(block.kind, "{}")
+            told.append(mark.format(f"{text} {block.count}".rstrip()))
     return "\n\n".join(told).replace("\n\n- ", "\n- ") + "\n"
-
-
-def _markdown(block: Block) -> str:
-    text = replace_inline(
-        block.text,
-        math=lambda latex: f"${latex}$",
-        code=lambda name: f"`{name}`",
-        rest=lambda words: html.escape(words, quote=False).replace("$", r"\$"),
-    )
-    if block.kind == "plain":
-        # Neither Markdown nor MathJax looks into code, so a stranger's signs stay what they are.
-        return f"- `{block.text.replace('`', chr(39))}`"
-    if block.kind == "row":
-        tag = rf" \tag{{{block.tag}}}" if block.tag else ""
-        return f"$$\n{block.text}{tag}\n$$" + (f"\n\n({block.count})" if block.count else "")
-    if block.kind == "verbatim":
-        return f"```\n{block.text}\n```"
-    mark = {"origin": "### `{}`", "heading": "**{}**", "item": "- {}"}.get(block.kind, "{}")
-    return mark.format(block.text if block.kind == "origin" else f"{text} {block.count}".rstrip())
 
 
 def to_latex(document: Document) -> str:
@@ -219,21 +213,16 @@ def _escaped(text: str) -> str:
 
 def to_json(documents: tuple[Document, ...]) -> str:
     """Return explanations as JSON: formulas as LaTeX and as plain text."""
-    told = [
-        {
-            "id": document.id,
-            "title": document.title,
-            "blocks": list(map(_as_dict, document.blocks)),
-            "sizes": asdict(document.sizes) if document.sizes else None,
-        }
-        for document in documents
-    ]
+    told = []
+    for document in documents:
+        blocks: list[dict[str, Any]] = []
+        for block in document.blocks:
+            if block.kind == "row":
+                row = {"latex": block.text, "plain": plain(block.text), "equation": block.tag, "names": block.names}
+                blocks.append({"kind": "row", **row, "count": block.count})
+            else:
+                text = block.text if block.kind in {"plain", "origin", "verbatim"} else _said(block.text)
+                blocks.append({"kind": block.kind, "text": text} | ({"count": block.count} if block.count else {}))
+        sizes = asdict(document.sizes) if document.sizes else None
+        told.append({"id": document.id, "title": document.title, "blocks": blocks, "sizes": sizes})
     return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
-
-
-def _as_dict(block: Block) -> dict[str, Any]:
-    if block.kind == "row":
-        row = {"latex": block.text, "plain": plain(block.text), "equation": block.tag, "names": block.names}
-        return {"kind": "row", **row, "count": block.count}
-    text = block.text if block.kind in {"plain", "origin", "verbatim"} else _said(block.text)
-    return {"kind": block.kind, "text": text} | ({"count": block.count} if block.count else {})

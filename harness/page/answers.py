@@ -54,11 +54,6 @@ def headline(run: Comparison, brief: bool = False) -> str:
     return frame.answered(run, "results", answer, _unasked(run.bounds), why)
 
 
-def lead(run: Comparison) -> str:
-    """Return the headline of a page: where there are several papers, their answers follow as a list."""
-    return headline(run, brief=len(answers(run)) > 1)
-
-
 def _told(run: Comparison, found: Sequence[str]) -> str:
     if not run.rows:
         return "No method was run."

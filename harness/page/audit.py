@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from schedgap.harness.audit.row import Audit, Finding, headline, kind
+from schedgap.harness.audit.row import Audit, Finding, kind
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import AUDIT, LONGEST
 from schedgap.harness.page.frame import Group, Page, Section
@@ -66,7 +66,7 @@ def page(audit: Audit) -> Page:
     return Page(
         question="Does the theory hold?",
         title="Audit of the papers' claims",
-        headline=headline(audit.rows),
+        headline=audit.headline,
         groups=groups(audit.rows),
         legend=explained(AUDIT, [audit.rows]),
         notes=[(finding.id, finding.text) for finding in audit.rows if not finding.ok],

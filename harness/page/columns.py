@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schedgap.harness.audit.row import FAILED, REFUTED
 from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
 from schedgap.harness.table import Column
-from schedgap.harness.text import ABSENT, SIGNS, clean, number, percent, properties, ratio, seconds, verdict
+from schedgap.harness.text import ABSENT, SIGNS, clean, in_words, number, percent, ratio, seconds, verdict
 from schedgap.harness.text import numbers as values
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ COMPARE: tuple[Column[Row], ...] = (
         "metrics",
         "properties",
         "Properties and other numbers of the decision.",
-        lambda row: ", ".join(f"{name} {text}" for name, text in properties(row.metrics)) or ABSENT,
+        lambda row: ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT,
         priority=10,
     ),
 )
@@ -245,7 +245,6 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     ),
 )
 """A method over many instances."""
-
 
 SOLVERS: tuple[Column[SolverSummary], ...] = (
     words("solver", "solver", "What solved the models; some were skipped, as the notes say.", css="method"),

@@ -16,10 +16,11 @@ from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import answers, frame
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SOLVERS, SUMMARY
+from schedgap.harness.page.columns import numbers as of_numbers
 from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
-from schedgap.harness.text import clean, numbers, plain
+from schedgap.harness.text import clean, in_words, numbers, plain
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.registry import PAPERS, Problem
 
@@ -122,15 +123,11 @@ def _listed(
     first = [ordered[i] for i in sorted(kept[: view.most(TOP)])]
     shown = sorted(first, key=lambda line: problems.index(line.problem))
     content = table(caption, columns, shown, lambda line: line.verified is None, View(columns=view.columns), usual)
-    about = [line.problem for line in shown]
-    heads = {about.index(problem): _heading(problem) for problem in dict.fromkeys(about) if len(problems) > 1}
+    about, heads = [line.problem for line in shown], {}
+    for problem in dict.fromkeys(about) if len(problems) > 1 else ():
+        paper, _, name = clean(problem, 60).partition(".")
+        heads[about.index(problem)] = name + "".join(f": {one.title} ({one.sense})" for one in _known(paper, problem))
     return [replace(content, heads=heads), *left_out(len(lines) - len(shown))]
-
-
-def _heading(problem: str) -> str:
-    """Return what stands above the rows about a problem: its name and title."""
-    paper, _, name = clean(problem, 60).partition(".")
-    return name + "".join(f": {one.title} ({one.sense})" for one in _known(paper, problem))
 
 
 def _known(paper: str, problem: str) -> list[Problem]:
@@ -187,17 +184,8 @@ def solvers(run: Comparison) -> list[Table]:
     if not lines:
         return []
     many = f"{lines[0].common} models" if lines[0].common != 1 else "the model"
-    return [
-        table(f"Solvers · success is claimed, correct re-checked; means over {many} that none skipped", SOLVERS, lines)
-    ]
-
-
-def _property(name: str) -> Column[Row]:
-    def value(row: Row) -> Any:
-        return row.metrics.get(name)
-
-    header = clean(name, 40).replace("_", " ")
-    return Column(name, header, "", lambda row: numbers(value(row)), lambda row: plain(value(row)), align="right")
+    title = f"Solvers · success is claimed, correct re-checked; means over {many} that none skipped"
+    return [table(title, SOLVERS, lines)]
 
 
 def _property_tables(rows: Sequence[Row]) -> list[Table]:
@@ -206,14 +194,20 @@ def _property_tables(rows: Sequence[Row]) -> list[Table]:
     if not names:
         return []
     columns = [column for column in visible(COLUMNS, rows) if column.key in ("instance", "seed", "method")]
-    columns += map(_property, names)
+
+    def measured(name: str) -> Column[Row]:
+        return of_numbers(name, in_words(name), "", numbers, of=lambda row: plain(row.metrics.get(name)), css="")
+
+    columns += map(measured, names)
     cells = [[column.cell(row) for column in columns] for row in rows]
     return [Table("Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", columns, cells)]
 
 
 def page(run: Comparison) -> Page:
     """Return the page of a comparison."""
-    rows = run.rows
+    rows, told = run.rows, answers.answers(run)
+    papers = {row.problem: row.paper for row in rows}
+    problems = [problem for name, paper in papers.items() for problem in _known(paper, name)]
     counts = {
         "instances": len({row.fingerprint for row in rows}),
         "methods": len({row.method for row in rows}),
@@ -224,23 +218,17 @@ def page(run: Comparison) -> Page:
     return Page(
         question="How far from optimal?",
         title=frame.titled(rows),
-        headline=answers.lead(run),
+        headline=answers.headline(run, brief=len(told) > 1),  # several answers follow as a list
         groups=groups(run),
-        legend=[*explained(COLUMNS, [rows for _, rows in parts(run)]), *_problems(rows)],
+        legend=[
+            *explained(COLUMNS, [rows for _, rows in parts(run)]),
+            *((problem.id, f"{problem.title} ({problem.sense}, in {problem.unit})") for problem in problems),
+        ],
         notes=notes(rows),
         counts=frame.summed_up(rows, counts, ("results", "verified", "WRONG")),
-        answers=[(clean(paper, 40), text) for paper, text in answers.answers(run)],
+        answers=[(clean(paper, 40), text) for paper, text in told],
         study=COMPARE,
     )
-
-
-def _problems(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Return the problems of the rows with title, sense and unit."""
-    return [
-        (problem.id, f"{problem.title} ({problem.sense}, in {problem.unit})")
-        for paper, name in dict.fromkeys((row.paper, row.problem) for row in rows)
-        for problem in _known(paper, name)
-    ]
 
 
 def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from schedgap.harness.compare.row import Row
 from schedgap.harness.engine.result import Found, grouped
 from schedgap.harness.figure import Drawing, theme, themed
-from schedgap.harness.published import Measures, not_shown
+from schedgap.harness.published import Measures, by_reason, not_shown
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.table import LONG, Block, Cell, Note, Table, of_texts
 from schedgap.harness.text import clean, counted, differs, published_cells, seconds, some
@@ -94,19 +94,17 @@ def _trouble(bad: AnyRows, of: str, word: str) -> str:
     """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing."""
     if not bad:
         return ""
-    named = [f"{clean(first.method, 60)} ({_why(first)})" for first, *_ in grouped(bad, "method")]
+    named = []
+    for row, *_ in grouped(bad, "method"):
+        why = f"{row.status}: {clean(row.reason, 100)}".removesuffix(": ") if row.reason else row.status
+        if row.wrong:
+            why = clean(row.violations[0], 100) if row.violations else "its claim does not hold"
+            why += f", and {len(row.violations) - 1} more" if len(row.violations) > 1 else ""
+        named.append(f"{clean(row.method, 60)} ({why})")
     left = len(named) - NAMED
     more = f" and {counted(left, 'more method')}" if left > 0 else ""
     verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
     return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
-
-
-def _why(row: Row | SimulationRow) -> str:
-    if row.wrong:
-        first = clean(row.violations[0], 100) if row.violations else "its claim does not hold"
-        return first + (f", and {len(row.violations) - 1} more" if len(row.violations) > 1 else "")
-    reason = clean(row.reason, 100) if row.reason else ""
-    return f"{row.status}: {reason}" if reason else row.status
 
 
 @dataclass(frozen=True)
@@ -149,8 +147,10 @@ def render(
     found: Found[Any], page: Page, drawings: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]
 ) -> str:
     """Return the page as one self-contained HTML document; sections of `more` follow the published numbers."""
-    numbered = _numbered(page.groups, drawings)
-    known = {group.name for group in page.groups}
+    # of each group the figure that answers first, folded ones last
+    names = list(dict.fromkeys([*(group.name for group in page.groups), *(drawing.group for drawing in drawings)]))
+    ordered = sorted(drawings, key=lambda one: (names.index(one.group), one.kind not in LEADING, one.minor))
+    numbered, known = list(enumerate(ordered, start=1)), {group.name for group in page.groups}
     others = [item for item in numbered if item[1].group not in known]
     sections = [
         results_section("results", "Results", page.groups, page.legend, numbered),
@@ -206,19 +206,8 @@ Numbered = Sequence[tuple[int, Drawing]]
 """Figures and their numbers."""
 
 
-def _numbered(groups: Sequence[Group], drawings: Sequence[Drawing]) -> Numbered:
-    """Return the figures in the order in which they stand in the page: of each group the answer first, folded last."""
-    names = list(dict.fromkeys([*(group.name for group in groups), *(drawing.group for drawing in drawings)]))
-    ordered = sorted(drawings, key=lambda one: (names.index(one.group), one.kind not in LEADING, one.minor))
-    return list(enumerate(ordered, start=1))
-
-
 def results_section(
-    id: str,
-    title: str,
-    groups: Sequence[Group],
-    legend: Sequence[tuple[str, str]] = (),
-    numbered: Numbered = (),
+    id: str, title: str, groups: Sequence[Group], legend: Sequence[tuple[str, str]] = (), numbered: Numbered = ()
 ) -> Section:
     """Return answer, first figure, tables and other figures of each group, and what the columns mean."""
     links = [(group.id, group.name) for group in groups] if len(groups) > 1 else []
@@ -372,10 +361,7 @@ def published_section(rows: AnyRows, instances: Mapping[str, Instance], study: M
 
 def together(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return who has the same to say in one line, in the order in which it is said first: (who, what)."""
-    groups: dict[str, list[str]] = {}
-    for name, note in found:
-        groups.setdefault(note, []).append(name)
-    return [(some(names, NAMED + (len(names) == NAMED + 1)), note) for note, names in groups.items()]
+    return [(some(names, NAMED + (len(names) == NAMED + 1)), note) for note, names in by_reason(found).items()]
 
 
 # ---------------------------------------------------------------- environment and reproduction

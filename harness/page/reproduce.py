@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import LONGEST
 from schedgap.harness.page.columns import REPRODUCE as COLUMNS
@@ -60,18 +59,15 @@ def blocks(found: Reproduction, view: View = USUALLY) -> list[Block]:
 
 def page(found: Reproduction) -> Page:
     """Return the page of reproductions: a group of tables per paper."""
-    papers: dict[str, list[Setting]] = {}
-    for setting in found.settings.values():
-        papers.setdefault(setting.paper, []).append(setting)
-    groups = [
-        Group(
-            f"paper-{frame.slug(paper)}",
-            clean(paper, 60),
-            frame.title_of(paper),
-            [_table(found, setting, heading(found, setting)) for setting in settings],
-        )
-        for paper, settings in papers.items()
-    ]
+    groups, told = [], []
+    for settings in grouped(found.settings.values(), "paper"):
+        paper = settings[0].paper
+        tables = [_table(found, setting, heading(found, setting)) for setting in settings]
+        groups.append(Group(f"paper-{frame.slug(paper)}", clean(paper, 60), frame.title_of(paper), tables))
+        places = [(kind(found.verdict(setting.id)), setting.place) for setting in settings]
+        by_verdict = {name: [place for verdict, place in places if verdict == name] for name in VERDICTS}
+        listed = "; ".join(f"{name}: {', '.join(where)}" for name, where in by_verdict.items() if where)
+        told.append((clean(paper, 60), f"{listed}."))
     said = [(f"{id} {which}".strip(), what) for id, one in found.settings.items() for which, what in notes(found, one)]
     return Page(
         question="Does it come back?",
@@ -81,16 +77,5 @@ def page(found: Reproduction) -> Page:
         legend=[*explained(COLUMNS, [found.rows]), *((name, text) for name, text in VERDICTS.items())],
         more=frame.noted("notes", "Notes", said),
         counts=[(str(found.verdicts[name]), name) for name in VERDICTS if found.verdicts[name]],
-        answers=_answers(found, papers),
+        answers=told,
     )
-
-
-def _answers(found: Reproduction, papers: dict[str, list[Setting]]) -> Sequence[tuple[str, str]]:
-    """Return the verdicts of each paper in a sentence."""
-    told = []
-    for paper, settings in papers.items():
-        places = [(kind(found.verdict(setting.id)), setting.place) for setting in settings]
-        by_verdict = {name: [place for verdict, place in places if verdict == name] for name in VERDICTS}
-        listed = "; ".join(f"{name}: {', '.join(where)}" for name, where in by_verdict.items() if where)
-        told.append((clean(paper, 60), f"{listed}."))
-    return told

@@ -13,6 +13,7 @@ from schedgap.harness.page.columns import numbers, words
 from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import clean, number, percent
 from schedgap.harness.text import ratio as shown_ratio
+from schedgap.harness.verify.rigid import metric
 from schedgap.harness.waiting import Decision, Group, Why
 from schedgap.instances.parameters import base_id
 from schedgap.instances.plugins import importing
@@ -26,6 +27,7 @@ WORDS = {
     "makespan": "makespan",
     "idle": "GPU-hours idle while a job waited",
 }
+UNITS = {name: "" if unit == "1" else f" {unit}" for name, (_, unit, *_) in OBJECTIVES.items()}
 NAMES = {
     "rigid.fcfs": "first come, first served",
     "rigid.easy": "with EASY backfilling",
@@ -51,11 +53,6 @@ class Measured:
         """How many times the optimum the executed schedule is, at most."""
         known = self.executed is not None and self.bound is not None
         return ratio("min", self.executed or 0.0, self.bound or 0.0) if known else None
-
-
-def metric(objective: str) -> str:
-    """Return the name that the checker gives an objective."""
-    return {"slowdown": "slowdown", "idle": "idle_gpu_h"}.get(objective, f"{objective}_h")
 
 
 def executed(rows: Sequence[Row]) -> Row | None:
@@ -92,11 +89,16 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
         return ""
     objective = ran.problem.split(".")[1]
     mine = next(one for one in measures(rows) if one.objective == objective)
-    unit = _unit(objective)
+    unit = UNITS[objective]
     beside = f", at most {shown_ratio(mine.at_most, True)[2:]} × the optimum" if mine.at_most else ""
     text = f"{WORDS[objective]} as executed {number(mine.executed)}{unit}{beside}"
-    if (found := why_of(run, rows)) and (where := _worst(found)):
-        text += f"; {where}"
+    if why := why_of(run, rows):
+        # when jobs were submitted on which most of it fell, or of which size they were
+        groups = why.groups(1)
+        group = next((one for one in groups if one.by == "submitted"), groups[-1])
+        whose = f"submitted on {group.name}" if group.by == "submitted" else f"of size {group.name}"
+        most = f"{percent(group.share)} of the avoidable waiting fell on jobs {whose}"
+        text += f"; {most if why.avoidable.sum() > 1e-9 else 'no waiting could have been avoided'}"
     others = [
         f"{NAMES[row.method.partition('?')[0]]} {number(row.objective)}{unit}"
         for row in rows
@@ -104,21 +106,6 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
     ]
     best = f"; the best schedule found {number(mine.best)}{unit}" if mine.best is not None else ""
     return text + (f"; the same jobs {', '.join(others)}" if others else "") + best + "."
-
-
-def _unit(objective: str) -> str:
-    unit = OBJECTIVES[objective][1]
-    return "" if unit == "1" else f" {unit}"
-
-
-def _worst(why: Why) -> str:
-    """Return when jobs were submitted on which most avoidable waiting fell, or of which size they were."""
-    if why.avoidable.sum() <= 1e-9:
-        return "no waiting could have been avoided"
-    groups = why.groups(1)
-    group = next((one for one in groups if one.by == "submitted"), groups[-1])
-    of_what = f"submitted on {group.name}" if group.by == "submitted" else f"of size {group.name}"
-    return f"{percent(group.share)} of the avoidable waiting fell on jobs {of_what}"
 
 
 def why_of(run: Comparison, rows: Sequence[Row]) -> Why | None:
@@ -163,13 +150,16 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     return found
 
 
-def _bracket(objective: str) -> str:
-    unit = OBJECTIVES[objective][1]
-    return "" if unit == "1" or objective == "idle" else f" [{unit}]"
-
-
 SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
-    words("objective", "objective", "What is measured.", lambda m: f"{WORDS[m.objective]}{_bracket(m.objective)}"),
+    words(
+        "objective",
+        "objective",
+        "What is measured.",
+        lambda m: (
+            WORDS[m.objective]
+            + (f" [{unit}]" if (unit := UNITS[m.objective].strip()) and m.objective != "idle" else "")
+        ),
+    ),
     numbers("executed", "executed", "As executed.", number),
     numbers("best", "best found", "The best schedule found that interrupts nobody.", number),
     numbers("bound", "bound ≥", "Certified for every schedule that may interrupt jobs only if what ran did.", number),

@@ -138,15 +138,12 @@ def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
     """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
     found = []
     for here in grouped(rows, "case"):
-        name, clauses = _named(here[0]), [_least(here, *metric) for metric in METRICS]
+        name, options = clean(here[0].instance, 60), clean(here[0].options, 80)
+        name += f" ({options})" if options else ""
+        clauses = [_least(here, *metric) for metric in METRICS]
         if any(clauses):
             found.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
     return found
-
-
-def _named(row: SimulationRow) -> str:
-    """Return the instance, and the options of a sweep."""
-    return clean(row.instance, 60) + (f" ({clean(row.options, 80)})" if row.options else "")
 
 
 def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
@@ -157,9 +154,8 @@ def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, bey
     best = min(known, key=lambda row: float(getattr(row, field)))
     value = getattr(best, field) / 3600
     # Of policies that move in the same way, the best one of those that a bound is about answers the question.
-    certified = (
-        [best] if getattr(best, ratio) is not None else [row for row in known if getattr(row, ratio) is not None]
-    )
+    bounded = [row for row in known if getattr(row, ratio) is not None]
+    certified = [best] if best in bounded else bounded
     text = f"{clean(best.policy, 60)} {what} {number(value)} h"
     if not certified:
         return text

@@ -113,9 +113,8 @@ def _maps(data: Compared, prices: dict[str, Array], after: Ints) -> Any:
         for row, count in zip(field, after.tolist(), strict=True):
             values = style.averaged(row, edges).tolist()
             spans = zip(times[:-1].tolist(), times[1:].tolist(), values, strict=True)
-            cells += [
-                {"panel": title, "admitted": count, "time": a, "end": b, "value": v} for a, b, v in spans if v > dust
-            ]
+            about = {"panel": title, "admitted": count}
+            cells += [{**about, "time": a, "end": b, "value": v} for a, b, v in spans if v > dust]
     down = alt.Y("admitted:O", title="admitted jobs", axis=alt.Axis(values=after[:: -(-len(after) // 6)].tolist()))
     across = style.time_axis(data.clock, times[-1]), alt.X2("end:Q")
     colours = style.heat("utility per slot", [cell["value"] for cell in cells])

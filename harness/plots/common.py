@@ -13,6 +13,7 @@ import pandas as pd
 
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.summary import Measure, cases, profiles, proof
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
@@ -87,9 +88,7 @@ def by_method(
     shapes = {what: shape for what, shape in shapes.items() if (table["what"] == what).any()}
     told = style.tip("method", "kind", "instance", ("text", what), "what", *(key.replace("_", " ") for key in fields))
     drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(
-        shape=style.keyed(alt.Shape, "what", shapes),
-        tooltip=told,
-        **style.colour(data.looks, order, legend=False),
+        shape=style.keyed(alt.Shape, "what", shapes), tooltip=told, **style.colour(data.looks, order, legend=False)
     )
     layers = [*(layer.encode(side) for layer in more), drawing]
     if single:
@@ -106,9 +105,8 @@ def by_method(
 
 def _boxes(base: alt.Chart) -> list[Any]:
     """Return the middle half of the results of methods that have several, and their median."""
-    several = base.transform_joinaggregate(n="count()", groupby=["problem", "method"]).transform_filter(
-        alt.datum.n >= BOX_FROM
-    )
+    several = base.transform_joinaggregate(n="count()", groupby=["problem", "method"])
+    several = several.transform_filter(alt.datum.n >= BOX_FROM)
     middle = several.mark_bar(color=style.FAINT, size=11).encode(x="q1(value):Q", x2="q3(value):Q")
     return [middle, several.mark_tick(color=style.MUTED, thickness=2, size=13).encode(x="median(value):Q")]
 
@@ -144,10 +142,7 @@ def gap(data: Compared) -> Drawn:
         axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
     several = len({row.problem for row in drawn}) > 1
     apart = "Problems (bold) have bounds of their own and are not comparable with one another. " if several else ""
-    bound: dict[str, Any] = {
-        "objective": lambda row: number(row.objective),
-        "bound": lambda row: number(row.best_bound),
-    }
+    bound: dict[str, Any] = {"objective": lambda r: number(r.objective), "bound": lambda r: number(r.best_bound)}
     return by_method(data, drawn, GAP, "gap", axis, **bound), apart + data.sample(drawn)
 
 
@@ -241,12 +236,9 @@ Ratios = dict[str, Array]
 
 def _by_problem(data: Compared, ratios: Callable[[list[Row]], Mapping[str, Array]]) -> dict[str, Ratios]:
     """Return ratios by problem, that with the most rows first; methods of a single case or no success are left out."""
-    problems: dict[str, list[Row]] = {}
-    for row in data.rows:
-        problems.setdefault(row.problem, []).append(row)
     return {
-        problem: {m: r for m, r in ratios(rows).items() if r.size > 1 and np.isfinite(r).any()}
-        for problem, rows in sorted(problems.items(), key=lambda item: -len(item[1]))
+        rows[0].problem: {m: r for m, r in ratios(rows).items() if r.size > 1 and np.isfinite(r).any()}
+        for rows in sorted(grouped(data.rows, "problem"), key=len, reverse=True)
     }
 
 
@@ -353,17 +345,14 @@ def scaling(data: Compared) -> Drawn:
         (sizes, times) = mine[["size", "second"]].to_numpy().T
         exponent, height = np.polyfit(np.log(sizes), np.log(times), 1)
         span = np.array([sizes.min(), sizes.max()])
-        fits.append(
-            {"method": method, "size": span, "second": np.exp(height) * span**exponent, "fit": f"n^{exponent:.2f}"}
-        )
+        times = np.exp(height) * span**exponent
+        fits.append({"method": method, "size": span, "second": times, "fit": f"n^{exponent:.2f}"})
     axes = (
         style.x("size", unit, log=True).axis(values=np.unique(grown["size"]).tolist()),
         style.y("second", "solve time [s]", log=True),
     )
-    look = {
-        **style.colour(data.looks, [fit["method"] for fit in fits]),
-        "tooltip": style.tip("method", "fit", "size", "second"),
-    }
+    told = style.tip("method", "fit", "size", "second")
+    look = {**style.colour(data.looks, [fit["method"] for fit in fits]), "tooltip": told}
     lines = alt.Chart(style.rows(fits), width=style.WIDTH).transform_flatten(["size", "second"]).encode(*axes)
     dots = alt.Chart(style.rows(grown.to_dict("records"))).mark_point(filled=True).encode(*axes, color=look["color"])
     ends = lines.mark_text(align="left", dx=4).encode(

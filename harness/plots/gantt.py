@@ -205,9 +205,8 @@ def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:
     ]
     if few:
         # the names of the jobs, in the bars that are wide enough
-        room = (
-            f"(datum.end - datum.time) * {style.WIDTH * unit.seconds / end_s:.6g} > {LETTER} * (length(datum.job) + 1)"
-        )
+        pixels = style.WIDTH * unit.seconds / end_s
+        room = f"(datum.end - datum.time) * {pixels:.6g} > {LETTER} * (length(datum.job) + 1)"
         middle = {"x": "(datum.time + datum.end) / 2", "y": "(datum.top + datum.bottom) / 2"}
         words = jobs.transform_filter(room).transform_calculate(**middle).mark_text(fontSize=9.5, clip=True)
         place = {"x": alt.X("x:Q"), "y": alt.Y("y:Q"), "x2": alt.Undefined, "y2": alt.Undefined}

@@ -84,9 +84,8 @@ def records_of(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> lis
 def _means(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
     """Yield means with intervals along a parameter, for each method and value of another parameter."""
     for other, among in groups(drawing.across, cases).items():
-        alike = [
-            one for here in groups(drawing.along, among).values() for one in shared(methods, drawing.quantity, here)
-        ]
+        points = groups(drawing.along, among).values()
+        alike = [one for here in points for one in shared(methods, drawing.quantity, here)]
         for method in methods:
             name = f"{method}, {drawing.across} = {other}" if drawing.across else method
             for at, found in curve(method, drawing.quantity, drawing.along, alike).items():
@@ -150,10 +149,8 @@ def _look(known: Sequence[Record]) -> dict[str, Any]:
 
 def _told(records: Sequence[Record], numeric: bool) -> list[dict[str, Any]]:
     """Return records as a chart has them, methods in the column that pages filter by."""
-    return [
-        {**record, "method": record["series"], "x": float(record["x"]) if numeric else str(record["x"])}
-        for record in records
-    ]
+    kind = float if numeric else str
+    return [{**record, "method": record["series"], "x": kind(record["x"])} for record in records]
 
 
 def _quantity(drawing: Drawing) -> str:
@@ -208,9 +205,7 @@ def _bounds(known: Sequence[Record]) -> list[Record]:
 
 def _map(data: Drawable, known: Sequence[Record]) -> Any:
     along, across = data.drawing.along, data.drawing.across
-    cells = [
-        {**record, "x": str(record["x"]), "y": str(record["y"]), "text": number(record["value"], 3)} for record in known
-    ]
+    cells = [{**one, "x": str(one["x"]), "y": str(one["y"]), "text": number(one["value"], 3)} for one in known]
     height = CELL * len({cell["y"] for cell in cells})
     base = alt.Chart(style.rows(cells), width=style.WIDTH, height=height).encode(
         _names(alt.X, "x", along, known, labelAngle=0),

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import altair as alt
 
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.engine.result import Later, Opened
+from schedgap.harness.engine.result import Later, Opened, grouped
 from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots import style
 from schedgap.harness.text import clean, counted
@@ -117,8 +117,8 @@ class Compared(Part):
 @parts.register
 def _(run: Comparison) -> list[Compared]:
     found = []
-    for paper in dict.fromkeys(row.paper for row in run.rows):
-        rows = [row for row in run.rows if row.paper == paper]
+    for rows in grouped(run.rows, "paper"):
+        paper = rows[0].paper
         marks = list(dict.fromkeys(row.fingerprint for row in rows))
         for of, mark in [("paper", ""), *(("instance", mark) for mark in marks[:MAX_INSTANCES])]:
             mine = [row for row in rows if mark in ("", row.fingerprint)]

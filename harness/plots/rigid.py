@@ -44,10 +44,8 @@ def week(data: Compared) -> Drawn:
         for hour, waiting in enumerate(row)
         if waiting > 0
     ]
-    axes = (
-        alt.X("hour:O", title="hour of the day", scale=alt.Scale(domain=list(range(24)))),
-        style.listed(alt.Y, "day", DAYS),
-    )
+    hour = alt.X("hour:O", title="hour of the day", scale=alt.Scale(domain=list(range(24))))
+    axes = hour, style.listed(alt.Y, "day", DAYS)
     colour = style.heat("avoidable waiting [h]", cells.ravel(), "waiting")
     told = ["day", "hour", ("waiting", "[h]")]
     return style.plot(hours, "rect", *axes, color=colour, told=told, size=(style.WIDTH, alt.Step(style.ROW))), data.n(1)

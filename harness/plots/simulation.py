@@ -207,14 +207,10 @@ def times_by_load(data: Histories) -> Drawn:
     instances = len({row.fingerprint for row in known})
     if instances < 2:
         return None
-    names, means = (
-        [style.name(row.policy) for row in known],
-        [(row.jct_mean_s or 0.0) / data.clock.seconds for row in known],
-    )
-    points = [
-        {"method": method, "load": row.arrivals_per_h, "mean": mean}
-        for method, row, mean in zip(names, known, means, strict=True)
-    ]
+    names = [style.name(row.policy) for row in known]
+    means = [(row.jct_mean_s or 0.0) / data.clock.seconds for row in known]
+    each = zip(names, known, means, strict=True)
+    points = [{"method": method, "load": row.arrivals_per_h, "mean": mean} for method, row, mean in each]
     height = style.y("mean", data.clock.label("mean completion time"), log=style.wide(means))
     axes, look = (style.x("load", "arrivals [jobs per hour]"), height), style.colour(data.looks, names)
     chart = style.plot(points, alt.MarkDef("line", point=True), *axes, told=["method", "load", "mean"], **look)

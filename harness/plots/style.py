@@ -158,9 +158,9 @@ def plot(
     return in_panels(chart.add_params(zoom()) if zoomed else chart, panels, columns)
 
 
-def keyed(channel: Any, field: str, marks: Mapping[str, Any], title: str | None = None) -> Any:
+def keyed(channel: Any, field: str, marks: Mapping[str, Any]) -> Any:
     """Return a channel of Altair that tells the values of a field apart by these marks: colours, dashes, shapes."""
-    return channel(f"{field}:N", title=title, scale=alt.Scale(domain=list(marks), range=list(marks.values())))
+    return channel(f"{field}:N", title=None, scale=alt.Scale(domain=list(marks), range=list(marks.values())))
 
 
 def named(field: str, names: Sequence[str]) -> Any:
@@ -173,11 +173,11 @@ def listed(axis: type[alt.X] | type[alt.Y], field: str, names: Sequence[str], ti
     return axis(f"{field}:N", title=title, sort=list(names), scale=alt.Scale(domain=list(names)))
 
 
-def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, field: str = "panel") -> Any:
+def in_panels(chart: Any, titles: Sequence[str], columns: int = 1) -> Any:
     """Return a chart once for each title, side by side and below one another; of one title as it is."""
     if len(titles) == 1:
         return chart
-    return chart.facet(alt.Facet(f"{field}:N", title=None, sort=list(map(str, titles))), columns=columns)
+    return chart.facet(alt.Facet("panel:N", title=None, sort=list(map(str, titles))), columns=columns)
 
 
 # ---------------------------------------------------------------- time
@@ -284,9 +284,7 @@ def between(
     }
     fields = [axis.shorthand.removesuffix(":Q"), low, high]
     base = alt.Chart(rows(records), width=WIDTH // 2 - 50, height=125).transform_flatten(fields).encode(axis)
-    sides = {
-        name: y(name, title, domain=[0.0, most]) if most else y(name, title).scale(zero=False) for name in (low, high)
-    }
+    sides = {name: y(name, title, domain=[0.0, most]) if most else y(name, title).scale(zero=False) for name in series}
     lines: list[Any] = [
         base.transform_calculate(series=json.dumps(name))
         .mark_line(interpolate="step-after")
@@ -405,9 +403,8 @@ def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit
         start, share = shares(times / unit.seconds)
         never = np.count_nonzero(~np.isfinite(times))
         told = {"median": unit.text(float(np.median(done))) if done.size else "–", "jobs that never complete": never}
-        lines.append(
-            {"method": method, "x": np.append(start, max(end, split)), "share": np.append(share, share[-1]), **told}
-        )
+        stair = {"x": np.append(start, max(end, split)), "share": np.append(share, share[-1])}
+        lines.append({"method": method, **stair, **told})
     axis = partial(x, "x", unit.label("completion time"))
     first = float(known.min()) / unit.seconds / 1.1 if log else 0.0
     draw = partial(share_lines, lines, looks, title="share of jobs completed")
@@ -454,10 +451,8 @@ def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look]
     base = alt.Chart(width=WIDTH - 140, height=alt.Step(ROW)).encode(side, x("value", title))
     look = colour(looks, [record["method"] for record in records], legend=False)
     told = tip("method", ("value", title), ("bound", "certified lower bound"))
-    layers = [
-        base.mark_bar(size=12).encode(tooltip=told, **look),
-        base.mark_text(align="left", dx=4).encode(text="text:N"),
-    ]
+    layers = [base.mark_bar(size=12).encode(tooltip=told, **look)]
+    layers += [base.mark_text(align="left", dx=4).encode(text="text:N")]
     if any(group.bound for group in groups):
         key = keyed(alt.StrokeDash, "key", {"certified lower bound": DASHED})
         rule = alt.Chart().transform_calculate(key="'certified lower bound'").mark_rule(color=INK)

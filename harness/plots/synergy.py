@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import clean, counted
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, Schedule, View
 
@@ -74,16 +73,10 @@ def sensitivity(data: Compared) -> Drawn:
     The unit is the rate with a share in proportion to the GPUs (framed).
     """
     known = speedups(data.view)
-    shown = known[:MAX_MODELS]
+    shown, titles = known[:MAX_MODELS], [clean(one.model, 20) for one in known[:MAX_MODELS]]
     cells = [
-        {
-            "panel": clean(one.model, 20),
-            "cpus": c,
-            "memory": m,
-            "speedup": one.speedup[i, j],
-            "share": (i, j) == one.share,
-        }
-        for one in shown
+        {"panel": title, "cpus": c, "memory": m, "speedup": one.speedup[i, j], "share": (i, j) == one.share}
+        for title, one in zip(titles, shown, strict=True)
         for j, c in enumerate(one.cpus.tolist())
         for i, m in enumerate(one.memory_gb.tolist())
     ]
@@ -97,17 +90,14 @@ def sensitivity(data: Compared) -> Drawn:
     told = style.tip(("panel", "model"), ("cpus", "CPUs per GPU"), ("memory", "GB per GPU"), "speedup")
     frame = base.transform_filter("datum.share").mark_rect(filled=False, stroke="white", strokeWidth=2)
     chart = alt.layer(base.mark_rect().encode(color=colours, tooltip=told), frame, data=style.rows(cells))
-    chart = style.in_panels(chart, [clean(one.model, 20) for one in shown], 4)
+    chart = style.in_panels(chart, titles, 4)
     chart = chart.resolve_scale(x="independent", y="independent") if len(shown) > 1 else chart
     more = f"The {MAX_MODELS} most sensitive of {len(known)} models" if len(known) > MAX_MODELS else "All models"
     jobs, models = counted(data.view.size, "job"), counted(len(known), "model")
-    return chart, f"{more}, {_gangs(shown)}. n = {jobs} of {models} on {data.where}."
-
-
-def _gangs(shown: Sequence[Speedups]) -> str:
     gangs = sorted({one.gpus for one in shown})
     span = f"{gangs[0]} to {gangs[-1]}" if len(gangs) > 1 else f"{gangs[0]}"
-    return "one GPU" if gangs == [1] else f"the smallest gang of each ({span} GPUs)"
+    of = "one GPU" if gangs == [1] else f"the smallest gang of each ({span} GPUs)"
+    return chart, f"{more}, {of}. n = {jobs} of {models} on {data.where}."
 
 
 @figure("synergy.servers", "Servers of the round", of="instance")
@@ -124,11 +114,11 @@ def servers(data: Compared) -> Drawn:
     for method, schedule in shown.items():
         for resource, field in RESOURCES.items():
             about = {"panel": f"{style.name(method)}, {resource}", "method": style.name(method)}
-            for server, job, part in _held(schedule, field, view, hosts):
-                who = {
-                    "job": clean(view.workload.ids[job], 20),
-                    "colour": style.PALETTE[job % len(style.PALETTE)],
-                }
+            shares = getattr(schedule, field) / getattr(view.servers, field)[schedule.server]
+            seen = np.isin(schedule.server, hosts)
+            drawn = (each[seen].tolist() for each in (schedule.server, schedule.job, shares))
+            for server, job, part in zip(*drawn, strict=True):
+                who = {"job": clean(view.workload.ids[job], 20), "colour": style.PALETTE[job % len(style.PALETTE)]}
                 stacks.append({**about, **who, "server": server, "held": 100.0 * part})
     chart = style.plot(
         stacks,
@@ -146,13 +136,6 @@ def servers(data: Compared) -> Drawn:
     jobs, mechanisms = counted(view.runnable.size, "job"), counted(len(shown), "mechanism")
     words = f"n = {jobs} of the round on {of}{counted(known.size, 'server')}, {mechanisms} on {data.where}."
     return chart, words
-
-
-def _held(schedule: Schedule, field: str, view: View, hosts: Ints) -> list[tuple[int, int, float]]:
-    """Return server, job, and the part of the server's resource that the job holds."""
-    part = getattr(schedule, field) / getattr(view.servers, field)[schedule.server]
-    held = zip(schedule.server.tolist(), schedule.job.tolist(), part.tolist(), strict=True)
-    return [entry for entry in held if entry[0] in hosts]
 
 
 @figure("synergy.jct-mean", "Mean completion times", of="instance")

@@ -25,7 +25,6 @@ RESAMPLES = 2000
 WIDE = 0.5
 """An interval wider than this part of the printed value decides nothing: the mean does."""
 
-
 NOT_RUN = "Nothing of this run is about it; --quick leaves out what takes longest."
 """What is said of something that could be measured, but was not."""
 
@@ -70,8 +69,9 @@ def _row(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) 
         others[other.setting] = found
         if found.agrees is not None:
             elsewhere.append(f"{other.setting}: {more.get('text', numbers(more.get('measured')))}")
+    methods = item.order if isinstance(item, Order) else (item.method, split(item.quantity)[1])
     about = [case for case in cases if case.run == setting.run_of(item.run).name and case.trouble]
-    trouble = some([case.trouble for case in about if case.method in _methods(item)], 2)
+    trouble = some([case.trouble for case in about if case.method in methods], 2)
     fields = {name: value for name, value in told.items() if name != "text"}
     return ReproducedRow(
         figure=setting.id,
@@ -100,10 +100,6 @@ def _instead(item: Any, other: Alternative) -> Any:
     return item.model_copy(update=changes)
 
 
-def _methods(item: Number | Order | Trend) -> tuple[str, ...]:
-    return item.order if isinstance(item, Order) else (item.method, split(item.quantity)[1])
-
-
 Judged = tuple[Evidence, dict[str, Any]]
 
 
@@ -123,9 +119,8 @@ def fits(case: Case, item: Item) -> bool:
 def _is(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, tuple):
         return any(_is(value, one) for one in wanted)
-    return str(value) == str(wanted) or (
-        plain_number(value) is not None and plain_number(value) == plain_number(wanted)
-    )
+    same = plain_number(value) is not None and plain_number(value) == plain_number(wanted)
+    return same or str(value) == str(wanted)
 
 
 def plain_number(value: Any) -> float | None:
@@ -195,9 +190,8 @@ def interval(known: Sequence[float]) -> tuple[float, float]:
         return known[0], known[0]
     from scipy.stats import bootstrap
 
-    found = bootstrap(
-        (sorted(known),), np.mean, n_resamples=RESAMPLES, method="percentile", rng=np.random.default_rng(0)
-    )
+    seed = np.random.default_rng(0)
+    found = bootstrap((sorted(known),), np.mean, n_resamples=RESAMPLES, method="percentile", rng=seed)
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
@@ -205,40 +199,29 @@ def interval(known: Sequence[float]) -> tuple[float, float]:
 
 
 def _number(item: Number, cases: Sequence[Case]) -> Judged:
-    told = {
+    told: dict[str, Any] = {
         "what": item.quantity + _points(item),
         "method": item.method,
         "published": _plain(item.value),
         **{name: getattr(item, name) for name in ("relation", "tolerance", "unit")},
     }
-    vector = isinstance(item.value, tuple | list)
-    found, more = _vector(item, cases) if vector else _scalar(item, cases)
-    if found.agrees is False and item.exact is not None and _same(more["measured"], item.exact, TOLERANCE):
-        return replace(found, excluded=True), told | more | {"certified": f"= {numbers(item.exact)} (exact)"}
-    return found, told | more
-
-
-def _scalar(item: Number, cases: Sequence[Case]) -> Judged:
-    found = statistic(item.method, item.quantity, cases, item.statistic)
-    if found is None:
-        return Evidence(None), {}
-    told = {"measured": found.value, "low": found.low, "high": found.high, "cases": found.cases, "text": str(found)}
-    if found.bound is not None:
-        told["certified"] = f"{found.sign} {number(found.bound)} ({found.model})"
-    return evidence(item, found), told
+    found = Evidence(None)
+    if isinstance(item.value, tuple | list):  # a vector or matrix is about one case
+        known = list(values(item.method, item.quantity, cases).values())
+        if len(known) == 1:
+            found = Evidence(_same(known[0], item.value, item.tolerance, item.relation))
+            told |= {"measured": np.asarray(known[0]).tolist(), "cases": 1}
+    elif one := statistic(item.method, item.quantity, cases, item.statistic):
+        found = evidence(item, one)
+        told |= {"measured": one.value, "low": one.low, "high": one.high, "cases": one.cases, "text": str(one)}
+        told |= {} if one.bound is None else {"certified": f"{one.sign} {number(one.bound)} ({one.model})"}
+    if found.agrees is False and item.exact is not None and _same(told["measured"], item.exact, TOLERANCE):
+        return replace(found, excluded=True), told | {"certified": f"= {numbers(item.exact)} (exact)"}
+    return found, told
 
 
 def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, tuple | list) else float(value)
-
-
-def _vector(item: Number, cases: Sequence[Case]) -> Judged:
-    """Compare a vector or matrix, which is about one case."""
-    known = list(values(item.method, item.quantity, cases).values())
-    if len(known) != 1:
-        return Evidence(None), {}
-    same = _same(known[0], item.value, item.tolerance, item.relation)
-    return Evidence(same), {"measured": np.asarray(known[0]).tolist(), "cases": 1}
 
 
 def _same(found: Any, wanted: Any, tolerance: float, relation: str = "equal") -> bool:
@@ -257,53 +240,34 @@ def evidence(item: Number, found: Found) -> Evidence:
     }[item.relation]
     above = found.sign == "≤" and item.relation != "at most" and value - slack > (found.bound or 0.0)
     below = found.sign == "≥" and item.relation != "at least" and value + slack < (found.bound or 0.0)
-    return Evidence(same, _points_alike(item, found), bool(above or below))
-
-
-def _points_alike(item: Number, found: Found) -> bool:
-    """Return whether a ratio is on the printed side of one, with all of its interval and more than a trace."""
-    value = float(np.asarray(item.value))
-    if not split(item.quantity)[1]:
-        return False
-    return found.low > 1 + TRACE if value > 1 else found.high < 1 - TRACE and value < 1
-
-
-def _better(quantity: str, case: Case) -> str:
-    """Return the ratio that says how many times better one method is than another."""
-    less = (
-        case.measured.get("sense") == "min" if quantity == "objective" else quantity.endswith((*LESS_IS_BETTER, "_h"))
-    )
-    return "less" if less else "more"
+    # A ratio points the same way that is on the printed side of one, with all of its interval and more than a trace.
+    alike = found.low > 1 + TRACE if value > 1 else found.high < 1 - TRACE and value < 1
+    return Evidence(same, alike and bool(split(item.quantity)[1]), bool(above or below))
 
 
 def _order(item: Order, cases: Sequence[Case]) -> Judged:
     """Compare an ordering: in the mean over all cases, or at every value of a parameter."""
-    told: dict[str, Any] = {
-        "what": f"{item.quantity}: ordering{_points(item)}",
-        "published": " before ".join(item.order),
-    }
+    told: dict[str, Any] = {"what": f"{item.quantity}: ordering{_points(item)}"}
+    told["published"] = " before ".join(item.order)
     divided = {at: shared(item.order, item.quantity, here) for at, here in groups(item.along, cases).items()}
     known = {at: [statistic(method, item.quantity, here) for method in item.order] for at, here in divided.items()}
     known = {at: found for at, found in known.items() if all(found)}
     if not known:
         return Evidence(None), told
-    less = _better(item.quantity, cases[0]) == "less"
-    held = [at for at, found in known.items() if _ordered([one.value for one in found if one], less)]
+    less = item.quantity.endswith((*LESS_IS_BETTER, "_h"))
+    less = cases[0].measured.get("sense") == "min" if item.quantity == "objective" else less
+    means = {at: [one.value if less else -one.value for one in found if one] for at, found in known.items()}
+    held = [at for at, row in means.items() if all(b - a > TRACE * abs(a) for a, b in pairwise(row))]
     if item.along:
         missed = [str(at) for at in known if at not in held]
-        text = f"at {len(held)} of {len(known)} values of {item.along}" + (
-            f"; not at {some(missed, 4)}" if missed else ""
-        )
+        text = f"at {len(held)} of {len(known)} values of {item.along}"
+        text += f"; not at {some(missed, 4)}" if missed else ""
     else:
         sign = (" < " if less else " > ") if held else " against "
         text = sign.join(str(one) for found in known.values() for one in found)
     counted = min(one.cases for found in known.values() for one in found if one)
     told |= {"measured": text, "cases": counted, "text": text}
     return Evidence(len(held) == len(known), 2 * len(held) > len(known)), told
-
-
-def _ordered(values: Sequence[float], less: bool) -> bool:
-    return all((b - a if less else a - b) > TRACE * abs(a) for a, b in pairwise(values))
 
 
 def groups(along: str, cases: Sequence[Case]) -> dict[Any, list[Case]]:
@@ -335,9 +299,8 @@ def _trend(item: Trend, cases: Sequence[Case]) -> Judged:
     if len(found) < 2:
         return Evidence(None), told
     means = [one.value for one in found.values()]
-    text = ", ".join(
-        f"{number(plain_number(at), 3) if plain_number(at) is not None else at}: {one}" for at, one in found.items()
-    )
+    places = {at: at if (x := plain_number(at)) is None else number(x, 3) for at in found}
+    text = ", ".join(f"{places[at]}: {one}" for at, one in found.items())
     told |= {"measured": text, "cases": min(one.cases for one in found.values()), "text": text}
     if item.peak:
         best = (max if item.shape == "peaks" else min)(found, key=lambda at: found[at].value)
@@ -349,9 +312,7 @@ def _trend(item: Trend, cases: Sequence[Case]) -> Judged:
 
 def _points(item: Item) -> str:
     """Return which points something is about, in words."""
-    said = [
-        f"{name} = {some([str(one) for one in value]) if isinstance(value, tuple) else value}"
-        for name, value in item.at.items()
-    ]
+    asked = {name: value if isinstance(value, tuple) else (value,) for name, value in item.at.items()}
+    said = [f"{name} = {some(list(map(str, several)))}" for name, several in asked.items()]
     told = [*([item.run] if item.run else []), *said]
     return f" ({', '.join(told)})" if told else ""

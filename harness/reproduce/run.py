@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -76,7 +76,14 @@ def reproduce(
     options = {"quick": quick, **Limits(memory_mb=memory_mb).given(Limits())}
     command = command or command_line(options, "reproduce", *figures)
     meta = {"command": command, "quick": quick, "settings": told}
-    return execute(STUDY, _stages(list(tasks.values())), meta, instances=list(instances.values()), **running)
+    compared = staged([task for task in tasks.values() if isinstance(task, MethodTask)])
+    others = [task for task in tasks.values() if not isinstance(task, MethodTask)]
+
+    def stages(done: Sequence[Any]) -> Sequence[Task[Any]]:
+        following = compared([one for one in done if isinstance(one, MethodResult)])
+        return following if done else [*others, *following]
+
+    return execute(STUDY, stages, meta, instances=list(instances.values()), **running)
 
 
 def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Instance], dict[str, Any]]:
@@ -84,12 +91,12 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
     tasks: list[Task[Any]] = []
     instances: list[Instance] = []
     references: dict[str, References] = {}
-    absent = ""
+    absent, about = "", [item.quantity.replace("makespan", "ttd") for item in setting.items]
     for run in setting.runs:
         try:
             loaded = run.loaded()
             different = {one.fingerprint: one for one in loaded.values()}
-            tasks += [task for task in _tasks(run, list(different.values()), memory_mb) if _wanted(task, setting)]
+            tasks += _tasks(run, list(different.values()), memory_mb, about)
         except AbsentDataError as error:
             absent = str(error)
             continue
@@ -101,37 +108,21 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
     return tasks, instances, {"content": content, "references": references, "absent": absent}
 
 
-def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int) -> Sequence[Task[Any]]:
-    if run.policies:
-        limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
-        return simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
-    kinds = run.kinds(Limits(memory_mb=memory_mb))
-    return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
-
-
-def _wanted(task: Task[Any], setting: Setting) -> bool:
-    """Return whether a task is about something that is compared: a bound on a time that nothing is said of is not."""
-    if not isinstance(task, BoundTask):
-        return True
-    metric = SIMULATED[task.model].metric.removesuffix("_s")
-    return any(item.quantity.replace("makespan", "ttd").startswith(metric) for item in setting.items)
+def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int, about: Sequence[str]) -> Sequence[Task[Any]]:
+    """Return the tasks of a run, bounds on times only where quantities are about these."""
+    if not run.policies:
+        kinds = run.kinds(Limits(memory_mb=memory_mb))
+        return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
+    limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
+    tasks = simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
+    metrics = {one.model: one.metric.removesuffix("_s") for one in SIMULATED.values()}
+    bounded = {model for model, metric in metrics.items() if any(quantity.startswith(metric) for quantity in about)}
+    return [one for one in tasks if not isinstance(one, BoundTask) or one.model in bounded]
 
 
 def _label(limits: Limits) -> str:
     """Return limits in words, so that rows of several figures under other limits are told apart."""
     return ", ".join(f"{name}={value}" for name, value in {"s": limits.seconds, **limits.given(Limits())}.items())
-
-
-def _stages(tasks: Sequence[Task[Any]]) -> Callable[[Sequence[Any]], Sequence[Task[Any]]]:
-    """Return the stages of all tasks: comparisons have their own, simulations run in the first."""
-    compare = staged([task for task in tasks if isinstance(task, MethodTask)])
-    others = [task for task in tasks if not isinstance(task, MethodTask)]
-
-    def stages(done: Sequence[Any]) -> Sequence[Task[Any]]:
-        following = compare([one for one in done if isinstance(one, MethodResult)])
-        return following if done else [*others, *following]
-
-    return stages
 
 
 def _collected(found: Finished) -> Reproduction:
@@ -169,11 +160,6 @@ JOB_JCT = "job_jct_s"
 """Completion times of single jobs, which are read from a history where a figure is about them."""
 
 
-def _each_job_s(row: SimulationRow, trace: Any) -> Any:
-    """Return the completion times of the jobs of the window of a row, by arrival."""
-    return trace.jct_s[(Window.parse(row.window) if row.window else Window()).jobs(trace.workload.arrival_s)]
-
-
 def _cases(
     figure: str,
     run: Run,
@@ -191,10 +177,22 @@ def _cases(
     each_job = any(item.quantity.startswith(JOB_JCT[:-2]) for item in items)
     for row, result in results:
         mine = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
-        if mine and row.fingerprint in names and row.case[2] in kinds:
-            case = _case(figure, run.name, names[row.fingerprint], row, result)
-            more = {JOB_JCT: _each_job_s(row, case.trace.value)} if each_job and case.trace and case.measured else {}
-            yield replace(case, measured={**case.measured, **more})
+        if not mine or row.fingerprint not in names or row.case[2] not in kinds:
+            continue
+        reference, measured, trace = names[row.fingerprint], row.measured, None
+        why = f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
+        trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {why}", 200)
+        if run.policies:
+            bounds = row.bounds | {m.replace("ttd", "makespan"): bound for m, bound in row.bounds.items()}
+            trace = Later(partial(getattr, result, "trace"))
+            if each_job and measured and (history := trace.value):
+                jobs = (Window.parse(row.window) if row.window else Window()).jobs(history.workload.arrival_s)
+                measured |= {JOB_JCT: history.jct_s[jobs]}
+        else:
+            measured = {**result.decided, **measured}
+            bounds = {} if row.best_bound is None else {"objective": (row.best_bound, row.bound_from or "")}
+        at = {**coordinates(reference, row.options if run.policies else ""), "solver_seed": row.seed}
+        yield Case(figure, run.name, (run.name, *row.case), at, row.method, measured, bounds, trouble, trace)
 
 
 def coordinates(reference: str, options: str) -> dict[str, Any]:
@@ -203,34 +201,8 @@ def coordinates(reference: str, options: str) -> dict[str, Any]:
     return {"instance": reference, **{name: value for text in texts for name, value in parse_qsl(text)}}
 
 
-def _case(figure: str, run: str, reference: str, row: Any, result: Any) -> Case:
-    trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {_why(row)}", 200)
-    if isinstance(row, SimulationRow):
-        bounds = row.bounds | {m.replace("ttd", "makespan"): bound for m, bound in row.bounds.items()}
-        measured, trace = row.measured, Later(partial(getattr, result, "trace"))
-    else:
-        measured, trace = {**result.decided, **row.measured}, None
-        bounds = {} if row.best_bound is None else {"objective": (row.best_bound, row.bound_from or "")}
-    return Case(
-        figure,
-        run,
-        (run, *row.case),
-        {**coordinates(reference, row.options if trace else ""), "solver_seed": row.seed},
-        row.method,
-        measured,
-        bounds,
-        trouble,
-        trace,
-    )
-
-
-def _why(row: Any) -> str:
-    return f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
-
-
 def _tables(found: Reproduction) -> Mapping[str, bytes]:
-    records = [row.as_dict() for row in found.rows]
-    return {"figures.json": to_json(records).encode()}
+    return {"figures.json": to_json(row.as_dict() for row in found.rows).encode()}
 
 
 STUDY = Study("reproduce", (MethodResult, SimulationResult, Bound), _collected, _tables, lean=True)

@@ -61,9 +61,8 @@ class Run(Sweep):
 
     def small(self) -> Run:
         """Return the run as it is under ``--quick``."""
-        return parse(
-            Run, {**self.model_dump(mode="json", exclude_unset=True), **self.quick}, f"run {self.name!r}: quick"
-        )
+        said = {**self.model_dump(mode="json", exclude_unset=True), **self.quick}
+        return parse(Run, said, f"run {self.name!r}: quick")
 
 
 class Alternative(Record):
@@ -218,27 +217,6 @@ def read(path: Path) -> Setting:
 COMPARED = ("numbers", "published", "orders", "trends")
 
 
-def _written_out(content: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a file's content with every table that stands for several, and what is said once, written out."""
-    found = {name: value for name, value in content.items() if name != "only_if"}
-    if isinstance(runs := found.get("runs"), str):
-        found["runs"] = _runs_of(runs, where)
-    for name in ("runs", *COMPARED, "drawings"):
-        if isinstance(tables := found.get(name), list):
-            shared = {"only_if": content["only_if"]} if "only_if" in content and name in COMPARED else {}
-            several = [one for table in tables for one in _several(table)]
-            found[name] = [{**shared, **one} if isinstance(one, dict) else one for one in several]
-    return found
-
-
-def _runs_of(figure: str, where: str) -> Any:
-    """Return the runs of another figure, as its file has them."""
-    file = _folder().joinpath(f"{figure}.toml")
-    if not re.fullmatch(r"[a-z]+/[a-z0-9-]+", figure) or not file.is_file():
-        raise UsageError(f"{where}: runs = {figure!r}: a figure that has runs is expected (harness list figures)")
-    return tomllib.loads(file.read_text("utf-8")).get("runs")
-
-
 def _several(table: Any) -> Iterator[Any]:
     if not isinstance(table, dict) or not isinstance(table.get("each"), list):
         yield table
@@ -258,7 +236,19 @@ def _filled(value: Any, text: str) -> Any:
 
 
 def _checked(content: Mapping[str, Any], id: str, where: str) -> Setting:
-    found = parse(Setting, {**_written_out(content, where), "id": id}, where)
+    # every table that stands for several, and what is said once, written out
+    said = {name: value for name, value in content.items() if name != "only_if"} | {"id": id}
+    if isinstance(figure := said.get("runs"), str):
+        file = _folder().joinpath(f"{figure}.toml")
+        if not re.fullmatch(r"[a-z]+/[a-z0-9-]+", figure) or not file.is_file():
+            raise UsageError(f"{where}: runs = {figure!r}: a figure that has runs is expected (harness list figures)")
+        said["runs"] = tomllib.loads(file.read_text("utf-8")).get("runs")
+    for name in ("runs", *COMPARED, "drawings"):
+        if isinstance(tables := said.get(name), list):
+            shared = {"only_if": content["only_if"]} if "only_if" in content and name in COMPARED else {}
+            several = [one for table in tables for one in _several(table)]
+            said[name] = [{**shared, **one} if isinstance(one, dict) else one for one in several]
+    found = parse(Setting, said, where)
     try:
         for run in found.runs:
             run.check()

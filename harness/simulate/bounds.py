@@ -120,9 +120,8 @@ def compared(
     out = with_published(out, instances)
     entries = ((row, entry) for row in out for entry in reversed(row.published))
     printed = {(row.case, row.policy, entry["quantity"]): entry["value"] for row, entry in entries}
-    return [
-        row.replace(ttd_printed=printed.get((row.case, row.reference or "", f"ttd_ratio:{row.policy}"))) for row in out
-    ]
+    keys = ((row.case, row.reference or "", f"ttd_ratio:{row.policy}") for row in out)
+    return [row.replace(ttd_printed=printed.get(key)) for row, key in zip(out, keys, strict=True)]
 
 
 def _with_utilisation(row: SimulationRow, instance: Instance | None) -> SimulationRow:

@@ -159,31 +159,18 @@ def plan(
     tasks: list[Task[Any]] = []
     bounds: list[Task[Any]] = []
     for one in instances:
-        text = to_json(one)
+        of = to_json(one), one.name, one.fingerprint
         for label, asked in options.items():
             rules = rules_for(one, asked)
             if asked.window.first >= len(one.jobs):
                 raise UsageError(f"window = {asked.window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
             tasks += [
-                SimulationTask(
-                    text,
-                    one.name,
-                    one.fingerprint,
-                    spec.id,
-                    seed,
-                    rules,
-                    asked.window,
-                    programs[spec.id],
-                    label,
-                    limits=limits,
-                )
+                SimulationTask(*of, spec.id, seed, rules, asked.window, programs[spec.id], label, limits=limits)
                 for seed in seeds
                 for spec in chosen
             ]
-            bounds += [
-                BoundTask(text, one.name, one.fingerprint, rules.round_s, model, window)
-                for model, window in wanted(chosen, asked.window).items()
-            ]
+            asked_for = wanted(chosen, asked.window).items()
+            bounds += [BoundTask(*of, rules.round_s, model, window) for model, window in asked_for]
     return [*tasks, *{task.key: task for task in bounds}.values()]
 
 
@@ -226,26 +213,18 @@ def rules_for(instance: Instance, asked: Options) -> Rules:
     if restart_s is None:
         restart_s = RESTART_S if round_s > RESTART_S else 0.0
     rules = Rules(round_s, restart_s, asked.spread_factor, asked.until_s, profiling_s=asked.profiling_s)
-    if (least := least_rounds(instance, rules)) > MAX_ROUNDS:
-        wanted = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
-        raise UsageError(f"round_s = {round_s:g}: {instance.name}: {wanted}")
-    if restart_s >= round_s:
-        raise UsageError(
-            f"restart_s = {restart_s:g}: with rounds of {round_s:g} s, a job that moves would never advance"
-        )
-    return rules
-
-
-def least_rounds(instance: Instance, rules: Rules) -> float:
-    """Return a lower bound on the rounds of a simulation: every job at its best rate, on no GPU idle.
-
-    Jobs that could leave or never run do not count, and no round begins after the end of the simulation.
-    """
+    # Every job at its best rate, on no GPU idle; jobs that could leave or never run do not count.
     work, cluster = workload(instance), servers(instance)
     count = runnable(work, cluster) & np.isinf(work.leave_s)
     with np.errstate(over="ignore"):
         needed_s = float((work.work[count] / work.rates[count].max(axis=1)).sum()) / max(int(cluster.gpus.sum()), 1)
-    return min(needed_s, rules.until_s) / rules.round_s
+    if (least := min(needed_s, rules.until_s) / round_s) > MAX_ROUNDS:
+        wanted = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
+        raise UsageError(f"round_s = {round_s:g}: {instance.name}: {wanted}")
+    if restart_s >= round_s:
+        wanted = f"with rounds of {round_s:g} s, a job that moves would never advance"
+        raise UsageError(f"restart_s = {restart_s:g}: {wanted}")
+    return rules
 
 
 FIRST = "hadar"
@@ -261,24 +240,21 @@ def resolve(names: Iterable[str]) -> list[PolicySpec]:
     """
     chosen: dict[str, PolicySpec] = {}
     for name in (part.strip() for text in names for part in text.split(",")):
-        chosen |= {spec.id: spec for spec in _matching(name)}
+        short, question, settings = name.partition("?")
+        if short.partition(":")[0] in POLICIES.families:
+            program = POLICIES.get(name)
+            chosen[program.id] = program
+            continue
+        plain = short.lower().replace("-", "_")
+        exact = [spec for wanted in (plain, f"{plain}.online") for spec in POLICIES if spec.id == wanted]
+        ending = [spec for spec in POLICIES if spec.id.partition(".")[2] == plain]
+        found = exact[:1] or [spec for spec in POLICIES if fnmatch.fnmatchcase(spec.id, plain)]
+        found = found or sorted(ending, key=lambda spec: spec.paper != FIRST)[:1]
+        if not found:
+            ends = (spec.id.partition(".")[2] for spec in POLICIES if not spec.settings)
+            shorts = [end for end in dict.fromkeys(ends) if "." not in end and end != "online"]
+            raise UnknownNameError(unknown("policy", short, [*POLICIES.ids(), *shorts]))
+        if question:
+            found = [POLICIES.get(f"{spec.id}?{settings}") for spec in found if not spec.settings]
+        chosen |= {spec.id: spec for spec in found}
     return list(chosen.values())
-
-
-def _matching(name: str) -> list[PolicySpec]:
-    short, question, settings = name.partition("?")
-    if short.partition(":")[0] in POLICIES.families:
-        return [POLICIES.get(name)]
-    plain = short.lower().replace("-", "_")
-    exact = [spec for wanted in (plain, f"{plain}.online") for spec in POLICIES if spec.id == wanted]
-    ending = [spec for spec in POLICIES if spec.id.partition(".")[2] == plain]
-    found = (
-        exact[:1]
-        or [spec for spec in POLICIES if fnmatch.fnmatchcase(spec.id, plain)]
-        or sorted(ending, key=lambda spec: spec.paper != FIRST)[:1]
-    )
-    if not found:
-        ends = (spec.id.partition(".")[2] for spec in POLICIES if not spec.settings)
-        shorts = [end for end in dict.fromkeys(ends) if "." not in end and end != "online"]
-        raise UnknownNameError(unknown("policy", short, [*POLICIES.ids(), *shorts]))
-    return [POLICIES.get(f"{spec.id}?{settings}") for spec in found if not spec.settings] if question else found

@@ -83,9 +83,8 @@ def rounds(instance: Instance, trace: Trace) -> Rounds:
 
 def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: Array) -> Array:
     """Return ``(x,)`` the fewest CPUs at which gangs with this memory have these rates."""
-    different, which = np.unique(
-        np.column_stack((speeds.classes.of[job], gpu_type, held, rate)), axis=0, return_inverse=True
-    )
+    table = np.column_stack((speeds.classes.of[job], gpu_type, held, rate))
+    different, which = np.unique(table, axis=0, return_inverse=True)
     fewest = different[:, 2].copy()
     of = different[:, 0].astype(np.int64)
     for k in np.unique(of).tolist():
@@ -140,9 +139,8 @@ class SimulationResult(RowResult):
             return {}
         trace = opened(self.kept)[0]
         about = {"rules": vars(trace.rules), "jobs": trace.workload.ids, "servers": trace.servers.names}
-        return {
-            history_file(self.row): packed(plain(about) | {name: to_plain(getattr(trace, name)) for name in HISTORY})
-        }
+        history = {name: to_plain(getattr(trace, name)) for name in HISTORY}
+        return {history_file(self.row): packed(plain(about) | history)}
 
     def check(self) -> None:
         """Raise ``ValueError`` if the history in its file is not the one that was confirmed."""
@@ -213,9 +211,8 @@ class SimulationTask(InstanceTask[SimulationResult]):
             PAPERS.get(spec.paper).accepted(instance)
         work, cluster = workload(instance), servers(instance)
         tables = profiles(instance, work, cluster) if rules.sensitive else None
-        built = (
-            self.program.start() if self.program else nullcontext(spec.build(instance, partial(_optimum, self.seed)))
-        )
+        optimum = partial(_optimum, self.seed)
+        built = self.program.start() if self.program else nullcontext(spec.build(instance, optimum))
         with built as policy:
             trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
         simulated = clock.now()
@@ -226,7 +223,8 @@ class SimulationTask(InstanceTask[SimulationResult]):
         numbers: dict[str, float] = {}
         worth: Rounds | None = None
         if not violations:
-            numbers = {**vars(metrics), "arrivals_per_h": _arrivals_per_h(work.arrival_s)}
+            span_s = float(np.ptp(work.arrival_s))  # 0 where all are there at once
+            numbers = {**vars(metrics), "arrivals_per_h": (work.size - 1) * 3600.0 / span_s if span_s else math.nan}
             worth = rounds(instance, trace) if rules.sensitive else None
             numbers |= (_worth(trace, worth) if worth else {}) | dict(spec.measures(instance, policy, trace))
         reasons = Counter(reason for reason in trace.unfinished if reason)
@@ -257,9 +255,3 @@ def _worth(trace: Trace, worth: Rounds) -> dict[str, float]:
         "lp1_worst": float(share.min()) if share.size else math.nan,
         "cpu_needed": part_used(trace, worth.cpus_needed),
     }
-
-
-def _arrivals_per_h(arrival_s: Array) -> float:
-    """Return the mean number of jobs that arrive in an hour; NaN where all are there at once."""
-    span_s = float(arrival_s.max() - arrival_s.min())
-    return (arrival_s.size - 1) * 3600.0 / span_s if span_s > 0 else math.nan

@@ -68,9 +68,8 @@ def _hardware(view: View) -> elastic.Hardware:
         for g in instance.cluster.servers
     ]
     one = np.eye(len(workers) + 1)
-    return elastic.Hardware(
-        instance, [*machines.worker_types, *machines.ps_types], workers, servers, room, one[:-1], one[-1:]
-    )
+    names = [*machines.worker_types, *machines.ps_types]
+    return elastic.Hardware(instance, names, workers, servers, room, one[:-1], one[-1:])
 
 
 def deadlines(view: View) -> Ints:

@@ -69,10 +69,8 @@ class Hardware:
         """Return ``(e, R)`` what entries take of their servers."""
         none = np.zeros((1, len(self.resources)))  # the last row, that of a ring's PS type −1
         ps = np.vstack((np.reshape(self.ps_takes, (-1, len(self.resources))), none))[entries.ps_type]
-        return np.asarray(
-            entries.workers[:, None] * np.array(self.worker_takes, float)[entries.worker_type]
-            + entries.ps[:, None] * ps
-        )
+        worker = np.array(self.worker_takes, float)[entries.worker_type]
+        return np.asarray(entries.workers[:, None] * worker + entries.ps[:, None] * ps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +177,14 @@ def placements(plan: Plan) -> list[str]:
     sent = (entries.total - entries.workers) * speed
     carried = entries.ps * np.array([*(p.bandwidth_gbps for p in machines.ps), 0.0])[entries.ps_type]
     starved = (entries.ps > 0) & (sent > carried * (1 + SHORTFALL))
+    other = "workers of type {worker_type} on {server}, of another kind"
     told = "{ps} parameter servers on {server} carry {carried:.9g} Gbit/s, workers elsewhere send {sent:.9g} (2i)"
     return [
         *runs.broken(runs.total < 1, AT + "no workers"),
         *runs.broken(runs.total > runs.most, AT + "{total} workers, at most {most} (one per chunk)"),  # (2g)
         *runs.broken(~np.isfinite(runs.seconds), AT + "its workers of type {worker_type} cannot train it"),
         *runs.broken((runs.servers < 1) & (not machines.ring), AT + "no parameter server"),  # (2e)
-        *entries.broken(
-            (entries.workers > 0) & ~able, AT + "workers of type {worker_type} on {server}, of another kind"
-        ),
+        *entries.broken((entries.workers > 0) & ~able, AT + other),
         *entries.broken(starved, AT + told, carried=carried, sent=sent),
     ]
 

@@ -111,10 +111,7 @@ def _measured(view: View, held: Rows, jobs: Rows, lines: list[str], cost: float)
     return Verdict(objective, tuple(lines), metrics, quantities)
 
 
-QUANTITIES = (
-    *("completed", "rejected", "ttd_rounds", "mean_completion_slots", "gru", "busy_servers"),
-    "completion_slots",
-)
+QUANTITIES = ("completed", "rejected", "ttd_rounds", "mean_completion_slots", "gru", "busy_servers", "completion_slots")
 
 VERIFIERS.register(VerifierSpec("hadar", check, lambda problem: QUANTITIES))
 

@@ -143,16 +143,9 @@ def _facts(trace: Trace, work: Workload, cluster: Servers, speeds: Speeds | None
     else:
         runs.rate = runs.least(one) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
     number = np.rint(trace.start_s / trace.rules.round_s)
-    return Facts(
-        trace,
-        work,
-        cluster,
-        speeds,
-        held,
-        runs,
-        rounds=Rows(names, row=np.arange(trace.rounds), number=number),
-        jobs=Rows(names | REASONS, job=np.arange(work.size), possible=_possible(speeds, trace, work, cluster)),
-    )
+    rounds = Rows(names, row=np.arange(trace.rounds), number=number)
+    jobs = Rows(names | REASONS, job=np.arange(work.size), possible=_possible(speeds, trace, work, cluster))
+    return Facts(trace, work, cluster, speeds, held, runs, rounds, jobs)
 
 
 def _possible(speeds: Speeds | None, trace: Trace, work: Workload, cluster: Servers) -> Bools:
@@ -185,12 +178,8 @@ def _times(facts: Facts) -> list[str]:
 def _entries(facts: Facts) -> list[str]:
     """Return a line for an entry without GPUs, one that occurs twice, and a server beyond what it has."""
     held, cluster = facts.held, facts.cluster
-    refuse(
-        held.broken(
-            ~np.isfinite(held.cpus + held.memory_gb) | (held.cpus < 0) | (held.memory_gb < 0),
-            AT + "CPUs and memory are 0 or more",
-        )
-    )
+    odd = ~np.isfinite(held.cpus + held.memory_gb) | (held.cpus < 0) | (held.memory_gb < 0)
+    refuse(held.broken(odd, AT + "CPUs and memory are 0 or more"))
     entries = held.by("row", "job", "server")
     machines = np.column_stack((cluster.gpus, cluster.cpus, cluster.memory_gb)).astype(float)
     return [
@@ -342,12 +331,8 @@ def _counts(facts: Facts) -> list[str]:
     present = np.searchsorted(come, rounds.number, "right") - np.searchsorted(go, rounds.number, "right")
     due = np.append(0.0, rounds.number + 1)[:-1]
     skipped = (due < rounds.number) & (np.searchsorted(come, rounds.number, "left") > np.searchsorted(go, due, "right"))
-    lines = [
-        *rounds.broken(present < 1, "round at {row}: no job is there"),
-        *rounds.broken(
-            skipped, "a job is there at {due:g} s or soon after, but no round begins", due=due * trace.rules.round_s
-        ),
-    ]
+    told, due_s = "a job is there at {due:g} s or soon after, but no round begins", due * trace.rules.round_s
+    lines = rounds.broken(present < 1, "round at {row}: no job is there") + rounds.broken(skipped, told, due=due_s)
     mixed = (runs.least(facts.held.gpu_type) != runs.most(facts.held.gpu_type)) & (not trace.rules.forks)
     counted = {
         "waiting": (trace.waiting, present - np.bincount(runs.row, minlength=size)),
@@ -373,10 +358,8 @@ def _ending(facts: Facts) -> list[str]:
     left = np.where(work.leave_s <= end_s, LEFT, STALLED if stalled else HORIZON)
     made = np.where(jobs.possible, left, IMPOSSIBLE).astype(object)
     made[np.isfinite(jobs.completion_s)] = None
-    claimed = np.array(trace.unfinished, object)
+    claimed, told = np.array(trace.unfinished, object), "{job}: {reason}, from its rates and times: {follows}"
     return [
         *jobs.broken(early, f"the simulation ends before the round at {end_s:g} s, {{job}} is not done"),
-        *jobs.broken(
-            claimed != made, "{job}: {reason}, from its rates and times: {follows}", reason=claimed, follows=made
-        ),
+        *jobs.broken(claimed != made, told, reason=claimed, follows=made),
     ]

@@ -9,15 +9,16 @@ import numpy as np
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
 from schedgap.instances.arrays import Ints
-from schedgap.instances.rigid import SHORT_S, Schedule, View
+from schedgap.instances.rigid import OBJECTIVES, SHORT_S, Schedule, View
 from schedgap.instances.workload import servers
 
 HORIZON = 2**61
 """Ticks end before that, so that sums of two stay whole numbers of 64 bits."""
 
 
-UNITS = {"slowdown": "", "idle": "_gpu_h"}
-"""How the names of objectives end as metrics, where they are no hours."""
+def metric(objective: str) -> str:
+    """Return the name of an objective as a metric."""
+    return {"slowdown": "slowdown", "idle": "idle_gpu_h"}.get(objective, f"{objective}_h")
 
 
 @refusing
@@ -43,9 +44,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     due = view.lasts[jobs.job, pool]
     lines += jobs.broken(jobs.least(runs.pool) != jobs.most(runs.pool), "job {job} runs in several pools{more}")
     lines += jobs.broken(due < 0, "job {job} runs in pool {pool}, where it cannot{more}", pool=pool)
-    lines += jobs.broken(
-        (due >= 0) & (ran != due), "job {job} runs for {ran} ticks instead of {due}{more}", ran=ran, due=due
-    )
+    short = (due >= 0) & (ran != due)
+    lines += jobs.broken(short, "job {job} runs for {ran} ticks instead of {due}{more}", ran=ran, due=due)
     if not problem.endswith(".preemptive"):
         lines += jobs.broken(jobs.count > 1, "job {job} is interrupted: it runs {count} times{more}", count=jobs.count)
     order = np.lexsort((runs.end, runs.start, runs.job))
@@ -97,9 +97,8 @@ def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
     names = runs.names | {"server": there.names.__getitem__}
     held = Rows(names, **whole(decision, "run", "server", "gpus"))
     held.job, held.pool = runs.job[held.run], runs.pool[held.run]
-    lines = held.broken(
-        there.gpu_type[held.server] != held.pool, "job {job}: server {server} is not in pool {pool}{more}"
-    )
+    odd = there.gpu_type[held.server] != held.pool
+    lines = held.broken(odd, "job {job}: server {server} is not in pool {pool}{more}")
     each = held.by("run")
     given, job = each.total(held.gpus), runs.job[each.run]
     told = "job {job} holds {given} GPUs of servers, its gang has {gang}{more}"
@@ -138,14 +137,8 @@ def _metrics(view: View, runs: Rows, jobs: Groups, ran: Ints, measured: dict[str
         "wait_h": float(waited.mean()) / hours,
         "longest_wait_h": float(waited.max()) / hours,
         "start_delay_h": float((first - view.release).astype(float).mean()) / hours,
-        **{f"{name}{UNITS.get(name, '_h')}": value for name, value in measured.items()},
+        **{metric(name): value for name, value in measured.items()},
     }
 
 
-VERIFIERS.register(
-    VerifierSpec(
-        "rigid",
-        check,
-        quantities=lambda problem: ("wait_h", "flow_h", "slowdown", "weighted_h", "makespan_h", "idle_gpu_h"),
-    )
-)
+VERIFIERS.register(VerifierSpec("rigid", check, lambda problem: ("wait_h", *map(metric, OBJECTIVES))))

@@ -27,7 +27,6 @@ WHOLE = (-(2**63), 2**63)
 Range = int | tuple[int, int] | None
 """What an array may hold: indices below a number, whole numbers from one to below another, amounts of 0 or more."""
 
-
 P = ParamSpec("P")
 
 

@@ -86,7 +86,10 @@ class Speeds:
         hosts = cluster.gpus > 0
         self._span = np.ceil(work.gpus / cluster.gpus[hosts].max())
         most = float(cluster.cpus[hosts].max()), float(cluster.memory_gb[hosts].max())
-        self._units = [_unit(*each) for each in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True)]
+        self._units = []  # the unit in which pipelines get CPUs and memory, and how many units servers have at most
+        for there, least, count in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True):
+            unit = least * max(1, math.ceil(there / least / count))
+            self._units.append((unit, math.floor(there / unit * (1 + SLACK))))
 
     @cached_property
     def pooled(self) -> Pooled:
@@ -156,12 +159,6 @@ def speeds_of(instance: Instance, work: Workload, cluster: Servers) -> Speeds:
     return _kept[0]
 
 
-def _unit(capacity: float, unit: float, most: int) -> tuple[float, int]:
-    """Return the unit in which pipelines get what servers have so much of, and how many units that are at most."""
-    unit *= max(1, math.ceil(capacity / unit / most))
-    return unit, math.floor(capacity / unit * (1 + SLACK))
-
-
 def _measured(given: MatrixSensitivity, gang: int, cpus: Array, memory_gb: Array) -> Array:
     """Return the progress of the cells at or below amounts; 0 below the grid."""
     a = np.searchsorted(gang * np.array(given.cpus_per_gpu), cpus * (1 + SLACK), "right")
@@ -225,7 +222,6 @@ class Pooled:
 MOST_SEARCHES = 32
 """So many rounds, at equal distances, are searched for prices of their own."""
 
-
 Menu = tuple[Ints, Array, Array]
 """What classes of jobs may hold, configuration by configuration in the order of classes: ``(C,)`` class, ``(C,)``
 progress in units of the objective, and ``(C, d)`` parts of the GPUs, CPUs and memory of each GPU type."""
@@ -258,9 +254,8 @@ def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
     pooled = speeds.pooled
     if not pooled.able[job, i]:
         return np.zeros(0), np.zeros((0, 3))
-    cpus, memory_gb = (
-        axis[axis <= most * (1 + SLACK)] for axis, most in zip(speeds.levels(job), pooled.limit[job, i], strict=True)
-    )
+    both = zip(speeds.levels(job), pooled.limit[job, i], strict=True)
+    cpus, memory_gb = (axis[axis <= most * (1 + SLACK)] for axis, most in both)
     c, m = (grid.ravel() for grid in np.meshgrid(cpus, memory_gb, indexing="ij"))
     where = np.full(c.size, job), np.full(c.size, i)
     rate = speeds.rate(*where, c, m).reshape(cpus.size, memory_gb.size)

@@ -71,7 +71,9 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     fair progress with them.
     """
     facts = _facts(view, decision, problem)
-    lines = [*_capacity(facts), *_gangs(facts), *_offers(facts)]
+    entries = facts.held.by("row", "job", "server")
+    lines = entries.broken(entries.count > 1, AT + "a server occurs twice")
+    lines += [*overfull(facts.held, facts.machines, "round {row}"), *_gangs(facts), *_offers(facts)]  # (2), (3)
     if problem == ORACLE.id:  # (26): n jobs in the round share every type alike, each with at most a whole gang (A.2.2)
         part = facts.pooled.gpus / (max(view.runnable.size, 1) * view.workload.gpus[:, None])
         split = (part * facts.pooled.fair).sum(axis=1) / np.maximum(part.sum(axis=1), 1.0)
@@ -104,28 +106,13 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
     enough = found.enough * (found.gang / found.gpus)[:, None]
     found.rate = speeds.rate(found.job, found.gpu_type, *enough.T)
     picked_row, picked = whole(decision, *offers).values()
-    return Facts(
-        view=view,
-        problem=problem,
-        speeds=speeds,
-        weight=np.ones(view.size) if np.all(view.weight == 1.0) else speeds.pooled.weight,
-        machines=speeds.pooled.total
-        if pools
-        else np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float),
-        held=held,
-        gangs=found,
-        offers=Rows(names, row=picked_row, job=picked),
-    )
+    weight = np.ones(view.size) if np.all(view.weight == 1.0) else speeds.pooled.weight
+    machines = np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float)
+    machines, offered = speeds.pooled.total if pools else machines, Rows(names, row=picked_row, job=picked)
+    return Facts(view, problem, speeds, weight, machines, held, found, offered)
 
 
 # ---------------------------------------------------------------- what holds in every problem
-
-
-def _capacity(facts: Facts) -> list[str]:
-    """Return a line for a repeated entry, and for machines beyond their GPUs, CPUs and memory, (2), (3)."""
-    entries = facts.held.by("row", "job", "server")
-    again = entries.broken(entries.count > 1, AT + "a server occurs twice")
-    return [*again, *overfull(facts.held, facts.machines, "round {row}")]
 
 
 def _gangs(facts: Facts) -> list[str]:
@@ -170,13 +157,12 @@ def _offers(facts: Facts) -> list[str]:
         absent |= ~np.isin(offers.job, view.runnable) | (offers.row != 0)
     silent = ~np.isin(found.row, rounds.row) & (rounds.row.size > 0)
     wanted = rounds.total(view.workload.gpus[offers.job])
+    told = f"round {{row}}: jobs of {{wanted:g}} GPUs are offered, there are {total:g}"
     return [
         *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
         *offers.broken(absent, AT + "is offered, but not there"),
         *found.broken(silent, "round {row}: jobs run, but none is offered, as in other rounds"),
-        *rounds.broken(
-            wanted > total, f"round {{row}}: jobs of {{wanted:g}} GPUs are offered, there are {total:g}", wanted=wanted
-        ),
+        *rounds.broken(wanted > total, told, wanted=wanted),
     ]
 
 
@@ -285,9 +271,8 @@ def _completions(facts: Facts) -> Rows:
     part = found.rate * view.slot_s / work[found.job]
     jobs.row, jobs.last, jobs.asked = found.row[last], part[last], work[jobs.job]
     jobs.before = np.array([part[a:b].sum() for a, b in zip(jobs.first, last, strict=True)], float)
-    spent = np.divide(
-        np.maximum(1.0 - jobs.before, 0.0), jobs.last, out=np.full(last.size, np.nan), where=jobs.last > 0
-    )
+    left, unknown = np.maximum(1.0 - jobs.before, 0.0), np.full(last.size, np.nan)
+    spent = np.divide(left, jobs.last, out=unknown, where=jobs.last > 0)
     jobs.completion_s = (jobs.row + np.minimum(spent, 1.0)) * view.slot_s
     return jobs
 
@@ -298,14 +283,13 @@ def _judged_run(facts: Facts, lines: list[str]) -> Verdict:
     arrival, done = view.arrival[found.job], jobs.before + jobs.last
     others = Rows(found.names, job=np.arange(view.size))
     never = facts.pooled.able.any(axis=1) & ~np.isin(others.job, found.job)
+    told = "{job} does {done:.9g} of its {asked:.9g} iterations"
     refuse(
         [
             *lines,
             *found.broken(found.row < arrival, AT + "runs before its arrival in round {arrival}", arrival=arrival),
             *jobs.broken(jobs.before > 1 + SLIVER, AT + "runs after its completion"),
-            *jobs.broken(
-                done < 1 - SLIVER, "{job} does {done:.9g} of its {asked:.9g} iterations", done=done * jobs.asked
-            ),
+            *jobs.broken(done < 1 - SLIVER, told, done=done * jobs.asked),
             *others.broken(never, "{job} never runs{more}, but every possible job completes here"),
         ]
     )
@@ -343,15 +327,9 @@ def _shares(facts: Facts) -> dict[str, float]:
     return {"lp1_share": float(share.mean()), "lp1_worst": float(share.min())}
 
 
-ROUND_QUANTITIES = (
-    *("running", "gpus_used", "cpus_used", "memory_used", "fragments"),
-    *("cpus", "memory_gb", "throughput", "mean_jct_speedup"),
-)
-RUN_QUANTITIES = (
-    *("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst"),
-    "completion_s",
-)
+ROUND_QUANTITIES: tuple[str, ...] = ("running", "gpus_used", "cpus_used", "memory_used", "fragments")
+ROUND_QUANTITIES += ("cpus", "memory_gb", "throughput", "mean_jct_speedup")
+RUN_QUANTITIES = ("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst", "completion_s")
 
-VERIFIERS.register(
-    VerifierSpec("synergy", check, lambda problem: RUN_QUANTITIES if problem in RUNS else ROUND_QUANTITIES)
-)
+QUANTITIES = {True: RUN_QUANTITIES, False: ROUND_QUANTITIES}
+VERIFIERS.register(VerifierSpec("synergy", check, lambda problem: QUANTITIES[problem in RUNS]))

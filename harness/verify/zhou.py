@@ -166,10 +166,8 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
     """Judge the run of the heaviest job in what the loads leave free, at the prices (11) that they make."""
     instance, machines, runs, entries = view.instance, plan.hardware, plan.runs, plan.entries
     wanted = max(range(view.size), key=lambda j: instance.jobs[j].weight)
-    other = (
-        [] if runs.job.tolist() == [wanted] else [f"the heaviest job runs, {instance.jobs[wanted].id}, and no other"]
-    )
-    refuse([*lines, *other])
+    other = f"the heaviest job runs, {instance.jobs[wanted].id}, and no other"
+    refuse(lines if runs.job.tolist() == [wanted] else [*lines, other])
     loads = of.loads[entries.server][:, :, runs.start[0] - 1 : runs.end[0] - 1]
     there = machines.capacity[entries.server][:, :, None]
     over = (loads + entries.takes[:, :, None] > there * (1 + elastic.SHORTFALL)).any(axis=2)
@@ -182,9 +180,8 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
         taken=entries.takes[e, r],
         free=free[e, r],
     )
-    lines = taken.broken(
-        over.ravel(), "{taken:.9g} {resource} of {server} taken, {free:.9g} available beside the loads"
-    )
+    told = "{taken:.9g} {resource} of {server} taken, {free:.9g} available beside the loads"
+    lines = taken.broken(over.ravel(), told)
     base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
     unit = np.divide(1.0, there, out=np.zeros(there.shape), where=there > 0)
     price = (np.expm1(loads * unit * math.log(base)) * unit).sum(axis=2)

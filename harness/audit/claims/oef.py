@@ -113,10 +113,8 @@ def theorem_5_2(lab: Lab) -> str:
             if i < len(ordered):
                 narrow.add(bool(found), instance, [method])
     alone, together = scopes.values()
-    return (
-        f"fails in {lab} allocations; where the ratios of neighbouring types rank all tenants alike, in {alone} "
-        f"non-cooperative and in {together} cooperative ones"
-    )
+    text = f"fails in {lab} allocations; where the ratios of neighbouring types rank all tenants alike"
+    return f"{text}, in {alone} non-cooperative and in {together} cooperative ones"
 
 
 @claim(
@@ -176,10 +174,8 @@ def theorem_5_4(lab: Lab) -> str:
             most = max(most, _lie(lab, instance, who, report, over if above else None))
     lab.numbers = {"largest_gain": most}
     under = Count("under-reports", lab.tested - over.tested, lab.failed - over.failed)
-    return (
-        f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}; under-reports gain in {under}, by up to "
-        f"{most:.0%}, over-reports in {over}"
-    )
+    text = f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}"
+    return f"{text}; under-reports gain in {under}, by up to {most:.0%}, over-reports in {over}"
 
 
 def _lie(count: Count, instance: Instance, who: int, report: Array, also: Count | None = None) -> float:
@@ -191,9 +187,8 @@ def _lie(count: Count, instance: Instance, who: int, report: Array, also: Count 
     least, worth = fairness.least_worth(ALONE), fairness.own_worth(v, who)
     honest, lied = -least(v, -worth), least(replace(v, speedups=told), worth)
     holds = lied <= honest * (1 + TOLERANCE)
-    shown = (
-        f"{v.labels[who]} reports {np.round(report, 4).tolist()}: {lied:.4g} at its true speedups, {honest:.4g} honest"
-    )
+    said = np.round(report, 4).tolist()
+    shown = f"{v.labels[who]} reports {said}: {lied:.4g} at its true speedups, {honest:.4g} honest"
     made = several if v.size > len(v.tenants) else of_matrix
     count.add(holds, made(v.true_speedups, [int(m) for m in v.capacity], told), [ALONE], shown)
     if also is not None:
@@ -241,10 +236,7 @@ def multi_properties(lab: Lab) -> str:
     return f"{text}, virtual rows in {rows.failed}"
 
 
-Property = Callable[[str, View, Array], fairness.Finding[Any]]
-
-
-PROPERTIES: dict[str, tuple[str, Property]] = {
+PROPERTIES: dict[str, tuple[str, Callable[[str, View, Array], fairness.Finding[Any]]]] = {
     "PE": ("Pareto-efficient", lambda method, v, x: fairness.pareto_efficient(v, x)),
     "EF": ("envy-free", lambda method, v, x: fairness.envy_free(v, x)),
     "SI": ("sharing-incentive", lambda method, v, x: fairness.sharing_incentive(v, x)),

@@ -140,10 +140,8 @@ def theorem_1_printed(lab: Lab) -> str:
     missed, dearer = _compared(lab, "ps", printed=True)
     right, printed = one_worker()
     lab.numbers = {"best": right, "printed": printed}
-    return (
-        f"not optimal in {lab} cases ({missed} times nothing is found, {dearer} times it "
-        f"costs more); one worker on two servers: {printed:g} instead of {right:g}"
-    )
+    how = f"{missed} times nothing is found, {dearer} times it costs more"
+    return f"not optimal in {lab} cases ({how}); one worker on two servers: {printed:g} instead of {right:g}"
 
 
 @claim(
@@ -169,10 +167,8 @@ def repaired(lab: Lab, arch: str) -> str:
 def theorem_6_printed(lab: Lab) -> str:
     """Algorithms 6 and 7 solve problem (21) to optimality."""
     missed, other = _compared(lab, "ra", printed=True)
-    return (
-        f"not optimal in {lab} cases ({missed} times nothing valid is found, {other} times "
-        "other than Φ′ workers, or dearer ones)"
-    )
+    how = f"{missed} times nothing valid is found, {other} times other than Φ′ workers, or dearer ones"
+    return f"not optimal in {lab} cases ({how})"
 
 
 def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -> str:
