@@ -110,7 +110,12 @@ class SynergySpec(ClusterSpec, JobsSpec):
 def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     cluster, pool = spec.cluster, _pool(spec)
-    kinds, gangs = _models(spec, streams), [1] * spec.jobs if spec.gpus == "single" else gang_sizes(spec, streams)
+    # A task by the split, any model of it.
+    starts = list(itertools.accumulate((len(spec.models[task]) for task in TASKS), initial=0))
+    tasks = draws.choice(streams.uniform("tasks", spec.jobs), spec.split).tolist()
+    u = streams.uniform("models", spec.jobs).tolist()
+    kinds = [draws.whole(x, starts[t], starts[t + 1] - 1) for t, x in zip(tasks, u, strict=True)]
+    gangs = [1] * spec.jobs if spec.gpus == "single" else gang_sizes(spec, streams)
     rates = _rates_at_share(spec)
     submit = arrivals(spec, spec.load / 3600, streams)
     long = streams.uniform("long", spec.jobs)[:, None] < spec.long
@@ -130,14 +135,6 @@ def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
 
 def _pool(spec: SynergySpec) -> list[CatalogueModel]:
     return [model for task in TASKS for name in spec.models[task] if (model := find(name))]
-
-
-def _models(spec: SynergySpec, streams: Streams) -> list[int]:
-    """Return the number of each job's model: a task by the split, any model of it."""
-    starts = list(itertools.accumulate((len(spec.models[task]) for task in TASKS), initial=0))
-    tasks = draws.choice(streams.uniform("tasks", spec.jobs), spec.split)
-    u = streams.uniform("models", spec.jobs)
-    return [starts[t] + draws.whole(float(x), 0, starts[t + 1] - starts[t] - 1) for t, x in zip(tasks, u, strict=True)]
 
 
 def _job(spec: SynergySpec, name: str, pool: Sequence[CatalogueModel], kind: Kind, submit_s: float, work: int) -> Job:

@@ -115,7 +115,14 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
     jobs = list(_jobs(spec, streams))
     offered = [w for w in spec.worker_types if spec.worker_type in (ANY, w.name)]
     servers = tuple(_servers(spec, jobs))
-    _refuse_crumbs(spec, servers, offered)
+    room = np.array([[s.gpus, s.cpus, s.memory_gb, s.bandwidth_gbps] for s in servers])
+    parts = takes(offered)
+    if not spec.ring:
+        parts = (parts[:, None] + takes(spec.ps_types)).reshape(-1, parts.shape[1])
+    if not (room[:, None] >= parts).all(axis=2).any():  # little capacity is spread over many servers
+        what = "a worker" if spec.ring else "a worker with a parameter server"
+        right = "ask for fewer servers, more jobs or more capacity"
+        raise InstanceError(f"servers = {spec.servers}: each is too small for {what}; {right}")
     return {
         "cluster": Cluster(gpu_types=spec.gpu_types, servers=servers),
         "jobs": tuple(_limited(job, spec, offered) for job in jobs),
@@ -234,18 +241,6 @@ def _whole(gpus: float, count: int, spread: bool) -> dict[int, int]:
         return {max(1, round(gpus)): count}
     low, more = math.floor(gpus), round((gpus % 1) * count)
     return {low + 1: more, low: count - more}
-
-
-def _refuse_crumbs(spec: ZhouSpec, servers: Sequence[ServerGroup], offered: Sequence[WorkerType]) -> None:
-    """Raise where so little capacity is spread over so many servers that nothing runs on any."""
-    room = np.array([[s.gpus, s.cpus, s.memory_gb, s.bandwidth_gbps] for s in servers])
-    parts = takes(offered)
-    if not spec.ring:
-        parts = (parts[:, None] + takes(spec.ps_types)).reshape(-1, parts.shape[1])
-    if not (room[:, None] >= parts).all(axis=2).any():
-        what = "a worker" if spec.ring else "a worker with a parameter server"
-        right = "ask for fewer servers, more jobs or more capacity"
-        raise InstanceError(f"servers = {spec.servers}: each is too small for {what}; {right}")
 
 
 def _limited(job: Job, spec: ZhouSpec, offered: Sequence[WorkerType]) -> Job:

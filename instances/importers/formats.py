@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from schedgap.instances.canonical import shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history
 from schedgap.instances.importers.clusters import count
@@ -33,7 +34,6 @@ from schedgap.instances.importers.table import (
     parse,
     parse_headed,
     read_text,
-    shown,
     sifted,
 )
 from schedgap.instances.schema import Instance

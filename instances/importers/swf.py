@@ -26,7 +26,7 @@ from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.history import Log, to_instance
 from schedgap.instances.importers.registry import Options
-from schedgap.instances.importers.table import MAX_LINES, check_format, framed, refuse, sifted
+from schedgap.instances.importers.table import check_format, decoded, framed, refuse, sifted
 from schedgap.instances.schema import Instance
 
 FIELDS = (
@@ -59,14 +59,8 @@ def text_of(path: Path) -> str:
             raise InstanceError(f"{path}: cannot be unpacked: {error}") from None
         if len(content) > most:
             raise InstanceError(f"{path}: unpacks to more than the limit of {canonical.MAX_FILE_MB} MB")
-    if b"\0" in content:
-        raise InstanceError(f"{path}: a binary file (byte {content.index(0)} is 0), not a text log")
-    text = content.decode("latin-1")  # names in headers of the archive come in any encoding
-    if text.count("\n") > MAX_LINES:
-        raise InstanceError(f"{path}: {text.count(chr(10))} lines are more than the limit of {MAX_LINES} lines")
-    if not text.strip():
-        raise InstanceError(f"{path}: empty: lines of 18 numbers are wanted")
-    return text
+    # Names in headers of the archive come in any encoding.
+    return decoded(path, content, "latin-1", "lines of 18 numbers")
 
 
 def read(path: Path, options: Options) -> Instance:
