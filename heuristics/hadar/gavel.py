@@ -302,7 +302,17 @@ class Gavel(GangPolicy):
 
     def _chosen(self, state: State) -> Ints:
         if not np.array_equal(state.jobs, self._jobs):
-            self._renew(state)
+            self._jobs, jobs = state.jobs, in_order(state)
+            if self._single:
+                self._account(state)
+                shares = self._single(state, jobs)
+            else:
+                counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
+                shares = self.program.shares(counts)[self.member[jobs]]
+            row, self._option = np.nonzero(shares)
+            self._row, self._share = jobs[row], shares[row, self._option]
+            wanted = self.gangs.by_rate[jobs]
+            self._rest = np.repeat(jobs, wanted.shape[1]), wanted.ravel()
         received = self._received[self._row, self._option]
         often = self._rounds[self._row] / np.maximum(received, 1)
         priority = self._share * np.where(received > 0, often, NEW)
@@ -314,11 +324,6 @@ class Gavel(GangPolicy):
         running = np.flatnonzero(chosen >= 0)
         self._received[running, chosen[running]] += 1
         return chosen
-
-    def _shares(self, jobs: Ints) -> Array:
-        """Return ``(a, o)`` shares by a program whose weights stay as they are."""
-        counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
-        return self.program.shares(counts)[self.member[jobs]]
 
     def _program(self, jobs: Ints, weight: Array) -> ShareProgram:
         """Return the program of jobs of which no two are alike."""
@@ -353,14 +358,3 @@ class Gavel(GangPolicy):
         time /= np.maximum(time.sum(axis=1, keepdims=True), 1.0)
         alone = (time * work.rates[jobs]).sum(axis=1) * work.gpus[jobs]
         self._alone_rate[jobs] = np.where(alone > 0, alone, 1.0)
-
-    def _renew(self, state: State) -> None:
-        """Compute shares for another set of jobs, and put its pairs into the order in which ties go."""
-        self._jobs, jobs = state.jobs, in_order(state)
-        if self._single:
-            self._account(state)
-        shares = self._single(state, jobs) if self._single else self._shares(jobs)
-        row, self._option = np.nonzero(shares)
-        self._row, self._share = jobs[row], shares[row, self._option]
-        wanted = self.gangs.by_rate[jobs]
-        self._rest = np.repeat(jobs, wanted.shape[1]), wanted.ravel()

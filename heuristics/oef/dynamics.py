@@ -172,24 +172,18 @@ def _rows(instance: Instance, view: View, work: Workload) -> Ints:
     chosen = np.zeros(work.size, np.int64)
     for i, job in enumerate(instance.jobs):
         own = rows_of.get(work.tenants[work.tenant[i]], [])
-        problem = _obstacle(bool(own), rates[i], job.gpus, float(view.capacity.max()))
-        if problem:
-            raise NotApplicableError(f"OEF's simulation: job {job.id} {problem}")
+        largest = view.capacity.max()
+        for stuck, why in (
+            (not own, "has a tenant without job types, where others declare theirs"),
+            (rates[i].min() <= 0, "needs a positive rate on every GPU type"),
+            (job.gpus > largest, f"needs {job.gpus} GPUs, more than the {largest:g} of the largest type"),
+        ):
+            if stuck:
+                raise NotApplicableError(f"OEF's simulation: job {job.id} {why}")
         named = [row for row in own if view.labels[row].endswith(f"/{job.model or 'job'}")] or own
         distance = np.abs(np.log(view.true_speedups[named] / (rates[i] / rates[i, 0]))).sum(axis=1)
         chosen[i] = named[int(np.argmin(distance))]
     return chosen
-
-
-def _obstacle(known: bool, rates: Array, gpus: int, largest: float) -> str | None:
-    """Return why OEF cannot place a job, if it cannot."""
-    if not known:
-        return "has a tenant without job types, where others declare theirs"
-    if rates.min() <= 0:
-        return "needs a positive rate on every GPU type"
-    if gpus > largest:
-        return f"needs {gpus} GPUs, more than the {largest:g} of the largest type"
-    return None
 
 
 def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, float]:

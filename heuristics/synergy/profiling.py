@@ -169,21 +169,15 @@ def fetching(seen: View) -> Array:
         given, gpus = seen.instance.jobs[j].sensitivity, int(tables.gpus[kind])
         memory_gb = tables.memory_gb[kind]
         if isinstance(given, MatrixSensitivity):
-            # The cells of a matrix are per GPU, as if each GPU of a gang had a cache and a data set of its own.
-            each = _relative_fetching(given, memory_gb / gpus)
-            fetched[kind] = gpus * jobs.rates[j][:, None] * each if each is not None else np.inf
+            known = [m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == given]
+            fetched[kind] = np.inf
+            if known:
+                # The cells of a matrix are per GPU, as if each GPU of a gang had a cache and a data set of its own.
+                each = pipeline_rate(known[0].pipeline.sensitivity, free, free, memory_gb / gpus)
+                fetched[kind] = gpus * jobs.rates[j][:, None] * (each / known[0].rates["V100"])
         elif given is not None:
             fetched[kind] = pipeline_rate(given, free, free, memory_gb)
     return fetched
-
-
-def _relative_fetching(given: MatrixSensitivity, memory_gb: Array) -> Array | None:
-    """Return the throughput of storage in units of the rate, ``None`` for matrices that are not in the catalogue."""
-    model = next((m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == given), None)
-    if model is None:
-        return None
-    free = np.array(np.inf)
-    return pipeline_rate(model.pipeline.sensitivity, free, free, memory_gb) / model.rates["V100"]
 
 
 def describe(seen: View) -> list[str]:

@@ -28,7 +28,7 @@ duration. Whatever runs at a moment fits into that pool, and no run is shorter, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -43,6 +43,7 @@ from schedgap.models import intervals
 from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times, shortest_first, shortest_first_ends
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
+from schedgap.models.statements import grouped
 
 TINY = 1e-9
 """Ticks, or hours, that a run of no length counts as, where something is divided by it."""
@@ -258,8 +259,8 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.RangeSet(0, len(view.pools) - 1)
     m.CELLS = pyo.Set(dimen=2, initialize=list(cells))
     m.PLACES = pyo.Set(dimen=2, initialize=sorted({(int(view.pool[j]), t) for j, t in cells}))
-    m.WHEN = pyo.Set(m.JOBS, initialize=_grouped((j, t) for j, t in cells))
-    m.WHO = pyo.Set(m.PLACES, initialize=_grouped(((int(view.pool[j]), t), j) for j, t in cells))
+    m.WHEN = pyo.Set(m.JOBS, initialize=grouped((j, t) for j, t in cells))
+    m.WHO = pyo.Set(m.PLACES, initialize=grouped(((int(view.pool[j]), t), j) for j, t in cells))
     m.begin = pyo.Param(m.CELLS, initialize={cell: begin for cell, (begin, _, _) in cells.items()})
     m.volume = pyo.Param(m.CELLS, initialize={cell: volume for cell, (_, _, volume) in cells.items()})
     m.half = pyo.Param(m.JOBS, initialize=dict(enumerate((view.duration / 2 / hour).tolist())))
@@ -286,13 +287,6 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
         return m
     m.total = pyo.Objective(expr=sum(m.weight[j] * (m.end[j] - m.release[j]) for j in m.JOBS))
     return m
-
-
-def _grouped(pairs: Iterable[tuple[Any, int]]) -> dict[Any, list[int]]:
-    found: dict[Any, list[int]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
 
 
 INTERVALS = 40

@@ -30,7 +30,18 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     one, reduced = Run(form, options), whole(form)
     costs = _costs(reduced.form)
     with tempfile.TemporaryDirectory() as folder:
-        _save(model := Path(folder) / "model.npz", reduced.form, costs)
+        model, integral = Path(folder) / "model.npz", reduced.form
+        rows = scaled(integral.matrix.tocsr(), integral.row_lower, integral.row_upper, _most(integral))
+        np.savez(
+            model,
+            lower=np.ceil(integral.lower).astype(np.int64),
+            upper=np.floor(integral.upper).astype(np.int64),
+            row_lower=rows.lower,
+            row_upper=rows.upper,
+            **{name: getattr(rows.matrix, name) for name in ("indptr", "indices", "data")},
+            cost=costs.matrix.data,
+            cost_indices=costs.matrix.indices,
+        )
         return _read(one, reduced, costs, one.program("_cp_sat.py", model, _settings(options)))
 
 
@@ -49,20 +60,6 @@ def _costs(form: StandardForm) -> Rows:
     cost = sp.csr_array((-form.cost if form.maximise else form.cost)[None, :])
     endless = np.full(1, np.inf)
     return scaled(cost, -endless, endless, _most(form))
-
-
-def _save(path: Path, form: StandardForm, costs: Rows) -> None:
-    rows = scaled(form.matrix.tocsr(), form.row_lower, form.row_upper, _most(form))
-    np.savez(
-        path,
-        lower=np.ceil(form.lower).astype(np.int64),
-        upper=np.floor(form.upper).astype(np.int64),
-        row_lower=rows.lower,
-        row_upper=rows.upper,
-        **{name: getattr(rows.matrix, name) for name in ("indptr", "indices", "data")},
-        cost=costs.matrix.data,
-        cost_indices=costs.matrix.indices,
-    )
 
 
 def _read(one: Run, reduced: Whole, costs: Rows, told: Told) -> Solution:
