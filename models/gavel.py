@@ -18,19 +18,19 @@ from schedgap.instances.views.gavel import COPIES, COPIES_MEAN, MAKESPAN, MEAN
 from schedgap.instances.views.hadar import View
 from schedgap.models import intervals
 from schedgap.models.hadar.fluid import gangs
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome
 from schedgap.models.simulated import bounds_simulations
 from schedgap.models.single_machine import best_bound
 from schedgap.models.solve import SolveOptions, counted
 from schedgap.models.statements import grouped
 
 
-@bounds_simulations("gavel.makespan_fluid", "ttd_s", from_arrival=True)
-@model(
+@bounds_simulations(
     "gavel.makespan_fluid",
+    "ttd_s",
+    {"from_arrival": True},
     problem=MAKESPAN.id,
     kind="relaxation",
-    decode=no_decision,
     source="Gavel §4.2, makespan policy, as one LP over shares of work",
     example="paper/hadar-fig1",
 )
@@ -104,12 +104,12 @@ def _parts_of_work(view: View, able: Bools, slots: Array) -> pyo.ConcreteModel:
     return m
 
 
-@bounds_simulations("gavel.makespan_copies", "ttd_s", forks=True, from_arrival=True)
-@model(
+@bounds_simulations(
     "gavel.makespan_copies",
+    "ttd_s",
+    {"forks": True, "from_arrival": True},
     problem=COPIES.id,
     kind="relaxation",
-    decode=no_decision,
     source="Gavel §4.2, makespan policy, for HadarE's copies of jobs",
     example="paper/hadar-fig1",
 )
@@ -203,14 +203,13 @@ def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcom
 
 
 for _id, _problem, _forks in (("gavel.jct", MEAN, False), ("gavel.jct_copies", COPIES_MEAN, True)):
-    bounds_simulations(_id, "jct_mean_s", forks=_forks, limit_s=MEAN_S)(
-        model(
-            _id,
-            problem=_problem.id,
-            kind="bound",
-            decode=no_decision,
-            source="Fluid relaxation over intervals of time, by column generation",
-            procedure=partial(mean_bound, forks=_forks),
-            example="paper/hadar-fig1",
-        )(partial(build_mean, forks=_forks))
-    )
+    bounds_simulations(
+        _id,
+        "jct_mean_s",
+        {"forks": _forks, "limit_s": MEAN_S},
+        problem=_problem.id,
+        kind="bound",
+        source="Fluid relaxation over intervals of time, by column generation",
+        procedure=partial(mean_bound, forks=_forks),
+        example="paper/hadar-fig1",
+    )(partial(build_mean, forks=_forks))

@@ -166,18 +166,14 @@ def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Seque
     return [rates[name] for name in chips]
 
 
-def work_of(f: Filled, trace: Trace) -> int:
-    """Return the iterations of a job."""
-    if f.job.iterations is not None:
-        return max(1, f.job.iterations)
-    gpus = f.job.gpus if f.job.gpus_used is None else f.job.gpus_used
-    (rate,) = rates_for(f.stand_in, f.rates, (f.job.gpu_type or trace.reference,))
-    return max(1, round((f.job.duration_s or 0.0) * gpus * rate))
-
-
 def to_job(f: Filled, tenant: str, types: Sequence[str], trace: Trace, start: float) -> Job:
     """Return the job of the instance: all work in one epoch of one chunk, arrival counted from `start`."""
-    job, work = f.job, work_of(f, trace)
+    job, known = f.job, f.job.iterations
+    if known is None:
+        gpus = job.gpus if job.gpus_used is None else job.gpus_used
+        (rate,) = rates_for(f.stand_in, f.rates, (job.gpu_type or trace.reference,))
+        known = round((job.duration_s or 0.0) * gpus * rate)
+    work = max(1, known)
     usable = {name for name in types if name in job.allowed} or set(types)
     rates = zip(types, rates_for(f.stand_in, f.rates, types), strict=True)
     # Traces resolve arrivals to microseconds at best; below that the subtraction leaves rounding noise.

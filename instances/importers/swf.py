@@ -47,8 +47,8 @@ def recognise(line: str) -> int:
     return len(fields) * (len(fields) == len(FIELDS) and all(re.fullmatch(r"-?\d+(\.\d+)?", f) for f in fields))
 
 
-def text_of(path: Path) -> str:
-    """Return the text of a log, unpacked where it is gzipped."""
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of a log, gzipped or not (see :func:`schedgap.instances.importers.import_trace`)."""
     content = canonical.read_bytes(path)
     if content[:2] == b"\x1f\x8b":
         most = canonical.MAX_FILE_MB * 1_000_000
@@ -60,12 +60,7 @@ def text_of(path: Path) -> str:
         if len(content) > most:
             raise InstanceError(f"{path}: unpacks to more than the limit of {canonical.MAX_FILE_MB} MB")
     # Names in headers of the archive come in any encoding.
-    return decoded(path, content, "latin-1", "lines of 18 numbers")
-
-
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
-    text = text_of(path)
+    text = decoded(path, content, "latin-1", "lines of 18 numbers")
     check_format(path, text, "swf", "a line has 18 numbers, a header begins with ;")
     return to_instance(log_of(path, text, options), options)
 

@@ -40,7 +40,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, View
 from schedgap.models import intervals
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome, model
 from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times, shortest_first, shortest_first_ends
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 from schedgap.models.statements import grouped
@@ -385,7 +385,6 @@ model(
     "rigid.bound",
     problem="rigid.flow.preemptive",
     kind="bound",
-    decode=no_decision,
     source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002), dual feasible functions (Fekete 2001)",
     procedure=bound,
     **minimised(tuple(OBJECTIVES)),
@@ -394,7 +393,6 @@ model(
     "rigid.intervals",
     problem="rigid.flow.preemptive",
     kind="bound",
-    decode=no_decision,
     source="Fluid relaxation over intervals of time, by column generation",
     procedure=by_intervals,
     too_large=too_many,

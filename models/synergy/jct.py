@@ -11,7 +11,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, View
 from schedgap.models import single_machine
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome
 from schedgap.models.simulated import bounds_simulations
 from schedgap.models.single_machine import INTERVALS, Jobs, Ways, closed_form
 from schedgap.models.solve import SolveOptions
@@ -117,12 +117,12 @@ def build_intervals(
     )
 
 
-bounds_simulations("synergy.jct", "jct_mean_s", sensitive=True)(build_intervals)
-model(
+bounds_simulations(
     "synergy.jct",
+    "jct_mean_s",
+    {"sensitive": True},
     problem=RUN.id,
     kind="bound",
-    decode=no_decision,
     source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Synergy's resources",
     procedure=bound,
     example="paper/synergy-example",

@@ -19,7 +19,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
-from schedgap.models.registry import Outcome, model, no_decision, total
+from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
 from schedgap.models.solve.form import RowBlocks, StandardForm
 from schedgap.models.statements import grouped
@@ -327,7 +327,6 @@ model(
     "synergy.lp2.vertex",
     problem=PLACEMENT.id,
     kind="baseline",
-    decode=no_decision,
     source="Synergy A.1.3, eq. (15)–(19) with x ≥ 0, at the optimum of ILP1, by the simplex method",
     method="simplex",
     procedure=vertex,
@@ -337,7 +336,6 @@ model(
 model(
     "synergy.lp2.min_fragments",
     problem=PLACEMENT.id,
-    decode=no_decision,
     source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
     procedure=fewest,
     too_large=too_many,

@@ -73,7 +73,14 @@ def _settings(options: SolveOptions) -> list[str]:
 
 def _read(one: Run, names: list[str], log: str, found: files.Answer | None, code: int) -> Solution:
     form, sign = one.form, -1.0 if one.form.maximise else 1.0
-    _follow(one, log, sign)
+    for line in log.splitlines():
+        if match := PROGRESS.search(line):
+            _, best, possible, at = match.groups()
+            one.reached(sign * float(best), sign * _least(possible), float(at))
+        elif match := FOUND.search(line):
+            one.reached(sign * float(match[1]), None, float(match[2]))
+        elif match := ROOT.search(line):
+            one.reached(None, sign * _least(match[1]), float(match[2]))
     last = one.trace[-1].bound if one.trace else None
     bound = None if last is None else last - form.offset
     if found is None:
@@ -109,14 +116,3 @@ def _least(printed: str) -> float:
     decimals = len(printed.partition(".")[2])
     number = float(printed)
     return number - max(0.5 * 10.0**-decimals if decimals and "e" not in printed else 0.0, DIGITS * abs(number))
-
-
-def _follow(one: Run, log: str, sign: float) -> None:
-    for line in log.splitlines():
-        if match := PROGRESS.search(line):
-            _, best, possible, at = match.groups()
-            one.reached(sign * float(best), sign * _least(possible), float(at))
-        elif match := FOUND.search(line):
-            one.reached(sign * float(match[1]), None, float(match[2]))
-        elif match := ROOT.search(line):
-            one.reached(None, sign * _least(match[1]), float(match[2]))
