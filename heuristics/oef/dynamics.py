@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from schedgap.heuristics.simulator import Assignment, State, Trace, Workload, se
 from schedgap.heuristics.simulator.policies import policy
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.parameters import Parameter, base_id
+from schedgap.instances.parameters import Parameter, base_id, passing
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import View, efficiency
@@ -93,8 +94,8 @@ class FairShares:
         Tenants with jobs that have a rate on every GPU type.
     evaluate
         Fractional shares of the active tenants.
-    rule
-        Rounding rule; see :mod:`schedgap.heuristics.oef.rounding`.
+    rounding
+        Its rule; see :mod:`schedgap.heuristics.oef.rounding`.
     packed
         OEF's placement; see :mod:`schedgap.heuristics.oef.placement`.
     demand_aware
@@ -112,7 +113,7 @@ class FairShares:
         self,
         instance: Instance,
         evaluate: Evaluator,
-        rule: Rule = "tijdeman",
+        rounding: Rule = "tijdeman",
         packed: bool = True,
         demand_aware: bool = True,
         noise: float = 0.0,
@@ -127,7 +128,7 @@ class FairShares:
         self.estimates: list[Array] = []
         self.granted: list[Ints] = []
         self._evaluate, self._packed, self._demand_aware = evaluate, packed, demand_aware
-        self._placer = Placer(self.view.size, self.view.capacity, rule)
+        self._placer = Placer(self.view.size, self.view.capacity, rounding)
         self._active: Bools = np.zeros(self.view.size, bool)
         self._shares: dict[bytes, Array] = {}
         position = {name: j for j, name in enumerate(self.view.gpu_types)}
@@ -218,25 +219,6 @@ def profiled(speedups: Array, error: float, rng: np.random.Generator) -> Array:
     return np.asarray(measured / measured[:, :1])
 
 
-def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> tuple[float, float]:
-    """Return what errors of profiling cost (Fig. 10b), as parts of total efficiency: the deviation, and the loss.
-
-    The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the evaluator sees the
-    speedups of these profiles. The deviation is ``|promised − reached| / promised``, promised at profiled and reached
-    at true speedups. These are the paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it
-    exceeds the loss, ``1 − reached / reachable``, with what the evaluator reaches on true profiles. It raises
-    `UsageError` if `error` is out of range.
-    """
-    if not 0 <= error < 1:
-        raise UsageError(f"error = {error:g}: a relative error of profiling is within [0, 1)")
-    truth = view.true_speedups
-    seen = profiled(truth, error, rng)
-    devices = evaluate(replace(view, speedups=seen))
-    reachable = float(efficiency(truth, evaluate(replace(view, speedups=truth))).sum())
-    promised, reached = (float(efficiency(speedups, devices).sum()) for speedups in (seen, truth))
-    return abs(promised - reached) / promised, 1 - reached / reachable
-
-
 ROUNDING = Parameter(
     "rounding",
     "how shares become devices: memoryless carries no deviation from round to round, as the baselines of §6.3.2",
@@ -252,22 +234,14 @@ ROW_CAP = Parameter("row_cap", "at most one device per tenant, as in the allocat
 
 
 def fair_shares(
-    instance: Instance,
-    oracle: Oracle,
-    *,
-    evaluate: str,
-    row_cap: bool = False,
-    rounding: Rule = "tijdeman",
-    packed: bool = True,
-    demand_aware: bool = True,
-    noise: float = 0.0,
-    noise_seed: int = 0,
+    instance: Instance, oracle: Oracle, *, evaluate: str, row_cap: bool = False, **settings: Any
 ) -> FairShares:
     """Return the policy that gives tenants the shares of an evaluator, see there and :class:`FairShares`."""
     name = f"{evaluate}?row_cap=true" if row_cap else evaluate
-    return FairShares(instance, evaluator(name, oracle), rounding, packed, demand_aware, noise, noise_seed)
+    return FairShares(instance, evaluator(name, oracle), **settings)
 
 
+_build = passing(fair_shares, FairShares)
 for _name in EVALUATORS:
     _own, _capped = _name in OEF_EVALUATORS, _name == "gavel"
     policy(
@@ -276,7 +250,7 @@ for _name in EVALUATORS:
         measures=throughput,
         parameters=((ROW_CAP,) if _capped else ()) + (ROUNDING, PACKED, DEMAND_AWARE, *NOISE),
         variants=("row_cap=true",) if _capped else (),
-    )(partial(fair_shares, evaluate=_name, packed=_own))
+    )(partial(_build, evaluate=_name, packed=_own))
 
 
 def allox(instance: Instance) -> AlloX:

@@ -42,7 +42,19 @@ Group = tuple[Tenant, list[CatalogueModel]]
 
 def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
-    groups, (low, high) = _groups(spec, streams), spec.gradient_mb
+    (low, high), pool = spec.gradient_mb, workload.catalogue_models(spec)
+    # First models go round the pool in random order, so that all are soon in use.
+    order = np.argsort(streams.uniform("tenant models: order", len(pool)), kind="stable")
+    doubled = streams.uniform("tenant weights", spec.tenants) < spec.double_weight_share
+    second = streams.uniform("tenant models: second", spec.tenants)
+    groups = []
+    for i in range(spec.tenants):
+        models = [pool[order[i % len(pool)]]]
+        if len(pool) > 1 and second[i] < 0.5:
+            models.append(pool[order[(i + 1 + int(2 * second[i] * (len(pool) - 1))) % len(pool)]])
+        kinds = tuple(JobType(name=m.name, rates=workload.model_rates(spec, m)) for m in models)
+        tenant = Tenant(id=f"tenant-{i + 1:02d}", weight=2.0 if doubled[i] else 1.0, job_types=kinds)
+        groups.append((tenant, models))
     return {
         "cluster": workload.cluster(spec),
         "tenants": tuple(tenant for tenant, _ in groups),
@@ -56,23 +68,6 @@ def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
             "mini-batch times of worker types = 1 / (GPUs of the worker x rate of the model on that GPU type)",
         ),
     }
-
-
-def _groups(spec: DaySpec, streams: Streams) -> list[Group]:
-    """Draw the tenants; first models go round the pool in random order, so that all are soon in use."""
-    pool = workload.catalogue_models(spec)
-    order = np.argsort(streams.uniform("tenant models: order", len(pool)), kind="stable")
-    doubled = streams.uniform("tenant weights", spec.tenants) < spec.double_weight_share
-    second = streams.uniform("tenant models: second", spec.tenants)
-    groups = []
-    for i in range(spec.tenants):
-        models = [pool[order[i % len(pool)]]]
-        if len(pool) > 1 and second[i] < 0.5:
-            models.append(pool[order[(i + 1 + int(2 * second[i] * (len(pool) - 1))) % len(pool)]])
-        kinds = tuple(JobType(name=m.name, rates=workload.model_rates(spec, m)) for m in models)
-        tenant = Tenant(id=f"tenant-{i + 1:02d}", weight=2.0 if doubled[i] else 1.0, job_types=kinds)
-        groups.append((tenant, models))
-    return groups
 
 
 def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[Job]:

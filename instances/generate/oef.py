@@ -16,7 +16,7 @@ from pydantic import model_validator
 from schedgap.instances.generate import draws, workload
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
 from schedgap.instances.generate.workload import WorkloadSpec
-from schedgap.instances.model_catalogue import CatalogueModel, significant
+from schedgap.instances.model_catalogue import significant
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Job, JobType, ServerGroup, Tenant, check_size, rule
 
 LEAST_STEP = 1.01
@@ -38,7 +38,14 @@ class TenantsSpec(WorkloadSpec):
 
 def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
-    kinds = _job_types(spec, streams)
+    # Each tenant's model, in turn from the pool, and its rates with its own hyper-parameters.
+    types = len(spec.types)
+    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
+    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
+    pool = itertools.cycle(workload.catalogue_models(spec))
+    varied = zip(pool, scale, steps.reshape(spec.tenants, types), strict=False)
+    rates = [(model, vary(workload.model_rates(spec, model), *own)) for model, *own in varied]
+    kinds = [(model, JobType(name=model.name, rates=own)) for model, own in rates]
     submit = workload.arrivals(spec, (spec.arrivals == "poisson") * spec.jobs_per_day / workload.DAY_S, streams)
     owner = (streams.uniform("job tenants", spec.jobs) * spec.tenants).astype(int)
     owner[: spec.tenants] = np.arange(min(spec.tenants, spec.jobs))
@@ -83,17 +90,6 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
             f"of the model's (and at least {LEAST_STEP}), rates between half and twice the model's",
         ),
     }
-
-
-def _job_types(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel, JobType]]:
-    """Draw each tenant's model, in turn from the pool, and its rates with its own hyper-parameters."""
-    pool = workload.catalogue_models(spec)
-    types = len(spec.types)
-    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
-    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
-    each = zip(itertools.cycle(pool), scale, steps.reshape(spec.tenants, types), strict=False)
-    rates = [(model, vary(workload.model_rates(spec, model), *varied)) for model, *varied in each]
-    return [(model, JobType(name=model.name, rates=own)) for model, own in rates]
 
 
 def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:

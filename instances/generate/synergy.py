@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from schedgap.instances.generate import draws
-from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from schedgap.instances.generate.core import FAMILIES, Family, Streams
 from schedgap.instances.generate.workload import JobsSpec, Range, ServerSpec, arrivals, gang_sizes, slots_until
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on, significant
 from schedgap.instances.registry import unknown
@@ -36,31 +36,18 @@ Kind = tuple[int, int]
 """Number of a model and GPUs of the gang."""
 
 
-class ClusterSpec(GeneratorSpec):
-    """Equal servers of one GPU type, by default the paper's: 8 GPUs with 24 CPUs and 500 GB."""
+class SynergySpec(JobsSpec):
+    """Jobs by task (the *split*), gang size and duration (section 5.1), on equal servers of one GPU type.
+
+    These are by default the paper's: 8 GPUs with 24 CPUs and 500 GB. A duration is ``10^x`` minutes with x uniform in
+    `exponents`, or in `long_exponents` for the share `long` of jobs.
+    """
 
     gpu_type: Name = "V100"
     servers: int = rule("a whole number of servers, 1 or more", ge=1)
     gpus_per_server: int = rule("a server has at least one GPU", ge=1, le=10_000, default=8)
     cpus_per_gpu: float = rule("CPUs per GPU are positive", gt=0, default=3.0)
     memory_gb_per_gpu: float = rule("memory per GPU is positive", gt=0, default=62.5)
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster."""
-        chip = gpu_type(self.gpu_type)
-        cpus, memory_gb = self.cpus_per_gpu, self.memory_gb_per_gpu
-        one = ServerSpec(gpus=self.gpus_per_server, cpus_per_gpu=cpus, memory_gb_per_gpu=memory_gb)
-        group = ServerGroup(name=f"{chip.name}-server", count=self.servers, gpu_type=chip.name, **one.capacities)
-        return Cluster(gpu_types=(chip,), servers=(group,))
-
-
-class SynergySpec(ClusterSpec, JobsSpec):
-    """Jobs by task (the *split*), gang size and duration (section 5.1).
-
-    A duration is ``10^x`` minutes with x uniform in `exponents`, or in `long_exponents` for the share `long` of jobs.
-    """
-
     load: float = rule("jobs per hour; 0 = all there at the start", ge=0, le=1e6)
     slot_s: float = rule("a slot has a positive length in seconds", gt=0, default=300.0)
     models: Mapping[Name, tuple[Name, ...]] = rule("models of the catalogue by task: image, language, speech")
@@ -95,6 +82,15 @@ class SynergySpec(ClusterSpec, JobsSpec):
             wanted = f"every model makes progress with its share; {model} makes none"
             raise violation("cpus_per_gpu, memory_gb_per_gpu", given, wanted)
         return self
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        chip = gpu_type(self.gpu_type)
+        cpus, memory_gb = self.cpus_per_gpu, self.memory_gb_per_gpu
+        one = ServerSpec(gpus=self.gpus_per_server, cpus_per_gpu=cpus, memory_gb_per_gpu=memory_gb)
+        group = ServerGroup(name=f"{chip.name}-server", count=self.servers, gpu_type=chip.name, **one.capacities)
+        return Cluster(gpu_types=(chip,), servers=(group,))
 
     @property
     def sizes(self) -> list[int]:

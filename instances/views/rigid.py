@@ -40,7 +40,36 @@ def view(instance: Instance) -> View:
     known = [history for history in histories if history]
     if known and len(known) < len(histories):
         raise NotApplicableError(f"rigid: {instance.name}: {len(known)} of {len(histories)} jobs have a history")
-    return _of_log(instance, known) if known else _of_rates(instance)
+    if known:
+        return _of_log(instance, known)
+    try:
+        work = workload(instance)
+    except InstanceError as error:
+        raise NotApplicableError(f"rigid: {error}") from error
+    capacity = _capacity(instance)
+    rates = np.where(work.gpus[:, None] <= capacity, work.rates, 0.0)
+    best = rates.max(axis=1)
+    if not (best > 0).all():
+        job = work.ids[int(np.argmin(best))]
+        raise NotApplicableError(f"rigid: {instance.name}: the gang of job {job} fits on no GPU type that it can use")
+    lasts = work.work / (work.gpus * best)
+    if work.arrival_s.max() + lasts.sum() > LONGEST_S:
+        raise NotApplicableError(f"rigid: {instance.name}: one after the other, jobs end after {LONGEST_S:.3g} s")
+    duration = np.ceil(lasts / FINE_S).astype(np.int64)
+    return View(
+        instance=instance,
+        tick_s=FINE_S,
+        release=ticks(work.arrival_s, FINE_S),
+        duration=duration,
+        gpus=work.gpus,
+        pool=rates.argmax(axis=1),
+        requested=duration,
+        weight=work.weight,
+        pools=work.gpu_types,
+        capacity=capacity,
+        executed=None,
+        asked=False,
+    )
 
 
 def _of_log(instance: Instance, histories: Sequence[History]) -> View:
@@ -98,37 +127,6 @@ def _placed(instance: Instance, histories: Sequence[History]) -> Ints:
     hosts = chain.from_iterable(history.hosts or ({},) * len(history.runs) for history in histories)
     held = [(r, index[name], gpus) for r, on in enumerate(hosts) for name, gpus in on.items() if name in index]
     return np.array(held, np.int64).reshape(-1, 3).T
-
-
-def _of_rates(instance: Instance) -> View:
-    try:
-        work = workload(instance)
-    except InstanceError as error:
-        raise NotApplicableError(f"rigid: {error}") from error
-    capacity = _capacity(instance)
-    rates = np.where(work.gpus[:, None] <= capacity, work.rates, 0.0)
-    best = rates.max(axis=1)
-    if not (best > 0).all():
-        job = work.ids[int(np.argmin(best))]
-        raise NotApplicableError(f"rigid: {instance.name}: the gang of job {job} fits on no GPU type that it can use")
-    lasts = work.work / (work.gpus * best)
-    if work.arrival_s.max() + lasts.sum() > LONGEST_S:
-        raise NotApplicableError(f"rigid: {instance.name}: one after the other, jobs end after {LONGEST_S:.3g} s")
-    duration = np.ceil(lasts / FINE_S).astype(np.int64)
-    return View(
-        instance=instance,
-        tick_s=FINE_S,
-        release=ticks(work.arrival_s, FINE_S),
-        duration=duration,
-        gpus=work.gpus,
-        pool=rates.argmax(axis=1),
-        requested=duration,
-        weight=work.weight,
-        pools=work.gpu_types,
-        capacity=capacity,
-        executed=None,
-        asked=False,
-    )
 
 
 def ticks(seconds: np.ndarray, tick_s: float) -> Ints:
