@@ -49,22 +49,7 @@ from schedgap.heuristics.simulator.trace import Rules, Trace
 from schedgap.instances.workload import Servers, Workload, servers, workload
 
 __all__ = [
-    "NOTHING",
-    "POLICIES",
-    "Assignment",
-    "InvalidAssignmentError",
-    "Policy",
-    "PolicySpec",
-    "Program",
-    "ProgramError",
-    "Rules",
-    "Servers",
-    "Shares",
-    "State",
-    "Trace",
-    "Workload",
-    "runnable",
-    "servers",
-    "simulate",
+    "NOTHING", "POLICIES", "Assignment", "InvalidAssignmentError", "Policy", "PolicySpec", "Program",
+    "ProgramError", "Rules", "Servers", "Shares", "State", "Trace", "Workload", "runnable", "servers", "simulate",
     "workload",
-]
+]  # fmt: skip

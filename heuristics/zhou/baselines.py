@@ -128,12 +128,6 @@ class Cluster:
                 high = middle - 1
         return low > 0 and self.start(job, low)
 
-    def stop(self, job: int) -> None:
-        """Take a job off its servers and note its run."""
-        placed = self.running.pop(job)
-        self.ledger.book(placed.found, -1)
-        self.note(job, placed)
-
     def note(self, job: int, placed: _Placed) -> None:
         """Note a run that ends before this slot."""
         if self.slot > placed.since:
@@ -175,7 +169,9 @@ class Cluster:
         for job in list(self.running):
             if self.left[job] <= ROUNDING * self.a.work[job]:
                 self.left[job] = 0.0
-                self.stop(job)
+                placed = self.running.pop(job)
+                self.ledger.book(placed.found, -1)
+                self.note(job, placed)
         if not self.running and not self.waiting():
             later = self.a.arrival[self.left > 0]
             self.slot = int(later.min()) if later.size else self.slot

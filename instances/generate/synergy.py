@@ -121,10 +121,19 @@ def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     for i, kind in enumerate(zip(kinds, gangs, strict=True)):
         work = max(1, round(MINUTE_S * minutes[i] * rates[kind]))
         jobs.append(_job(spec, f"job-{i + 1:05d}", pool, kind, submit[i], work))
+    # Slots for every method to finish in, whether it knows of CPUs and memory or not. Who does not, counts with the
+    # rates as they stand, which may be slower than with the share of servers with many CPUs per GPU. Every job counts
+    # one slot more than it needs.
+    longest, gpu_seconds = 0.0, 0.0
+    for job, m in zip(jobs, minutes, strict=True):
+        (rate,) = job.rates.values()
+        seconds = max(MINUTE_S * m, job.iterations / (job.gpus * rate)) + spec.slot_s
+        longest, gpu_seconds = max(longest, seconds), gpu_seconds + job.gpus * seconds
+    end_s = jobs[-1].submit_s + SLACK * gpu_seconds / (spec.servers * spec.gpus_per_server) + longest
     return {
         "cluster": cluster,
         "jobs": tuple(jobs),
-        "horizon": _horizon(spec, jobs, minutes),
+        "horizon": Horizon(slot_s=spec.slot_s, slots=slots_until(end_s, spec.slot_s)),
         "derived": tuple(_notes(spec, pool)),
     }
 
@@ -162,21 +171,6 @@ def _rates_at_share(spec: SynergySpec) -> dict[Kind, float]:
     share = gpus * spec.cpus_per_gpu, gpus * spec.memory_gb_per_gpu
     rates = tables.rate_of(tables.kind, np.zeros(len(kinds), np.int64), *share)
     return dict(zip(kinds, rates.tolist(), strict=True))
-
-
-def _horizon(spec: SynergySpec, jobs: Sequence[Job], minutes: Sequence[float]) -> Horizon:
-    """Return slots for every method to finish in, whether it knows of CPUs and memory or not.
-
-    Who does not, counts with the rates as they stand, which may be slower than with the share of servers with many CPUs
-    per GPU. Every job counts one slot more than it needs.
-    """
-    (chip,) = {name for job in jobs for name in job.rates}
-    longest, gpu_seconds = 0.0, 0.0
-    for job, m in zip(jobs, minutes, strict=True):
-        seconds = max(MINUTE_S * m, job.iterations / (job.gpus * job.rates[chip])) + spec.slot_s
-        longest, gpu_seconds = max(longest, seconds), gpu_seconds + job.gpus * seconds
-    end_s = jobs[-1].submit_s + SLACK * gpu_seconds / (spec.servers * spec.gpus_per_server) + longest
-    return Horizon(slot_s=spec.slot_s, slots=slots_until(end_s, spec.slot_s))
 
 
 def _notes(spec: SynergySpec, pool: Sequence[CatalogueModel]) -> list[str]:

@@ -123,9 +123,19 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
         what = "a worker" if spec.ring else "a worker with a parameter server"
         right = "ask for fewer servers, more jobs or more capacity"
         raise InstanceError(f"servers = {spec.servers}: each is too small for {what}; {right}")
+    limited = []
+    for job in jobs:  # as they are offered worker types and numbers of workers; the work stays, up to rounding
+        changes: dict[str, Any] = {}
+        if 0 < spec.workers < job.chunks:
+            batches = max(1, round(job.chunks * job.minibatches_per_chunk / spec.workers))
+            changes |= {"chunks": spec.workers, "minibatches_per_chunk": batches}
+        if len(offered) < len(spec.worker_types) and job.distributed:
+            times = {worker.name: job.distributed.minibatch_ms[worker.name] for worker in offered}
+            changes["distributed"] = job.distributed.model_copy(update={"minibatch_ms": times})
+        limited.append(job.model_copy(update=changes))
     return {
         "cluster": Cluster(gpu_types=spec.gpu_types, servers=servers),
-        "jobs": tuple(_limited(job, spec, offered) for job in jobs),
+        "jobs": tuple(limited),
         "worker_types": tuple(offered),
         "ps_types": () if spec.ring else spec.ps_types,
         "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
@@ -241,18 +251,6 @@ def _whole(gpus: float, count: int, spread: bool) -> dict[int, int]:
         return {max(1, round(gpus)): count}
     low, more = math.floor(gpus), round((gpus % 1) * count)
     return {low + 1: more, low: count - more}
-
-
-def _limited(job: Job, spec: ZhouSpec, offered: Sequence[WorkerType]) -> Job:
-    """Return the job as it is offered worker types and numbers of workers; the work stays, up to rounding."""
-    changes: dict[str, Any] = {}
-    if 0 < spec.workers < job.chunks:
-        batches = max(1, round(job.chunks * job.minibatches_per_chunk / spec.workers))
-        changes |= {"chunks": spec.workers, "minibatches_per_chunk": batches}
-    if len(offered) < len(spec.worker_types) and job.distributed:
-        times = {worker.name: job.distributed.minibatch_ms[worker.name] for worker in offered}
-        changes["distributed"] = job.distributed.model_copy(update={"minibatch_ms": times})
-    return job.model_copy(update=changes)
 
 
 FAMILIES.register(Family("zhou", ZhouSpec, build))

@@ -82,11 +82,6 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
 """What all formats say of GPUs, iterations, run times in seconds, and arrivals in the unit of the format."""
 
 
-def columns_of(given: Mapping[str, Mapping[str, Any]]) -> list[Column]:
-    """Return columns by name, whose kind may be one of :data:`KINDS`."""
-    return [Column(name, **{**facts, **KINDS.get(facts["kind"], {})}) for name, facts in given.items()]
-
-
 def read_text(path: Path) -> str:
     """Return the text of a trace; raise where the file is too long, empty, compressed, or not UTF-8 text."""
     content = read_bytes(path)

@@ -28,10 +28,6 @@ def servers(
     return {"count": count, **given}
 
 
-ONE_GPU = servers(gpus=1)
-"""A server on which one worker runs at a time."""
-
-
 def worker(
     gpus: int = 1, cpus: float = 1.0, *, memory_gb: float = 1.0, bandwidth_gbps: float = 1.0, chip: str | None = None
 ) -> Part:

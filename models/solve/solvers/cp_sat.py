@@ -66,15 +66,10 @@ def _read(one: Run, reduced: Whole, costs: Rows, told: Told) -> Solution:
     form, sign = one.form, -1.0 if one.form.maximise else 1.0
     moved = reduced.form.offset - form.offset
 
-    def value(counted: float, rounding: float = 0.0) -> float:
-        return sign * (counted - rounding) / float(costs.factor[0]) + moved
-
-    bound: float | None = None
-    for line in told.lines:
-        if "bound" in line:
-            bound = value(line["bound"], float(costs.moved[0]))
-        incumbent = value(line["incumbent"]) if "incumbent" in line else None
-        one.reached(incumbent, bound, line["at"])
+    factor, rounding = float(costs.factor[0]), float(costs.moved[0])
+    bound = one.follow(
+        told, lambda found: sign * found / factor + moved, lambda found: sign * (found - rounding) / factor + moved
+    )
     if told.failure is not None:
         return one.ended(*told.failure, bound=bound)
     last = told.lines[-1]
