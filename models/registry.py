@@ -131,10 +131,7 @@ class ModelSpec(MethodSpec):
 
 
 def solve_built(
-    builder: Callable[[Any], Any],
-    decode: Callable[[Any, Any, Solution], Any],
-    view: Any,
-    options: SolveOptions,
+    builder: Callable[[Any], Any], decode: Callable[[Any, Any, Solution], Any], view: Any, options: SolveOptions
 ) -> Outcome:
     """Build a model from `view`, solve it, decode its incumbent, and account for the building time."""
     began = clock.now()

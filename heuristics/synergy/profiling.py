@@ -190,18 +190,15 @@ def describe(seen: View) -> list[str]:
     minutes = found.seconds[able] / 60
     rest = len(kinds) - MAX_LISTED
     spent = f"{minutes.max():g}" if minutes.min() == minutes.max() else f"{minutes.min():g} to {minutes.max():g}"
-    return [
+    lines = [
         f"{tables.kinds} kinds of jobs, models: {len(kinds)}; {found.points.sum()} of {found.levels.sum()} levels of "
-        f"CPUs measured, in {spent} minutes per kind and GPU type",
-        *(f"{name}: {_errors(found, np.array(chosen))}" for name, chosen in list(kinds.items())[:MAX_LISTED]),
-        *([f"and {rest} more models"] if rest > 0 else []),
+        f"CPUs measured, in {spent} minutes per kind and GPU type"
     ]
-
-
-def _errors(found: Profiling, kinds: Ints) -> str:
-    error, memory_gb = found.error[kinds].max(axis=1), found.profiles.memory_gb[kinds]
-    kind, level = np.unravel_index(error.argmax(), error.shape)
-    words = f"estimates within {found.full_memory_error[kinds].max():.1%} with all memory"
-    if error.max() <= found.full_memory_error[kinds].max():
-        return f"{words} and with less"
-    return f"{words}, {error.max():.1%} with {memory_gb[kind, level] / found.profiles.gpus[kinds[kind]]:g} GB per GPU"
+    for name, chosen in list(kinds.items())[:MAX_LISTED]:
+        full, error, less = found.full_memory_error[chosen].max(), found.error[chosen].max(axis=1), " and with less"
+        if error.max() > full:
+            at, level = np.unravel_index(error.argmax(), error.shape)
+            each_gb = tables.memory_gb[chosen][at, level] / tables.gpus[chosen[at]]
+            less = f", {error.max():.1%} with {each_gb:g} GB per GPU"
+        lines.append(f"{name}: estimates within {full:.1%} with all memory{less}")
+    return lines + [f"and {rest} more models"] * (rest > 0)

@@ -132,12 +132,7 @@ _register(
     parameters=(PRINTED,),
 )
 _register(
-    "amincost",
-    "cost",
-    "online",
-    _planned(batches.mincost),
-    "Zhou et al., Algorithms 4 to 7",
-    parameters=(PRINTED,),
+    "amincost", "cost", "online", _planned(batches.mincost), "Zhou et al., Algorithms 4 to 7", parameters=(PRINTED,)
 )
 for _name, _problem, _decide, _source, _parameters in (
     ("jain", "weight", baselines.jain, "Jain et al., ACM TOPC 2015: greedy by weight density", (TYPES,)),

@@ -144,7 +144,11 @@ class Cluster:
             self.ledger.book(placed.found, -1)
         for job, fewer in order:
             stays, wanted = before.get(job), int(self.known.wanted[job])
-            if stays and self._free(stays.found):
+            if stays:
+                touched = np.flatnonzero(stays.found.workers + stays.found.ps)
+                free = self.ledger.free[touched, :, 0] + ROUNDING * self.a.machines.capacity[touched]
+                stays = stays if (self.ledger.use(stays.found)[touched] <= free).all() else None
+            if stays:
                 self.ledger.book(stays.found)
                 self.running[job] = stays
             elif fewer:
@@ -154,11 +158,6 @@ class Cluster:
         for job, placed in before.items():
             if self.running.get(job) is not placed:
                 self.note(job, placed)
-
-    def _free(self, found: Found) -> bool:
-        touched = np.flatnonzero(found.workers + found.ps)
-        slack = ROUNDING * self.a.machines.capacity[touched]
-        return bool((self.ledger.use(found)[touched] <= self.ledger.free[touched, :, 0] + slack).all())
 
     def advance(self) -> None:
         """Run everything for this slot; go to the next slot in which something can happen."""

@@ -239,7 +239,12 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
     if all(reasons):
         raise NotApplicableError(f"Synergy: no job can ever run: {reasons[0]}")
     fair = np.where(needs.able, needs.fair, 0.0).max(axis=1)[tables.kind]
-    lasts_s = _lasts_s(jobs, fair, int(pools.gpus.sum()))
+    # About how many seconds GPUs are busy with jobs at their fair progress, of which 0 is never.
+    able = fair > 0
+    alone_s = jobs.work[able] / fair[able]
+    last_s = float((jobs.arrival_s[able] + alone_s).max() - jobs.arrival_s[able].min())
+    used_s = float((alone_s * jobs.gpus[able]).sum()) / int(pools.gpus.sum())
+    lasts_s = min(max(used_s, last_s), float(alone_s.sum()))
     fitting = (length for length in ROUNDS_S if lasts_s <= ROUNDS * length)
     slot_s = instance.horizon.slot_s if instance.horizon else next(fitting, ROUNDS_S[-1])
     seen = View(
@@ -259,15 +264,6 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
     )
     queue = seen.possible[np.argsort(jobs.arrival_s[seen.possible], kind="stable")]
     return replace(seen, runnable=seen.pick(queue.tolist())[0])
-
-
-def _lasts_s(jobs: Workload, fair: Array, gpus: int) -> float:
-    """Return about how many seconds GPUs are busy with jobs at their fair progress, of which 0 is never."""
-    able = fair > 0
-    alone_s = jobs.work[able] / fair[able]
-    used_s = float((alone_s * jobs.gpus[able]).sum())
-    last_s = float((jobs.arrival_s[able] + alone_s).max() - jobs.arrival_s[able].min())
-    return min(max(used_s / gpus, last_s), float(alone_s.sum()))
 
 
 def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:

@@ -65,8 +65,7 @@ def _table(matrix: Array) -> dict[tuple[int, int], float]:
 def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
     """Add the objective (4a), (9a), (10a): total efficiency."""
     m.efficiency = pyo.Objective(
-        rule=lambda m: sum(m.w[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES),
-        sense=pyo.maximize,
+        rule=lambda m: sum(m.w[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES), sense=pyo.maximize
     )
     return m
 

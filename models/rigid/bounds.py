@@ -283,7 +283,15 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
         return m.end[j] >= sum(m.begin[j, t] * m.x[j, t] for t in m.WHEN[j]) + m.half[j]
 
     if objective == "makespan":
-        _makespan(m, view)
+        after: dict[int, float] = {}
+        for jobs, capacity in view.by_pool():
+            area = np.cumsum((view.duration[jobs] * view.gpus[jobs].astype(float))[::-1])[::-1] / capacity
+            after |= dict(zip(jobs.tolist(), ((view.release[jobs] + area) / hour).tolist(), strict=True))
+        m.least = pyo.Param(m.JOBS, initialize=after)
+        m.last = pyo.Var(domain=pyo.NonNegativeReals)
+        m.latest = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.end[j])
+        m.area = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.least[j])
+        m.total = pyo.Objective(expr=m.last - float(view.release.min()) / hour)
         return m
     m.total = pyo.Objective(expr=sum(m.weight[j] * (m.end[j] - m.release[j]) for j in m.JOBS))
     return m
@@ -306,19 +314,6 @@ def _cells(view: View) -> dict[tuple[int, int], tuple[float, float, float]]:
             most = min(1.0, float(room[i, t] / duration[i]))
             found[int(jobs[i]), t] = (float(begin[i, t]) / view.ticks_of_hour, most, float(volume[i] / length))
     return found
-
-
-def _makespan(m: pyo.ConcreteModel, view: View) -> None:
-    """Add the makespan, the rows that bound it, and that it is minimised."""
-    least: dict[int, float] = {}
-    for jobs, capacity in view.by_pool():
-        after = np.cumsum((view.duration[jobs] * view.gpus[jobs].astype(float))[::-1])[::-1] / capacity
-        least |= dict(zip(jobs.tolist(), ((view.release[jobs] + after) / view.ticks_of_hour).tolist(), strict=True))
-    m.least = pyo.Param(m.JOBS, initialize=least)
-    m.last = pyo.Var(domain=pyo.NonNegativeReals)
-    m.latest = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.end[j])
-    m.area = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.least[j])
-    m.total = pyo.Objective(expr=m.last - float(view.release.min()) / view.ticks_of_hour)
 
 
 def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:

@@ -22,10 +22,7 @@ from schedgap.models.synergy.throughput import Rule, build_round, decode_round, 
 
 
 def passes(
-    view: View,
-    queue: Sequence[int] | None = None,
-    *,
-    fair: Callable[[View], Array] = equal_split,
+    view: View, queue: Sequence[int] | None = None, *, fair: Callable[[View], Array] = equal_split
 ) -> list[Schedule]:
     """Return the decisions of all passes, on super-machines: `server` is the GPU type.
 
