@@ -610,7 +610,7 @@ def test_jobs_that_oef_cannot_place_are_named(changes: dict[str, Any], message: 
 
 def test_allox_names_a_job_that_fits_nowhere() -> None:
     with pytest.raises(NotApplicableError, match="AlloX: job u1-LSTM-0 fits on no single GPU type"):
-        oef.allox(broken(paper_testbed(four_tenants()), gpus=9))
+        oef.allox(broken(paper_testbed(four_tenants()), gpus=9), ref.oracle)
 
 
 def test_evaluators_are_found_by_name() -> None:

@@ -253,7 +253,8 @@ for _name in EVALUATORS:
     )(partial(_build, evaluate=_name, packed=_own))
 
 
-def allox(instance: Instance) -> AlloX:
+@policy("oef.allox", source="AlloX (Le et al., EuroSys 2020), named in OEF §7", measures=throughput)
+def allox(instance: Instance, oracle: Oracle) -> AlloX:
     """Return AlloX for an instance whose jobs fit on a single type, as OEF asks of its own.
 
     It raises `NotApplicableError` if some job does not.
@@ -263,8 +264,3 @@ def allox(instance: Instance) -> AlloX:
     if stuck.size:
         raise NotApplicableError(f"AlloX: job {policy.gangs.work.ids[stuck[0]]} fits on no single GPU type")
     return policy
-
-
-policy("oef.allox", source="AlloX (Le et al., EuroSys 2020), named in OEF §7", measures=throughput)(
-    lambda instance, oracle: allox(instance)
-)

@@ -171,7 +171,11 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
     rings = draws.rounded(draws.between(streams.uniform("ring updates", n), *spec.update_ms))
     slots = _times(spec, streams, "mini-batch times", [w.name for w in spec.worker_types], spec.minibatch_slots)
     updates = _times(spec, streams, "updates", [p.name for p in spec.ps_types], spec.update_ms)
-    for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(_arrivals(spec, streams), *drawn, strict=True)):
+    u = streams.uniform("arrivals", n)
+    arrivals = [0 if spec.arrival == "start" else draws.whole(one, 0, spec.slots - 1) for one in u.tolist()]
+    if spec.arrival == "poisson":  # those that are late come in the last slot
+        arrivals = [min(int(at), spec.slots - 1) for at in draws.poisson_arrivals(u, n / spec.slots)]
+    for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(arrivals, *drawn, strict=True)):
         profile = DistributedProfile(
             gradient_mb=gradients[j],
             minibatch_ms={name: significant(time * spec.slot_s * 1000) for name, time in slots[j].items()},
@@ -188,14 +192,6 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
             weight=float(weight),
             distributed=profile,
         )
-
-
-def _arrivals(spec: ZhouSpec, streams: Streams) -> list[int]:
-    """Draw the slots, from 0 on, in which jobs arrive; those of a constant rate that are late come in the last one."""
-    u = streams.uniform("arrivals", spec.jobs)
-    if spec.arrival == "poisson":
-        return [min(int(at), spec.slots - 1) for at in draws.poisson_arrivals(u, spec.jobs / spec.slots)]
-    return [draws.whole(one, 0, spec.slots - 1) if spec.arrival == "uniform" else 0 for one in u.tolist()]
 
 
 def _times(

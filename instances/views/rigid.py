@@ -102,22 +102,24 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
         moves[other[:, 0].astype(int), other[:, 1].astype(int)] = ticks(other[:, 2], tick_s)
         moves[np.arange(len(jobs)), pool] = duration
         moves[gpus[:, None] > capacity] = -1
-    return _checked(
-        View(
-            instance=instance,
-            tick_s=tick_s,
-            release=ticks(release, tick_s),
-            duration=duration,
-            gpus=gpus,
-            pool=pool,
-            requested=np.maximum(duration, asked),
-            weight=np.array([job.weight for job in jobs]),
-            pools=tuple(index),
-            capacity=capacity,
-            executed=executed if complete else None,
-            asked=bool(np.isfinite(requested).any()),
-            moves=moves,
-        )
+    too_large = gpus > capacity[pool]
+    if too_large.any():
+        name, where = jobs[int(too_large.argmax())].id, list(index)[pool[too_large.argmax()]]
+        raise NotApplicableError(f"rigid: {instance.name}: the gang of job {name} does not fit in pool {where}")
+    return View(
+        instance=instance,
+        tick_s=tick_s,
+        release=ticks(release, tick_s),
+        duration=duration,
+        gpus=gpus,
+        pool=pool,
+        requested=np.maximum(duration, asked),
+        weight=np.array([job.weight for job in jobs]),
+        pools=tuple(index),
+        capacity=capacity,
+        executed=executed if complete else None,
+        asked=bool(np.isfinite(requested).any()),
+        moves=moves,
     )
 
 
@@ -138,15 +140,6 @@ def _capacity(instance: Instance) -> Ints:
     return np.array(list(instance.cluster.gpus_by_type.values()), np.int64)
 
 
-def _checked(found: View) -> View:
-    too_large = found.gpus > found.capacity[found.pool]
-    if too_large.any():
-        job, pool = int(too_large.argmax()), found.pools[found.pool[too_large.argmax()]]
-        name = found.instance.jobs[job].id
-        raise NotApplicableError(f"rigid: {found.instance.name}: the gang of job {name} does not fit in pool {pool}")
-    return found
-
-
 def describe(v: View) -> str:
     """Return the caption of a comparison: jobs, pools, load."""
     pools = ", ".join(f"{count:,} {name}" for name, count in zip(v.pools, v.capacity.tolist(), strict=True))
@@ -158,21 +151,17 @@ def describe(v: View) -> str:
     return f"{v.size:,} gangs of fixed duration on {pools}; load {load:.0%} of {span / v.ticks_of_hour:.4g} h{choice}"
 
 
-def problems() -> list[Problem]:
-    """Return the problem of each objective; jobs may be interrupted in the wider one of each two."""
-    found = []
-    for name, (title, unit) in OBJECTIVES.items():
-        wider = Problem(f"rigid.{name}.preemptive", f"{title}, interruptions allowed", "min", unit)
-        found += [wider, Problem(f"rigid.{name}", title, "min", unit, wider.id)]
-    return found
-
+_problems: list[Problem] = []
+for _name, (_title, _unit) in OBJECTIVES.items():  # jobs may be interrupted in the wider one of each two
+    _wider = Problem(f"rigid.{_name}.preemptive", f"{_title}, interruptions allowed", "min", _unit)
+    _problems += [_wider, Problem(f"rigid.{_name}", _title, "min", _unit, _wider.id)]
 
 PAPERS.register(
     PaperSpec(
         id="rigid",
         title="Gangs of fixed duration: what ran in a log, and how much better it could have run",
         view=view,
-        problems=tuple(sorted(problems(), key=lambda p: (p.id.partition(".flow")[1] == "", p.restricts is None))),
+        problems=tuple(sorted(_problems, key=lambda p: (p.id.partition(".flow")[1] == "", p.restricts is None))),
         decision=Schedule,
         describe=describe,
         usual=lambda instance: any(job.history for job in instance.jobs),

@@ -52,14 +52,9 @@ def cbc_objective(model: pyo.ConcreteModel, options: SolveOptions) -> float | No
 
 def _affine(expression: Any, problem: pulp.LpProblem, columns: dict[int, pulp.LpVariable]) -> pulp.LpAffineExpression:
     repn = generate_standard_repn(expression, compute_values=True)
-    pairs = zip(repn.linear_vars, repn.linear_coefs, strict=True)
-    terms = [(_column(v, problem, columns), float(c)) for v, c in pairs]
+    for variable in repn.linear_vars:
+        if id(variable) not in columns:
+            category = pulp.LpContinuous if variable.is_continuous() else pulp.LpInteger
+            columns[id(variable)] = problem.add_variable(f"x{len(columns)}", variable.lb, variable.ub, category)
+    terms = [(columns[id(v)], float(c)) for v, c in zip(repn.linear_vars, repn.linear_coefs, strict=True)]
     return pulp.LpAffineExpression(terms, constant=float(pyo.value(repn.constant)))
-
-
-def _column(variable: Any, problem: pulp.LpProblem, columns: dict[int, pulp.LpVariable]) -> pulp.LpVariable:
-    key = id(variable)
-    if key not in columns:
-        category = pulp.LpContinuous if variable.is_continuous() else pulp.LpInteger
-        columns[key] = problem.add_variable(f"x{len(columns)}", variable.lb, variable.ub, category)
-    return columns[key]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -123,11 +122,6 @@ class Classes:
     kind: Ints
     weight: Array
     floor: Array
-
-    @cached_property
-    def first(self) -> Ints:
-        """``(e,)`` position of each class's first job in `jobs`."""
-        return np.cumsum(self.count) - self.count
 
 
 def classes(view: View, jobs: Ints, floor: Array) -> Classes:

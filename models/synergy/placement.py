@@ -16,7 +16,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import Outcome, model, total
@@ -46,11 +46,6 @@ class Demands:
     demand: Ints
     host: Ints
     part: Array
-
-    @property
-    def whole(self) -> Bools:
-        """``(x,)`` whether a whole job fits on the empty server."""
-        return np.asarray((self.part <= 1 + ROUNDING).all(axis=1))
 
 
 def demands(view: View, ideal: Schedule) -> Demands:
@@ -152,7 +147,8 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     wanted = wanted or _demands_of(view)
     m = _servers(view, wanted)
     fit = np.minimum(np.floor((1 + ROUNDING) / wanted.part.max(axis=1)), wanted.count[wanted.demand])
-    most = dict(zip(m.CELLS, np.where(wanted.whole, fit, 0).astype(int).tolist(), strict=True))
+    holds = (wanted.part <= 1 + ROUNDING).all(axis=1)  # whether a whole job fits on the empty server
+    most = dict(zip(m.CELLS, np.where(holds, fit, 0).astype(int).tolist(), strict=True))
     m.whole = pyo.Var(m.CELLS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d, i: (0, most[d, i]))
     m.split = pyo.Var(m.DEMANDS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d: (0, m.jobs[d]))
     m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)

@@ -255,8 +255,9 @@ def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
     """Return the round in which ``times`` ``(q,)`` jobs make each choice; the jobs of a class choose in turn."""
     order = np.argsort(chosen.owner, kind="stable")
     owner, at = np.repeat(chosen.owner[order], times[order]), np.repeat(chosen.at[order], times[order])
-    _, turn = members(np.bincount(owner, minlength=len(chosen.classes.count)))
-    return ideal_schedule(view, chosen.classes.jobs[chosen.classes.first[owner] + turn], chosen.held, at)
+    group, (_, turn) = chosen.classes, members(np.bincount(owner, minlength=len(chosen.classes.count)))
+    first = np.cumsum(group.count) - group.count
+    return ideal_schedule(view, group.jobs[first[owner] + turn], chosen.held, at)
 
 
 def mixed_cluster(view: View) -> str | None:

@@ -51,24 +51,21 @@ def executable() -> str:
 def run(form: StandardForm, options: SolveOptions) -> Solution:
     """Solve a form by CBC; killed or interrupted, it leaves the last bound and incumbent's value of its log."""
     program, one = executable(), Run(form, options)
+    settings = ["-timeMode", "elapsed", "-ratio", repr(options.rel_gap), "-randomCbcSeed", str(options.seed + 1)]
+    settings += ["-threads", str(options.threads)] if options.threads > 1 else []
+    settings += [] if options.time_limit_s is None else ["-sec", repr(options.time_limit_s)]
+    settings += [] if options.nodes is None else ["-maxN", str(options.nodes)]
     with tempfile.TemporaryDirectory() as folder:
         model, log, answer = (Path(folder) / name for name in ("model.mps", "log", "answer.sol"))
         told = files.names(form, readable=False)
         model.write_text("\n".join(files.mps(replace(form, offset=0.0), "model", told)) + "\n")
-        command = [program, str(model), *_settings(options), "-solve", "-solution", str(answer)]
+        command = [program, str(model), *settings, "-solve", "-solution", str(answer)]
         with log.open("w") as out:
             one.begin()
             code = wait(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT), options)
         text = log.read_text(errors="replace")
         found = files.read_solution("CBC", answer.read_text()) if answer.exists() and code == 0 else None
     return _read(one, told.columns, text, found, code)
-
-
-def _settings(options: SolveOptions) -> list[str]:
-    settings = ["-timeMode", "elapsed", "-ratio", repr(options.rel_gap), "-randomCbcSeed", str(options.seed + 1)]
-    settings += ["-threads", str(options.threads)] if options.threads > 1 else []
-    settings += [] if options.time_limit_s is None else ["-sec", repr(options.time_limit_s)]
-    return settings + ([] if options.nodes is None else ["-maxN", str(options.nodes)])
 
 
 def _read(one: Run, names: list[str], log: str, found: files.Answer | None, code: int) -> Solution:

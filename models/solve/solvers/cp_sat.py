@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +27,11 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     if importlib.util.find_spec("ortools") is None:
         raise absent("cp-sat")
     one, reduced = Run(form, options), whole(form)
-    costs = _costs(reduced.form)
+    # Costs, to be minimised, as a row in whole numbers.
+    cost, endless = -reduced.form.cost if form.maximise else reduced.form.cost, np.full(1, np.inf)
+    costs = scaled(sp.csr_array(cost[None, :]), -endless, endless, _most(reduced.form))
+    settings = {"num_workers": options.threads, "random_seed": options.seed, "relative_gap_limit": options.rel_gap}
+    settings |= {} if options.time_limit_s is None else {"max_time_in_seconds": options.time_limit_s}
     with tempfile.TemporaryDirectory() as folder:
         model, integral = Path(folder) / "model.npz", reduced.form
         rows = scaled(integral.matrix.tocsr(), integral.row_lower, integral.row_upper, _most(integral))
@@ -42,24 +45,11 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
             cost=costs.matrix.data,
             cost_indices=costs.matrix.indices,
         )
-        return _read(one, reduced, costs, one.program("_cp_sat.py", model, _settings(options)))
-
-
-def _settings(options: SolveOptions) -> dict[str, Any]:
-    limit_s = options.time_limit_s
-    settings = {"num_workers": options.threads, "random_seed": options.seed, "relative_gap_limit": options.rel_gap}
-    return settings if limit_s is None else settings | {"max_time_in_seconds": limit_s}
+        return _read(one, reduced, costs, one.program("_cp_sat.py", model, settings))
 
 
 def _most(form: StandardForm) -> Array:
     return np.maximum(abs(form.lower), abs(form.upper))
-
-
-def _costs(form: StandardForm) -> Rows:
-    """Return the costs, to be minimised, as a row in whole numbers."""
-    cost = sp.csr_array((-form.cost if form.maximise else form.cost)[None, :])
-    endless = np.full(1, np.inf)
-    return scaled(cost, -endless, endless, _most(form))
 
 
 def _read(one: Run, reduced: Whole, costs: Rows, told: Told) -> Solution:
