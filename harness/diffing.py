@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from schedgap.harness.engine.result import Found
+from schedgap.harness.simulate.row import BOUNDED
 from schedgap.harness.text import some
 from schedgap.instances.errors import UsageError
 
@@ -71,7 +72,7 @@ COMPARED = {
         ("policy", "instance", "seed"),
         {
             **{"TTD (s)": ("ttd_s", "min"), "mean JCT (s)": ("jct_mean_s", "min")},
-            **{"bound on TTD": ("ttd_bound_s", "max"), "bound on JCT": ("jct_bound_s", "max")},
+            **{f"bound on {name}": (f"{prefix}_bound_s", "max") for prefix, name in BOUNDED.values()},
         },
         "simulate_s",
     ),
@@ -90,7 +91,7 @@ COMPARED = {
 SECONDS = ("solve_s", "decision_")
 """Seconds of computing in figures depend on the machine, and so may the verdicts on them."""
 
-LIMITED = ("ttd_bound_s", "jct_bound_s")
+LIMITED = tuple(f"{prefix}_bound_s" for prefix, _ in BOUNDED.values())
 """Bounds for which every simulation has some seconds."""
 
 

@@ -1,6 +1,7 @@
 """Gavel's makespan policy as a fluid LP (Narayanan et al., OSDI 2020, §4.2): a bound on the makespan of gangs.
 
-And what else bounds simulations of gangs, and of jobs that run as copies: their mean completion times.
+And what else bounds simulations of gangs, and of jobs that run as copies: their mean completion times and
+99th percentiles of them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools
-from schedgap.instances.views.gavel import COPIES, COPIES_MEAN, MAKESPAN, MEAN
+from schedgap.instances.views.gavel import COPIES, COPIES_MEAN, COPIES_P99, MAKESPAN, MEAN, P99
 from schedgap.instances.views.hadar import View
-from schedgap.models import intervals
+from schedgap.models import intervals, percentile
 from schedgap.models.hadar.fluid import gangs
 from schedgap.models.registry import Outcome
 from schedgap.models.simulated import bounds_simulations
-from schedgap.models.single_machine import best_bound
+from schedgap.models.single_machine import best_bound, closed_form
 from schedgap.models.solve import SolveOptions, counted
 from schedgap.models.statements import grouped
 
@@ -202,14 +203,44 @@ def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcom
     return Outcome(replace(solution, bound=mean, times=times, trace=()), None, evidence=found)
 
 
-for _id, _problem, _forks in (("gavel.jct", MEAN, False), ("gavel.jct_copies", COPIES_MEAN, True)):
-    bounds_simulations(
-        _id,
-        "jct_mean_s",
-        {"forks": _forks, "limit_s": MEAN_S},
-        problem=_problem.id,
-        kind="bound",
-        source="Fluid relaxation over intervals of time, by column generation",
-        procedure=partial(mean_bound, forks=_forks),
-        example="paper/hadar-fig1",
-    )(partial(build_mean, forks=_forks))
+def p99_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome:
+    """Bound the 99th percentile of completion times, in seconds; see :mod:`schedgap.models.percentile`."""
+    return closed_form(
+        lambda: gangs(view, forks, grain=0.0),
+        lambda slots: slots * view.slot_s,
+        lambda run: percentile.tail(run, view.workload.arrival_s[run.which] / view.slot_s),
+    )
+
+
+def build_p99(view: View, forks: bool = False) -> pyo.ConcreteModel:
+    r"""Return the MILP of who is in time on a single machine, in which gangs, or copies, are volumes.
+
+    With weights :math:`\alpha` on the GPU types, which add up to 1, a job takes at least the volume
+    :math:`v_j = \min_r \alpha_r e_j^r`, where :math:`e_j^r` is how long all GPUs of type r need for its work.
+
+    See Also
+    --------
+    schedgap.models.percentile.build_in_time : the MILP.
+    """
+    run = gangs(view, forks, grain=0.0)
+    return percentile.build_in_time(run, view.workload.arrival_s[run.which] / view.slot_s, view.slot_s)
+
+
+_ON_INTERVALS = "Fluid relaxation over intervals of time, by column generation"
+_IN_TIME = "Most jobs in time on one machine (Kise, Ibaraki and Mine 1978)"
+
+for _id, _metric, _problem, _source, _procedure, _build in (
+    ("gavel.jct", "jct_mean_s", (MEAN, COPIES_MEAN), _ON_INTERVALS, mean_bound, build_mean),
+    ("gavel.jct_p99", "jct_p99_s", (P99, COPIES_P99), _IN_TIME, p99_bound, build_p99),
+):
+    for _forks in (False, True):
+        bounds_simulations(
+            _id + "_copies" * _forks,
+            _metric,
+            {"forks": _forks, "limit_s": MEAN_S},
+            problem=_problem[_forks].id,
+            kind="bound",
+            source=_source,
+            procedure=partial(_procedure, forks=_forks),
+            example="paper/hadar-fig1",
+        )(partial(_build, forks=_forks))

@@ -28,7 +28,7 @@ Every :math:`\alpha` gives valid bounds; the best of them for one :math:`\alpha`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -146,12 +146,6 @@ def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
     return np.asarray(np.divide(moment, volume, out=start.astype(float), where=volume > 0))
 
 
-def completion(run: Jobs, weights: Array) -> tuple[float, float]:
-    """Return the bounds (a) and (b) on the weighted sum of completion times at weights ``(d,)`` of resources."""
-    volume = run.volume(weights)
-    return bound_of(run, volume, None), bound_of(run, volume, np.ones_like(volume))
-
-
 def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:
     """Return the bound (d) at parts ``(n,)``, or without parts (a), which is 0 where weights differ."""
     if part is not None:
@@ -182,19 +176,32 @@ def blended(run: Jobs, volume: Array) -> tuple[float, Array]:
     return best, best_part
 
 
-def weigh(run: Jobs) -> Array:
+Bound = Callable[[Array, float], float]
+"""``bound(volume, known)`` returns a bound at volumes ``(n,)``, or one that is known if it is no larger."""
+
+
+def of_sum(run: Jobs) -> list[Bound]:
+    """Return the bounds (a) and (b) on the weighted sum of completion times."""
+
+    def of(part: Array | None) -> Bound:
+        return lambda volume, known: bound_of(run, volume, part)
+
+    return [of(None), of(np.ones(len(run.start)))]
+
+
+def weigh(run: Jobs, bounds: Sequence[Bound] = ()) -> Array:
     """Return the weights ``(d,)`` of the best bound that a small search finds.
 
-    It starts from each group of resources alone and from all of them, takes the better of (a) and (b) there, and then
-    raises or lowers one weight after the other while that improves it.
+    It starts from each group of resources alone and from all of them, takes the best of the bounds there, by default of
+    :func:`of_sum`, and then raises or lowers one weight after the other while that improves it.
     """
+    bounds = bounds or of_sum(run)
     groups = int(run.group.max()) + 1
     # With a little of all others, so that the search can raise them.
     guesses = [np.where(main[run.group] > 0, 1.0, 0.03) * run.speed for main in [*np.eye(groups), np.ones(groups)]]
     starts: list[Array] = [guess / guess.sum() for guess in guesses]
-    values = np.array([completion(run, weights) for weights in starts])
-    which, better = divmod(int(values.argmax()), 2)
-    part = np.ones(len(run.start)) if better else None
+    values = np.array([[bound(run.volume(weights), 0.0) for bound in bounds] for weights in starts])
+    which, kind = divmod(int(values.argmax()), len(bounds))
     weights, best = starts[which], float(values.max())
     left = EVALUATIONS // len(run.start)
     changes = [(d, f) for factor in FACTORS for d in range(len(weights)) for f in (factor, 1 / factor)]
@@ -204,7 +211,7 @@ def weigh(run: Jobs) -> Array:
             tried = weights.copy()
             tried[d] *= factor
             tried /= tried.sum()
-            value = bound_of(run, run.volume(tried), part)
+            value = bounds[kind](run.volume(tried), best)
             if value <= best * (1 + 1e-6):
                 break
             weights, best = tried, value
@@ -264,15 +271,17 @@ def prices_over(best: Best, edges: Array) -> Array:
     return np.outer(best.weights, np.where(np.isfinite(edges[1:]), price, 0.0)).ravel()
 
 
-def closed_form(jobs: Callable[[], Jobs], objective: Callable[[float], float]) -> Outcome:
-    """Return the outcome of the best bound in closed form.
+def closed_form(
+    jobs: Callable[[], Jobs], objective: Callable[[float], float], find: Callable[[Any], Any] = best_bound
+) -> Outcome:
+    """Return the outcome of a bound in closed form, by default the best on the weighted sum of completion times.
 
-    The `objective` follows from the weighted sum of the completion times of what `jobs` returns.
+    The `objective` follows from the value that it will `find` for what `jobs` returns.
     """
     began = clock.now()
     run = jobs()
     built = clock.now()
-    best = best_bound(run)
+    best = find(run)
     solution = Solution(
         status="optimal",
         termination=f"bound: {best.name}",

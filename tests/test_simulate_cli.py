@@ -29,6 +29,7 @@ from schedgap.harness.simulate.row import FIELDS, Simulation, SimulationRow
 from schedgap.harness.simulate.run import resolve
 from schedgap.harness.simulate.task import SimulationTask, history_file
 from schedgap.harness.table import to_csv, to_json, to_markdown
+from schedgap.harness.verify import proofs
 from schedgap.heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
 from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json
@@ -467,6 +468,27 @@ def test_the_window_says_whose_completion_times_count() -> None:
     assert "JCT of 10 jobs (window 5:10)" in to_markdown(blocks(Simulation({}, [row])))
 
 
+def test_bounds_are_about_the_jobs_of_the_window(tmp_path: Path) -> None:
+    """The others can only delay them; the end is that of all jobs. The checker takes the same jobs."""
+    found = sg.simulate(TINY, ["fifo", "tune.srtf"], window=Window(5, 10), jobs=1, results=tmp_path)
+    everybody = sg.simulate(TINY, ["fifo", "tune.srtf"], jobs=1)
+    for row, other in zip(found.rows, everybody.rows, strict=True):
+        assert row.ttd_bound_s == other.ttd_bound_s
+        assert {row.jct_bound_s, row.p99_bound_s}.isdisjoint({other.jct_bound_s, other.p99_bound_s})
+        assert row.jct_bound_ratio is not None
+        assert row.p99_bound_ratio is not None
+        assert min(row.jct_bound_ratio, row.p99_bound_ratio) >= 1
+    instance = json.loads(instance_json(instances.load(TINY)))
+    about = {bound.model: bound.window for bound in found.bounds}
+    assert {model for model, window in about.items() if window is None} == {TTD.model, "synergy.makespan_fluid"}
+    assert {window for window in about.values() if window} == {"5:10"}
+    for bound in found.bounds:
+        proof = dict(bound.certificate)
+        assert float(proofs.check(proof, instance)) == pytest.approx(bound.proved)
+        with pytest.raises(proofs.RefusedError, match="it was changed"):
+            proofs.check(proof | {"window": "4:10"}, instance)
+
+
 def test_the_command_repeats_with_all_its_options(tmp_path: Path) -> None:
     found = sg.simulate(TINY, ["synergy.tune.las"], window=Window(2, 9), profiling_s=90.0, jobs=1, results=tmp_path)
     assert found.folder is not None
@@ -513,7 +535,7 @@ def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
     ours[3] = ours[3].replace(unfinished={"horizon": 1})
     wrong, *others = compared(ours, {instance.fingerprint: instance}, bound)
     assert wrong.verified is False
-    assert "mean completion time 40 s is below the lower bound 50 s of synergy.jct" in wrong.violations
+    assert "mean JCT 40 s is below the lower bound 50 s of synergy.jct" in wrong.violations
     assert all(one.verified and one.jct_bound_s is None for one in others)
 
 

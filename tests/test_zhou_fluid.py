@@ -147,7 +147,7 @@ def test_the_lp_over_intervals_is_near_the_fast_bound(case: Instance, name: str)
         return
     run_ = fluid.run_of(a)
     weights = single_machine.weigh(run_)
-    _, busy = single_machine.completion(run_, weights)
+    busy = single_machine.bound_of(run_, run_.volume(weights), np.ones(len(run_.start)))
     loose, capped = (solve(build(single_machine.build_intervals, run_, weights, capped=c)) for c in (False, True))
     assert loose.objective is not None
     assert capped.objective is not None

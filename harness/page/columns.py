@@ -329,6 +329,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     ),
     numbers("jct_median_s", "median", "Median completion time in hours.", hours, priority=8),
     numbers("jct_p99_s", "p99", "99th percentile of the completion times in hours.", hours, priority=6),
+    numbers("p99_bound_ratio", "p99/bound", "That divided by a certified lower bound.", at_most, priority=7),
     numbers("jct_min_s", "JCT min", "Shortest completion time in hours.", hours, priority=18),
     numbers("jct_max_s", "JCT max", "Longest completion time in hours.", hours, priority=17),
     _sensitive("jct_short_s", "< 4 h", "Mean completion time of short jobs in hours.", priority=9),

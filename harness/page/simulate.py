@@ -10,7 +10,7 @@ from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.page.columns import hours
 from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
-from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
+from schedgap.harness.simulate.row import BOUNDED, Bound, Simulation, SimulationRow
 from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, left_out, table
 from schedgap.harness.text import ABSENT, at_most, clean, number, seconds
 from schedgap.models.simulated import SIMULATED
@@ -37,10 +37,8 @@ def caption(rows: Sequence[SimulationRow]) -> str:
         shared.append(f"JCT of {max(r.window_jobs or 0 for r in rows)} jobs (window {row.window})")
     if len({r.reference for r in rows}) == 1:
         shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
-    found = [("TTD", r.ttd_bound_s, r.ttd_bound_from) for r in rows]
-    found += [("mean JCT", r.jct_bound_s, r.jct_bound_from) for r in rows]
-    told = dict.fromkeys((what, seconds, model) for what, seconds, model in found if seconds is not None)
-    shared += [f"{what} ≥ {hours(seconds)} h ({model})" for what, seconds, model in told]
+    told = [f"{BOUNDED[metric][1]} ≥ {hours(s)} h ({model})" for r in rows for metric, (s, model) in r.bounds.items()]
+    shared += dict.fromkeys(told)
     return " · ".join(shared)
 
 
@@ -100,14 +98,13 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     if not simulated.bounds:
         return []
     names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
-    what = {"ttd_s": "TTD", "jct_mean_s": "mean JCT"}
 
     def text(bound: Bound) -> str:
         return ABSENT if bound.seconds is None else f"{bound.seconds / 3600:.4g} h"
 
     columns: list[Column[Bound]] = [
         Column("instance", "instance", "", lambda bound: names.get(bound.fingerprint, ""), css="instance"),
-        Column("of", "of", "", lambda bound: what[SIMULATED[bound.model].metric]),
+        Column("of", "of", "", lambda bound: BOUNDED[SIMULATED[bound.model].metric][1]),
         Column("model", "model", "", lambda bound: clean(bound.model, 60), css="method"),
         Column("seconds", "at least", "", text, lambda bound: bound.seconds, align="right"),
         Column("took_s", "took", "", lambda b: seconds(b.took_s), lambda bound: bound.took_s, align="right"),

@@ -113,8 +113,8 @@ def _wanted(task: Task[Any], setting: Setting) -> bool:
     """Return whether a task is about something that is compared: a bound on a time that nothing is said of is not."""
     if not isinstance(task, BoundTask):
         return True
-    begins = {"ttd_s": ("ttd", "makespan"), "jct_mean_s": ("jct_mean",)}[SIMULATED[task.model].metric]
-    return any(item.quantity.startswith(begins) for item in setting.items)
+    metric = SIMULATED[task.model].metric.removesuffix("_s")
+    return any(item.quantity.replace("makespan", "ttd").startswith(metric) for item in setting.items)
 
 
 def _label(limits: Limits) -> str:
@@ -206,13 +206,11 @@ def coordinates(reference: str, options: str) -> dict[str, Any]:
 def _case(figure: str, run: str, reference: str, row: Any, result: Any) -> Case:
     trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {_why(row)}", 200)
     if isinstance(row, SimulationRow):
-        known = {"ttd_s": (row.ttd_bound_s, row.ttd_bound_from), "jct_mean_s": (row.jct_bound_s, row.jct_bound_from)}
-        known["makespan_s"] = known["ttd_s"]
+        bounds = row.bounds | {m.replace("ttd", "makespan"): bound for m, bound in row.bounds.items()}
         measured, trace = row.measured, Later(partial(getattr, result, "trace"))
     else:
         measured, trace = {**result.decided, **row.measured}, None
-        known = {"objective": (row.best_bound, row.bound_from)}
-    bounds = {name: (value, model or "") for name, (value, model) in known.items() if value is not None}
+        bounds = {} if row.best_bound is None else {"objective": (row.best_bound, row.bound_from or "")}
     return Case(
         figure,
         run,

@@ -1,4 +1,4 @@
-"""Certified bounds beside simulations: one mechanism for the last completion and for the mean completion time."""
+"""Certified bounds beside simulations: one mechanism for all times that papers compare."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from schedgap.harness.certificates import certificate
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.published import with_published
-from schedgap.harness.simulate.row import Bound, SimulationRow
+from schedgap.harness.simulate.row import BOUNDED, Bound, SimulationRow
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workload
+from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.instances import clock
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
@@ -34,33 +35,43 @@ def applies(bound: SimulationBound, policy: PolicySpec) -> bool:
 
 @dataclass(frozen=True)
 class BoundTask(InstanceTask[Bound]):
-    """A lower bound of a model on a metric of any schedule on an instance, in rounds of some length."""
+    """A lower bound of a model on a metric of any schedule on an instance, in rounds of some length.
+
+    It is about the jobs of a window: those before and after it can only delay them.
+    """
 
     round_s: float
     model: str
+    window: Window = ALL
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the bound depends on: content, length of a round and model."""
-        return {"of": [self.fingerprint, repr(self.round_s), self.model]}
+        """Return all that the bound depends on: content, length of a round, model and window."""
+        return {"of": [self.fingerprint, repr(self.round_s), self.model, *filter(None, [self.window.told])]}
 
     def failed(self, status: str, reason: str) -> Bound:
-        return Bound(self.fingerprint, self.model, None, f"{status}: {reason}", None, self.key, self.round_s)
+        return self._bound(reason=f"{status}: {reason}")
+
+    def _bound(self, **found: Any) -> Bound:
+        about = self.fingerprint, self.model
+        return Bound(*about, key=self.key, round_s=self.round_s, window=self.window.told, **found)
 
     def attempt(self) -> Bound:
         instance, began = self.instance, clock.now()
-        found, proof = lower_bound(SIMULATED[self.model], instance, self.round_s)
-        bound = Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key, self.round_s)
+        counted = self.window.jobs(workload(instance).arrival_s).tolist()
+        part = instance.model_copy(update={"jobs": tuple(instance.jobs[j] for j in counted)})
+        found, proof = lower_bound(SIMULATED[self.model], part, self.round_s)
+        bound = self._bound(seconds=found, took_s=clock.now() - began)
         if proof is None:
             return bound
         bound = replace(bound, problem=MODELS.get(self.model).problem, proved=proof.bound)
         return replace(bound, certificate=certificate(bound.about, proof))
 
 
-def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
-    """Return the models that bound some policy; `whole` says that completion times are those of all jobs."""
+def wanted(policies: Iterable[PolicySpec], window: Window) -> dict[str, Window]:
+    """Return the models that bound some policy, and the jobs that they are about: the TTD is always of all."""
     chosen = list(policies)
-    known = [spec for spec in SIMULATED.values() if whole or spec.metric != MEAN]
-    return [spec.model for spec in known if any(applies(spec, policy) for policy in chosen)]
+    known = [spec for spec in SIMULATED.values() if any(applies(spec, policy) for policy in chosen)]
+    return {spec.model: ALL if spec.metric == TTD else window for spec in known}
 
 
 def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
@@ -82,17 +93,15 @@ def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> t
     return found - (float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0), proof
 
 
-MEAN = "jct_mean_s"
-
-PREFIX = {"ttd_s": ("ttd", "TTD"), MEAN: ("jct", "mean completion time")}
-"""Metric with a bound → how its fields begin, and its name."""
+TTD = "ttd_s"
+"""The metric that is of all jobs, whatever jobs completion times are of."""
 
 
 def compared(
     rows: Sequence[SimulationRow], instances: Mapping[str, Instance], bounds: Iterable[Bound]
 ) -> list[SimulationRow]:
     """Return the rows with ratios, bounds and published numbers filled in; order is kept."""
-    known = {(bound.fingerprint, bound.model, bound.round_s): bound for bound in bounds}
+    known = {(bound.fingerprint, bound.model, bound.window, bound.round_s): bound for bound in bounds}
     cases = {case[0].case: {row.policy: row for row in case} for case in grouped(rows, "case")}
     out = []
     for row in rows:
@@ -103,8 +112,9 @@ def compared(
             ttd_ratio=_ratio(row.ttd_s, reference.ttd_s),
             jct_ratio=_ratio(row.jct_mean_s, reference.jct_mean_s),
         )
-        for model in SIMULATED:
-            places = ((row.fingerprint, model, round_s) for round_s in (row.round_s, None))
+        for model, bound in SIMULATED.items():
+            window = None if bound.metric == TTD else row.window
+            places = ((row.fingerprint, model, window, round_s) for round_s in (row.round_s, None))
             bounded = _with_bound(bounded, next((known[place] for place in places if place in known), None))
         out.append(_with_utilisation(bounded, instances.get(row.fingerprint)))
     out = with_published(out, instances)
@@ -162,18 +172,15 @@ def _ratio(ours: float | None, theirs: float | None) -> float | None:
 def _with_bound(row: SimulationRow, bound: Bound | None) -> SimulationRow:
     """Add a bound to a policy to which it applies; a verified time below it contradicts one of the two.
 
-    Bounds are about all jobs: where some are left, or completion times are those of a window, there is nothing to
-    compare.
+    Bounds are about all jobs, or all of a window: where some are left, there is nothing to compare.
     """
     if bound is None or bound.seconds is None:
         return row
     spec, least_s, model = SIMULATED[bound.model], bound.seconds, bound.model
     time_s = getattr(row, spec.metric)
-    if not applies(spec, POLICIES.get(row.policy)) or time_s is None:
+    if not applies(spec, POLICIES.get(row.policy)) or time_s is None or row.unfinished:
         return row
-    if row.unfinished or (row.window and spec.metric == MEAN):
-        return row
-    prefix, name = PREFIX[spec.metric]
+    prefix, name = BOUNDED[spec.metric]
     row = row.replace(**{f"{prefix}_bound_s": least_s, f"{prefix}_bound_from": model})
     if time_s < least_s * (1 - TOLERANCE):
         line = f"{name} {time_s:.9g} s is below the lower bound {least_s:.9g} s of {model}"

@@ -18,6 +18,9 @@ from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Rules, Trace, workload
 from schedgap.instances.arrays import Array
 
+BOUNDED = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean JCT"), "jct_p99_s": ("p99", "p99 of JCT")}
+"""Metric with a bound → how the fields of the bound begin, and its name."""
+
 OK = frozenset({"done", "unfinished", "skipped"})
 """Statuses of policies that ended in order."""
 
@@ -44,9 +47,10 @@ class SimulationRow(CheckedRow):
         The policy that this one's paper measures it against
         (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first one; TTD and mean completion time
         divided by its own; the ratio of TTDs as a paper printed it.
-    ttd_bound_s, ttd_bound_from, ttd_bound_ratio, jct_bound_s, jct_bound_from, jct_bound_ratio
+    ttd_bound_s, ttd_bound_from, ttd_bound_ratio, jct_bound_s … p99_bound_ratio
         Certified lower bound on the TTD of any gang schedule, the model it is from, and TTD divided by it: an upper
-        estimate of how far from the least TTD the policy is. The same for the mean completion time of all jobs.
+        estimate of how far from the least TTD the policy is. The same for the mean and the 99th percentile of the
+        completion times of all jobs.
     gru_bound, cru_bound
         Upper bounds on the utilisation of any policy that completes all jobs
         (:func:`schedgap.harness.simulate.bounds.utilisation`).
@@ -91,6 +95,9 @@ class SimulationRow(CheckedRow):
     jct_bound_ratio: float | None = None
     jct_median_s: float | None = None
     jct_p99_s: float | None = None
+    p99_bound_s: float | None = None
+    p99_bound_from: str | None = None
+    p99_bound_ratio: float | None = None
     jct_min_s: float | None = None
     jct_max_s: float | None = None
     jct_short_s: float | None = None
@@ -155,6 +162,12 @@ class SimulationRow(CheckedRow):
         return {name: value for name, value in known.items() if value is not None}
 
     @property
+    def bounds(self) -> dict[str, tuple[float, str]]:
+        """Certified lower bounds by metric, in seconds, and the models that they are from."""
+        known = {metric: getattr(self, f"{prefix}_bound_s") for metric, (prefix, _) in BOUNDED.items()}
+        return {m: (least_s, getattr(self, f"{BOUNDED[m][0]}_bound_from")) for m, least_s in known.items() if least_s}
+
+    @property
     def in_order(self) -> bool:
         """Whether the policy ended in order."""
         return self.status in OK
@@ -179,17 +192,19 @@ ALIASES = ("makespan_s", "ttd_rounds")
 class Bound(Result):
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
 
-    It is about rounds of `round_s`, of any length where that is ``None``. `took_s` is how long the model took, `key`
-    the key of its task. A `certificate` proves that the `problem` has the bound `proved`, which may count from time 0.
+    It is about rounds of `round_s`, of any length where that is ``None``, and the jobs of a `window`, if any. `took_s`
+    is how long the model took, `key` the key of its task. A `certificate` proves that the `problem` has the bound
+    `proved`, which may count from time 0.
     """
 
     fingerprint: str
     model: str
-    seconds: float | None
+    seconds: float | None = None
     reason: str | None = None
     took_s: float | None = None
     key: str = ""
     round_s: float | None = None
+    window: str | None = None
     problem: str = ""
     proved: float | None = None
     certificate: Any = field(default=None, repr=False)
@@ -209,7 +224,7 @@ class Bound(Result):
     def about(self) -> dict[str, Any]:
         """What its certificate is about."""
         about = {"instance": self.fingerprint, "method": self.model, "problem": self.problem}
-        return about | {"round_s": self.round_s}
+        return about | {"round_s": self.round_s} | ({"window": self.window} if self.window else {})
 
     @property
     def _file(self) -> str:

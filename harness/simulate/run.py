@@ -60,7 +60,7 @@ class Options:
             "spread_factor": None if self.spread_factor == 1 else self.spread_factor,
             "until_h": None if self.until_s == math.inf else self.until_s / 3600,
             "profiling_min": self.profiling_s / 60 or None,
-            "window": None if self.window == ALL else self.window,
+            "window": self.window.told,
         }
 
 
@@ -181,8 +181,8 @@ def plan(
                 for spec in chosen
             ]
             bounds += [
-                BoundTask(text, one.name, one.fingerprint, rules.round_s, model)
-                for model in wanted(chosen, asked.window == ALL)
+                BoundTask(text, one.name, one.fingerprint, rules.round_s, model, window)
+                for model, window in wanted(chosen, asked.window).items()
             ]
     return [*tasks, *{task.key: task for task in bounds}.values()]
 

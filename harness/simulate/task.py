@@ -196,7 +196,7 @@ class SimulationTask(InstanceTask[SimulationResult]):
             spread_factor=self.rules.spread_factor,
             until_s=until_s if math.isfinite(until_s) else None,
             profiling_s=rules.profiling_s,
-            window=None if self.window == ALL else str(self.window),
+            window=self.window.told,
             key=self.key,
             **known,
         )

@@ -39,6 +39,11 @@ class Window:
     def __str__(self) -> str:
         return f"{self.first}:{self.count or ''}"
 
+    @property
+    def told(self) -> str | None:
+        """The window as text, absent where it is all jobs."""
+        return None if self == ALL else str(self)
+
     def jobs(self, arrival_s: Array) -> Ints:
         """Return the jobs of the window, by arrival."""
         order = np.argsort(arrival_s, kind="stable")

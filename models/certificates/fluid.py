@@ -12,6 +12,7 @@ from schedgap.instances.views import gavel, hadar, synergy, zhou
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, duals, listed, unit_of, whole
 from schedgap.models.hadar.fluid import gangs
 from schedgap.models.intervals import Tightest
+from schedgap.models.percentile import Tail, longest, ranks
 from schedgap.models.registry import Outcome
 from schedgap.models.single_machine import Best, bound_of
 from schedgap.models.solve import SolveOptions
@@ -52,23 +53,23 @@ def over_intervals(found: Tightest, there: Array) -> Value:
     )
 
 
-def on_one_machine(found: Best, there: Array) -> Value:
-    """Return the bound at prices that do not change on the weighted sum of completion times."""
+def on_one_machine(found: Best | Tail, there: Array) -> tuple[Array, dict[str, Any]]:
+    """Return the volumes ``(n,)`` of jobs at prices that do not change, and these as a certificate has them."""
     prices, some = np.zeros(len(there)), np.flatnonzero(there > 0)
     prices[some] = found.weights if len(some) == len(found.weights) else found.weights[some]
     prices[some] /= there[some]
     rounded = whole(prices, unit_of(float(prices.max())))
     weights = rounded * there / (rounded * there).sum()
     volume = found.run.volume(weights[some] if len(some) == len(found.weights) else weights)
-    value = bound_of(found.run, volume, found.part)
-    told = {"prices": listed(rounded)}
-    return Value(value, value, told if found.part is None else told | {"parts": found.part.tolist()})
+    return volume, {"prices": listed(rounded)}
 
 
 def completing(evidence: Any, there: Array) -> Value:
     """Return the bound on the weighted sum of completion times that a model found."""
     if isinstance(evidence, Best):
-        return on_one_machine(evidence, there)
+        volume, told = on_one_machine(evidence, there)
+        value = bound_of(evidence.run, volume, evidence.part)
+        return Value(value, value, told if evidence.part is None else told | {"parts": evidence.part.tolist()})
     value, size, told = over_intervals(evidence, there)
     return Value(-value, size, told)
 
@@ -94,6 +95,29 @@ def mean_of_gangs(view: hadar.View, outcome: Outcome, options: SolveOptions) -> 
 def mean_of_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
     """Prove a bound on Synergy's mean completion time."""
     return mean(outcome.evidence, totals(view).ravel(), view.slot_s, 1.0, view.workload.arrival_s[view.possible])
+
+
+def percentile(found: Tail, there: Array, slot_s: float, unit_s: float) -> Proof | None:
+    """Prove a bound on the 99th percentile of times since arrivals, counted in units of `unit_s`.
+
+    Times are rounded to the safe side one by one: all terms of a sum are no later than the end of the last job.
+    """
+    volume, told = on_one_machine(found, there)
+    slack = WIDE * float(found.run.start.max() + found.run.alone.max() + volume.sum())
+    parts = ranks(len(volume))
+    times = [max(longest(found.run, found.since, k, volume) - slack, 0.0) * unit_s / slot_s for k in parts]
+    value = sum(part * time for part, time in zip(parts.values(), times, strict=True)) * slot_s
+    return Proof.of(value, value, -1, told | {"times": times, "slot_s": slot_s})
+
+
+def percentile_of_gangs(view: hadar.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
+    """Prove a bound on the 99th percentile of the completion times of gangs, or of copies."""
+    return percentile(outcome.evidence, view.capacity.astype(float), view.slot_s, view.slot_s)
+
+
+def percentile_of_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
+    """Prove a bound on the 99th percentile of Synergy's completion times."""
+    return percentile(outcome.evidence, totals(view).ravel(), view.slot_s, 1.0)
 
 
 def interrupted(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
@@ -155,7 +179,10 @@ PROVERS: dict[str, Prover] = {
     gavel.COPIES.id: partial(last_gang, forks=True),
     gavel.MEAN.id: mean_of_gangs,
     gavel.COPIES_MEAN.id: mean_of_gangs,
+    gavel.P99.id: percentile_of_gangs,
+    gavel.COPIES_P99.id: percentile_of_gangs,
     synergy.MAKESPAN.id: last_round,
     synergy.RUN.id: mean_of_rounds,
+    synergy.P99.id: percentile_of_rounds,
     **{f"zhou.{a}.preemptive": partial(interrupted, problem=f"zhou.{a}.preemptive") for a in zhou.ARCHITECTURES},
 }

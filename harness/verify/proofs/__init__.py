@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from . import elastic, fluid, oef, packing, rigid, synergy
-from .basics import Data, RefusedError, require
+from .basics import Data, RefusedError, arrivals, require
 
 __all__ = ["RefusedError", "check", "digest", "main", "proved"]
 
@@ -46,6 +46,11 @@ def check(proof: Data, instance: Data) -> Fraction:
     """Return the bound that a certificate proves; refuse where that is weaker than what it claims."""
     require(digest(instance, PRESENTATION) == proof["instance"], "it is about another instance")
     require(digest(proof, {"digest"}) == proof["digest"], "it was changed: its digest is another one")
+    if "window" in proof:
+        first, count = proof["window"].split(":")
+        at = arrivals(instance)
+        order = sorted(range(len(at)), key=at.__getitem__)[int(first) :][: int(count) if count else None]
+        instance = {**instance, "jobs": [instance["jobs"][j] for j in order]}
     if "round_s" in proof:
         instance = {**instance, "horizon": {"slot_s": proof["round_s"], "slots": ENDLESS}}
     sense, value = proved(proof, instance)
@@ -70,6 +75,7 @@ def told(proof: Data) -> str:
     words = [f"{len(proof['round'])} jobs of the round"] if "round" in proof else []
     words += [f"{proof['slots']} slots of {proof['slot_s']:g} s"] if "slots" in proof else []
     words += [f"rounds of {proof['round_s']:g} s"] if "round_s" in proof else []
+    words += [f"jobs {proof['window']} by arrival"] if "window" in proof else []
     return "".join(f", {word}" for word in words)
 
 

@@ -81,6 +81,12 @@ def utility(job: Data, begin_s: float, best: float) -> Callable[[Array], Array]:
     return lambda d: a * np.where(d <= due * MORE, 1.0, np.clip(1 - (d - due) / grace, 0, 1) if grace else 0.0)
 
 
+def arrivals(data: Data) -> list[float]:
+    """Return when jobs arrive, in seconds: no earlier than their tenants."""
+    tenants = {t["id"]: t.get("arrive_s", 0.0) for t in data.get("tenants", ())}
+    return [max(job.get("submit_s", 0.0), tenants.get(job.get("tenant", job["id"]), 0.0)) for job in data["jobs"]]
+
+
 class Gangs:
     """Jobs of gangs, their rates by GPU type, and the servers that they run on (Hadar, Gavel, Synergy)."""
 
@@ -90,14 +96,13 @@ class Gangs:
         self.gpus = [sum(g["count"] * g["gpus"] for g in self.groups if g["gpu_type"] == r) for r in self.types]
         tenants = {t["id"]: t for t in data.get("tenants", ())}
         self.work = [work_of(job) for job in self.jobs]
-        self.rates, self.arrival_s, self.arrival = [], [], []
+        self.rates, self.arrival_s = [], arrivals(data)
+        self.arrival = [slot_of(at, slot_s) for at in self.arrival_s]
         for job in self.jobs:
             tenant = tenants.get(job.get("tenant", job["id"]), {})
             kinds = tenant.get("job_types", ())
             given = job.get("rates") or ([k for k in kinds if k["name"] == job.get("model")] or kinds)[0]["rates"]
             self.rates.append(np.array([given.get(r, 0.0) for r in self.types]))
-            self.arrival_s.append(max(job.get("submit_s", 0.0), tenant.get("arrive_s", 0.0)))
-            self.arrival.append(slot_of(self.arrival_s[-1], slot_s))
 
     def levels(self, j: int) -> list[Array]:
         """Return the types that are at least as fast as each rate of a job, fastest first, if its gang fits on them."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, partial
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ TINY = 2.0**-70
 class Fleet:
     """Jobs by number, when each may ``start``, how long its work takes ``alone``, and what ``there`` is.
 
-    `grain` is how long a job takes at least, and what its begin and end are multiples of (0: nothing); ways of doing
-    work go on `together`, or one after the other.
+    Where arrivals count, `arrived_s` has them in seconds. `grain` is how long a job takes at least, and what its begin
+    and end are multiples of (0: nothing); ways of doing work go on `together`, or one after the other.
     """
 
     grain = 0.0
@@ -37,6 +38,7 @@ class Fleet:
     alone: list[float]
     weight: list[float]
     there: Array
+    arrived_s: Sequence[float]
 
     def times(self, j: int) -> Array:
         """Return ``(q,)`` how long all work of a job takes at least in each way; infinite where it cannot."""
@@ -62,7 +64,7 @@ class GangFleet(Fleet):
         self.start = [self.gangs.arrival[j] for j in self.which]
         self.weight = [1.0] * len(self.which)
         self.alone = [max(self.fastest(j), self.grain) for j in self.which]
-        self.arrived = total([self.gangs.arrival_s[j] for j in self.which])
+        self.arrived_s = [self.gangs.arrival_s[j] for j in self.which]
 
     def able(self, job: int) -> bool:
         """Return whether a job can ever run."""
@@ -127,7 +129,7 @@ class SensitiveFleet(Fleet):
         self.weight = [1.0] * len(self.which)
         self.work = [self.held.work[j] * LESS / slot_s for j in self.which]
         self.alone = [float(self.times(j).min()) for j in range(len(self.which))]
-        self.arrived = total([self.held.arrival_s[j] for j in self.which])
+        self.arrived_s = [self.held.arrival_s[j] for j in self.which]
         self.slot_s = slot_s
 
     @cache  # noqa: B019 -- there is one object
@@ -233,19 +235,24 @@ def last_end(fleet: Fleet, proof: Data) -> Fraction:
     return (min(fleet.start) * (1 - mine) + total(spent)) * Fraction(LOW)
 
 
+def counted(times: Iterable[float]) -> list[int]:
+    """Return times in whole units of :data:`TINY`, rounded down."""
+    return [math.floor(time / TINY) for time in times]
+
+
+def volumes(fleet: Fleet, proof: Data) -> list[int]:
+    """Return how long each job takes the whole cluster at least, which is a single machine at these prices."""
+    prices, _, _ = normalised(fleet, proof)
+    return counted(float(fleet.costs(j, prices).min()) * LOW for j in range(len(fleet.start)))
+
+
 def one_machine(fleet: Fleet, proof: Data) -> Fraction:
     """Return a bound on the weighted sum of completion times.
 
     Either the machine serves the shortest remaining job first, or `parts` of the jobs' weights are on their mean busy
     times, which the largest part per volume first minimises, and the others on their earliest completions.
     """
-    prices, _, _ = normalised(fleet, proof)
-
-    def counted(times: Sequence[float]) -> list[int]:
-        return [math.floor(time / TINY) for time in times]
-
-    start, alone = counted(fleet.start), counted(fleet.alone)
-    volume = counted([float(fleet.costs(j, prices).min()) * LOW for j in range(len(start))])
+    start, alone, volume = counted(fleet.start), counted(fleet.alone), volumes(fleet, proof)
     weight = [Fraction(w) for w in fleet.weight]
     if "parts" not in proof:
         require(len(set(weight)) == 1, "weights differ")
@@ -253,11 +260,54 @@ def one_machine(fleet: Fleet, proof: Data) -> Fraction:
     parts = [Fraction(p) for p in proof["parts"]]
     require(len(parts) == len(start) and all(0 <= p <= 1 for p in parts), "parts are not between 0 and 1")
     mean = mean_busy_times(start, volume, [p * w for p, w in zip(parts, weight, strict=True)])
-    ends = counted([fleet.first_end(j) for j in range(len(start))])
+    ends = counted(map(fleet.first_end, range(len(start))))
     columns = zip(weight, parts, mean, alone, ends, strict=True)
     return Fraction(TINY) * sum(
         (w * (p * (m + Fraction(a, 2)) + (1 - p) * e) for w, p, m, a, e in columns), Fraction(0)
     )
+
+
+def percentile(fleet: Fleet, proof: Data) -> Fraction:
+    """Return a bound on the 99th percentile of times since arrivals, in slots.
+
+    It lies between two of the times, of which `times` are bounds: too few jobs can be in time for them.
+    """
+    start, volume, slot_s = counted(fleet.start), volumes(fleet, proof), Fraction(proof["slot_s"])
+    first = counted(map(fleet.first_end, range(len(start))))
+    below, hundredths = divmod((len(start) - 1) * 99, 100)
+    parts = [Fraction(100 - hundredths, 100), Fraction(hundredths, 100)][: 1 + (hundredths > 0)]
+    for rank, time in zip(range(below + 1, below + 1 + len(parts)), proof["times"], strict=True):
+        due = [math.ceil((Fraction(at) / slot_s + Fraction(time)) / Fraction(TINY)) for at in fleet.arrived_s]
+        able = (job for job, end in zip(zip(start, due, volume, strict=True), first, strict=True) if end <= job[1])
+        require(most_in_time(sorted(able)) < rank, f"{rank} jobs may complete within {time:.9g} slots of their arrival")
+    return sum((part * Fraction(time) for part, time in zip(parts, proof["times"], strict=True)), Fraction(0))
+
+
+def most_in_time(jobs: Sequence[tuple[int, int, int]]) -> int:
+    """Return how many jobs, with a start, a due time and a volume each, one machine can have served in time.
+
+    Where one is late, the job without which all up to it end soonest is given up (Kise, Ibaraki and Mine, 1978).
+    """
+    require(all(one[1] <= other[1] for one, other in pairwise(jobs)), "a job that starts later is due earlier")
+    kept: list[tuple[int, int]] = []
+    now = 0
+    for start, due, volume in jobs:
+        kept.append((start, volume))
+        now = max(now, start) + volume
+        if now > due:
+            now, worst = min(ends_without(kept))
+            del kept[worst]
+    return len(kept)
+
+
+def ends_without(jobs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield when a machine has served all jobs but one, in order of their starts, and which one."""
+    left = list(accumulate(volume for _, volume in reversed(jobs)))[::-1]
+    ends = [start + rest for (start, _), rest in zip(jobs, left, strict=True)]
+    later = [*list(accumulate(reversed(ends[1:]), max))[::-1], 0]
+    earlier = [0, *accumulate(ends[:-1], max)]
+    for k, (_, volume) in enumerate(jobs):
+        yield max(earlier[k] - volume, later[k]), k
 
 
 def served(
@@ -404,12 +454,12 @@ Kind = Callable[[Data, Data], Any]
 
 
 def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction]) -> Rule:
-    """Return the rule of a problem whose objective is a time: the end of the last job, or the mean since arrivals."""
+    """Return the rule of a time: the end of the last job, or the mean or the 99th percentile since arrivals."""
 
     def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
         fleet = kind(data, proof)
         found = bound(fleet, proof) * Fraction(proof["slot_s"])
-        return -1, found if bound is last_end else (found - fleet.arrived) / len(fleet.start)
+        return -1, (found - total(fleet.arrived_s)) / len(fleet.start) if bound is completion else found
 
     return rule
 
@@ -437,6 +487,9 @@ PROBLEMS: dict[str, Rule] = {
     "gavel.mean_copies": seconds(CopyFleet, completion),
     "synergy.makespan": seconds(SensitiveFleet, last_end),
     "synergy.run": seconds(SensitiveFleet, completion),
+    "gavel.p99": seconds(GangFleet, percentile),
+    "gavel.p99_copies": seconds(CopyFleet, percentile),
+    "synergy.p99": seconds(SensitiveFleet, percentile),
     "zhou.ps.preemptive": weighted(ElasticFleet),
     "zhou.ra.preemptive": weighted(partial(ElasticFleet, ring=True)),
 }
