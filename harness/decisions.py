@@ -34,10 +34,10 @@ from schedgap.harness.verify.rules import Rows, refuse
 from schedgap.harness.verify.synergy import SUPER
 from schedgap.instances import rigid
 from schedgap.instances.arrays import Array, Bools, Ints, members
-from schedgap.instances.canonical import read_mapping, write_atomically
+from schedgap.instances.canonical import read_mapping, shown, write_atomically
 from schedgap.instances.elastic import Elastic, Runs
 from schedgap.instances.errors import UsageError
-from schedgap.instances.importers.table import Column, convert, parse_headed, read_text, shown, split
+from schedgap.instances.importers.table import Column, convert, parse_headed, read_text, split
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.views import hadar, oef, synergy, zhou
 from schedgap.instances.workload import GangView

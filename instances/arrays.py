@@ -16,6 +16,12 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+
+def nothing() -> Ints:
+    """Return no integers: the default of fields."""
+    return np.zeros(0, np.int64)
+
+
 MAX_SHOWN = 20
 """Entries of a decision that a notebook shows."""
 

@@ -85,7 +85,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InstanceError(f"{path}: not UTF-8 text (byte {error.start})") from error
     except (ValueError, RecursionError) as error:
-        raise InstanceError(f"{path}: not valid {suffix[1:].upper()}: {_one_line(error)}") from error
+        raise InstanceError(f"{path}: not valid {suffix[1:].upper()}: {one_line(error)}") from error
     if not isinstance(data, dict):
         raise InstanceError(f"{path}: an instance is an object with fields, not a {type(data).__name__}")
     return data
@@ -117,7 +117,7 @@ def read_bytes(path: Path) -> bytes:
     except InstanceError:
         raise
     except (OSError, ValueError) as error:
-        raise InstanceError(f"{path}: cannot be read: {_one_line(error)}") from error
+        raise InstanceError(f"{path}: cannot be read: {one_line(error)}") from error
 
 
 def _content(path: Path) -> bytes:
@@ -144,9 +144,9 @@ def validate(data: Mapping[str, Any], where: str) -> Instance:
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error)}") from None
     except TypeError as error:
-        raise InstanceError(f"{where}: {next(_strange(data), _one_line(error))}") from error
+        raise InstanceError(f"{where}: {next(_strange(data), one_line(error))}") from error
     except (ValueError, RecursionError) as error:
-        raise InstanceError(f"{where}: {_one_line(error)}") from error
+        raise InstanceError(f"{where}: {one_line(error)}") from error
 
 
 def _strange(value: object, path: str = "") -> Iterator[str]:
@@ -181,7 +181,8 @@ def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
         return f"{path}: unknown field{more}"
     if first["type"] == "json_invalid":
         return first["msg"] + more
-    return f"{path} = {_shown(first['input'])}: {wanted or first['msg'].lower()}{more}"
+    given = repr(first["input"]) if isinstance(first["input"], float) else shown(first["input"])
+    return f"{path} = {given}: {wanted or first['msg'].lower()}{more}"
 
 
 def _locate(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, str]:
@@ -224,11 +225,13 @@ def _plain(key: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _shown(value: object) -> str:
-    text = json.dumps(value, default=str) if not isinstance(value, float) else repr(value)
+def shown(value: object) -> str:
+    """Return a stranger's value for a message: quoted, escaped, on one line, not long."""
+    text = json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """Return what an error says on one line, at most 200 characters long."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())[:200]

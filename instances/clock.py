@@ -58,22 +58,23 @@ def _compiler() -> Any:
 if not TYPE_CHECKING:
 
     def njit(**options: Any) -> Any:
-        """Return numba's decorator with these options; the clock stands still while it compiles."""
+        """Return numba's decorator with these options; the clock stands still while it compiles.
+
+        Numba looks at a kernel's own file only: one with an old version of another inside it stays in use. Here it is
+        compiled anew after a change of any file that kernels which it may call come from.
+        """
         decorate = _compiler()(**options)
-        return lambda function: _stamped(decorate(function))
 
+        def stamped(function: Any) -> Any:
+            kernel = decorate(function)
+            known = vars(kernel._cache).get("_cache_file")
+            if known is not None:
+                called = (one for one in function.__globals__.values() if isinstance(one, type(kernel)))
+                files = sorted({one.py_func.__code__.co_filename for one in (kernel, *called)})
+                known._source_stamp = [(file, os.stat(file).st_mtime_ns) for file in files]
+            return kernel
 
-def _stamped(kernel: Any) -> Any:
-    """Return a kernel that is compiled anew after a change of any file that kernels which it may call come from.
-
-    Numba looks at a kernel's own file only: one with an old version of another inside it stays in use.
-    """
-    known = vars(kernel._cache).get("_cache_file")
-    if known is not None:
-        called = (one for one in kernel.py_func.__globals__.values() if isinstance(one, type(kernel)))
-        files = sorted({one.py_func.__code__.co_filename for one in (kernel, *called)})
-        known._source_stamp = [(file, os.stat(file).st_mtime_ns) for file in files]
-    return kernel
+        return stamped
 
 
 def now() -> float:

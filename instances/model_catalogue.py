@@ -243,6 +243,7 @@ def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> Catal
     rates, rate_notes = _speedup_rates(entry, like) if by_speedup else _rates(entry, like)
     # Of the entry, or of the model that it is taken from.
     taken = entry.get("sensitivity_like")
+    table = _document()["sensitivity"]
     matrix = (_entry(taken) if taken else entry).get("matrix", taken or entry["name"])
     notes = [*rate_notes, f"sensitivity = matrix of {taken}"] if taken else rate_notes
     gradient = f"gradient_mb = 4 bytes x {entry['parameters_m']:g} M parameters ({entry['parameters_from']})"
@@ -253,7 +254,11 @@ def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> Catal
         rates=rates,
         aliases=tuple(entry.get("aliases", ())),
         batch_size=entry.get("batch_size"),
-        sensitivity=_matrix(matrix),
+        sensitivity=MatrixSensitivity(
+            cpus_per_gpu=tuple(table["cpus_per_gpu"]),
+            memory_gb_per_gpu=tuple(table["memory_gb_per_gpu"]),
+            progress=tuple(map(tuple, table["matrices"][matrix])),
+        ),
         pipeline=_pipeline(entry, rates[_base(rates)]),
         gradient_mb=significant(4 * entry["parameters_m"]),
         source=_document()["suites"][entry["suite"]],
@@ -323,13 +328,3 @@ def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
 def _entry(name: str) -> dict[str, Any]:
     entry: dict[str, Any] = next(e for e in _document()["models"] if e["name"] == name)
     return entry
-
-
-@cache
-def _matrix(key: str) -> MatrixSensitivity:
-    table = _document()["sensitivity"]
-    return MatrixSensitivity(
-        cpus_per_gpu=tuple(table["cpus_per_gpu"]),
-        memory_gb_per_gpu=tuple(table["memory_gb_per_gpu"]),
-        progress=tuple(tuple(row) for row in table["matrices"][key]),
-    )

@@ -229,7 +229,14 @@ def _load(plugin: Plugin) -> Plugin:
             _load(earlier)
         if isinstance(error, KeyboardInterrupt | MemoryError):
             raise
-        raise UsageError(f"plug-in {plugin.name}: {_what(error, plugin)}") from error
+        if isinstance(error, SyntaxError):
+            told, lines = error.msg, [error.lineno]
+        else:
+            told = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == plugin.name]
+        line = f"line {lines[-1]}: " if any(lines) else ""
+        raise UsageError(f"plug-in {plugin.name}: {line}{told}") from error
     _loaded[plugin.name] = plugin
     return plugin
 
@@ -254,15 +261,6 @@ def _run(plugin: Plugin) -> None:
         raise UsageError("it registers nothing; call HEURISTICS.register(…), or decorate with @sg.heuristic")
     for registry, spec in _entries[plugin.name]:
         _check_method(registry, spec)
-
-
-def _what(error: BaseException, plugin: Plugin) -> str:
-    """Return what went wrong in one line, with the line of the file where it did."""
-    if isinstance(error, SyntaxError):
-        return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
-    text = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == plugin.name]
-    return f"line {lines[-1]}: {text}" if lines else text
 
 
 def load_installed() -> None:

@@ -231,11 +231,6 @@ def kept(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return known
 
 
-def always(instance: object) -> bool:
-    """Return ``True``, whatever the instance."""
-    return True
-
-
 @dataclass(frozen=True)
 class PaperSpec:
     """A paper: its view of an instance and its problems.
@@ -264,7 +259,7 @@ class PaperSpec:
     problems: tuple[Problem, ...]
     decision: type
     describe: Callable[[Any], str]
-    usual: Callable[[Any], bool] = always
+    usual: Callable[[Any], bool] = lambda instance: True
     mixed: bool = False
 
     def __post_init__(self) -> None:

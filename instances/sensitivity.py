@@ -106,7 +106,14 @@ def profiles(instance: Instance, work: Workload, cluster: Servers) -> Profiles:
             raise NotApplicableError(f"jobs[{j}].sensitivity = none: {wanted}")
         kind[j] = index.setdefault((job.sensitivity, job.gpus, tuple(work.rates[j].tolist())), len(index))
     tables = [_table(given, gpus, np.array(rates), cluster) for given, gpus, rates in index]
-    return _stacked(kind, np.array([gpus for _, gpus, _ in index]), tables)
+    # In arrays of one shape; a kind without levels (tiny servers) never runs.
+    most_a, most_b = max(1, *(len(t[0]) for t in tables)), max(1, *(len(t[1]) for t in tables))
+    cpus, memory_gb = np.full((len(tables), most_a), np.inf), np.full((len(tables), most_b), np.inf)
+    rate = np.zeros((len(tables), len(tables[0][2]), most_a, most_b))
+    for i, (c, m, r) in enumerate(tables):
+        cpus[i, : len(c)], memory_gb[i, : len(m)] = c, m
+        rate[i, :, : len(c), : len(m)] = r
+    return Profiles(kind, np.array([gpus for _, gpus, _ in index]), cpus, memory_gb, rate)
 
 
 Table = tuple[Array, Array, Array]
@@ -145,14 +152,3 @@ def pipeline_rate(given: PipelineSensitivity, gpu_rate: Array, cpus: Array, memo
         fetched = np.where(missed_mb > 0, given.storage_mb_per_s / missed_mb, np.inf)
     rate = np.minimum(np.minimum(gpu_rate, cpus * given.prep_rate_per_cpu), fetched)
     return np.asarray(np.where(memory_gb * (1 + ROUNDING) >= given.process_memory_gb, rate, 0.0))
-
-
-def _stacked(kind: Ints, gpus: Ints, tables: list[Table]) -> Profiles:
-    """Return the tables of all kinds in arrays of one shape; a kind without levels (tiny servers) never runs."""
-    most_a, most_b = max(1, *(len(t[0]) for t in tables)), max(1, *(len(t[1]) for t in tables))
-    cpus, memory_gb = np.full((len(tables), most_a), np.inf), np.full((len(tables), most_b), np.inf)
-    rate = np.zeros((len(tables), len(tables[0][2]), most_a, most_b))
-    for i, (c, m, r) in enumerate(tables):
-        cpus[i, : len(c)], memory_gb[i, : len(m)] = c, m
-        rate[i, :, : len(c), : len(m)] = r
-    return Profiles(kind, gpus, cpus, memory_gb, rate)

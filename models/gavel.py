@@ -19,19 +19,19 @@ from schedgap.instances.views.gavel import COPIES, COPIES_MEAN, COPIES_P99, MAKE
 from schedgap.instances.views.hadar import View
 from schedgap.models import intervals, percentile
 from schedgap.models.hadar.fluid import gangs
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome
 from schedgap.models.simulated import bounds_simulations
 from schedgap.models.single_machine import best_bound, closed_form
 from schedgap.models.solve import SolveOptions, counted
 from schedgap.models.statements import grouped
 
 
-@bounds_simulations("gavel.makespan_fluid", "ttd_s", from_arrival=True)
-@model(
+@bounds_simulations(
     "gavel.makespan_fluid",
+    "ttd_s",
+    {"from_arrival": True},
     problem=MAKESPAN.id,
     kind="relaxation",
-    decode=no_decision,
     source="Gavel §4.2, makespan policy, as one LP over shares of work",
     example="paper/hadar-fig1",
 )
@@ -105,12 +105,12 @@ def _parts_of_work(view: View, able: Bools, slots: Array) -> pyo.ConcreteModel:
     return m
 
 
-@bounds_simulations("gavel.makespan_copies", "ttd_s", forks=True, from_arrival=True)
-@model(
+@bounds_simulations(
     "gavel.makespan_copies",
+    "ttd_s",
+    {"forks": True, "from_arrival": True},
     problem=COPIES.id,
     kind="relaxation",
-    decode=no_decision,
     source="Gavel §4.2, makespan policy, for HadarE's copies of jobs",
     example="paper/hadar-fig1",
 )
@@ -234,14 +234,13 @@ for _id, _metric, _problem, _source, _procedure, _build in (
     ("gavel.jct_p99", "jct_p99_s", (P99, COPIES_P99), _IN_TIME, p99_bound, build_p99),
 ):
     for _forks in (False, True):
-        bounds_simulations(_id + "_copies" * _forks, _metric, forks=_forks, limit_s=MEAN_S)(
-            model(
-                _id + "_copies" * _forks,
-                problem=_problem[_forks].id,
-                kind="bound",
-                decode=no_decision,
-                source=_source,
-                procedure=partial(_procedure, forks=_forks),
-                example="paper/hadar-fig1",
-            )(partial(_build, forks=_forks))
-        )
+        bounds_simulations(
+            _id + "_copies" * _forks,
+            _metric,
+            {"forks": _forks, "limit_s": MEAN_S},
+            problem=_problem[_forks].id,
+            kind="bound",
+            source=_source,
+            procedure=partial(_procedure, forks=_forks),
+            example="paper/hadar-fig1",
+        )(partial(_build, forks=_forks))

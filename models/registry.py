@@ -66,7 +66,8 @@ class ModelSpec(MethodSpec):
     build
         ``build(view)`` returns a Pyomo model.
     decode
-        ``decode(view, model, solution)`` returns the paper's decision.
+        ``decode(view, model, solution)`` returns the paper's decision; none for models that answer with a bound, or
+        whose procedure decides.
     method
         LP algorithm it needs (``"simplex"`` where the vertex matters).
     procedure
@@ -81,7 +82,7 @@ class ModelSpec(MethodSpec):
 
     kind: Kind
     build: Callable[[Any], Any]
-    decode: Callable[[Any, Any, Solution], Any]
+    decode: Callable[[Any, Any, Solution], Any] = no_decision
     method: Literal["choose", "simplex", "ipm"] = "choose"
     procedure: Callable[[Any, SolveOptions], Outcome] | None = None
     example: str = "gen/20jobs"
@@ -130,10 +131,7 @@ class ModelSpec(MethodSpec):
 
 
 def solve_built(
-    builder: Callable[[Any], Any],
-    decode: Callable[[Any, Any, Solution], Any],
-    view: Any,
-    options: SolveOptions,
+    builder: Callable[[Any], Any], decode: Callable[[Any, Any, Solution], Any], view: Any, options: SolveOptions
 ) -> Outcome:
     """Build a model from `view`, solve it, decode its incumbent, and account for the building time."""
     began = clock.now()

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from schedgap.models.registry import model as registered
+
 Build = TypeVar("Build", bound=Callable[..., Any])
 
 
@@ -31,7 +33,10 @@ SIMULATED: dict[str, SimulationBound] = {}
 """By model, in the order of registration; of several that bound the same, the best counts."""
 
 
-def bounds_simulations(model: str, metric: str, **settings: Any) -> Callable[[Build], Build]:
-    """Register the model of that id, whose builder is decorated; the settings are those of :class:`SimulationBound`."""
+def bounds_simulations(model: str, metric: str, settings: dict[str, Any], **fields: Any) -> Callable[[Build], Build]:
+    """Register the decorated builder as a model of that id, with these fields of its spec.
+
+    The settings are those of :class:`SimulationBound`.
+    """
     SIMULATED[model] = SimulationBound(model, metric, **settings)
-    return lambda build: build
+    return registered(model, **fields)

@@ -111,20 +111,15 @@ class Jobs(ABC):
 
 def shortest_first_ends(start: Array, volume: Array) -> Array:
     """Return ``(n,)`` completions on one machine that may interrupt jobs: shortest remaining first."""
-    return np.asarray(_loops().shortest_first(start, volume, _order(start, volume)))
+    from schedgap.models import _machine  # which takes a while to import
+
+    return np.asarray(_machine.shortest_first(start, volume, _order(start, volume)))
 
 
 def _order(start: Array, volume: Array) -> Ints:
     """Return the jobs that take any time, by their starts."""
     order = np.argsort(start, kind="stable")
     return np.asarray(order[volume[order] > 0])
-
-
-def _loops() -> Any:
-    """Return the compiled loops, which take a while to import."""
-    from schedgap.models import _machine
-
-    return _machine
 
 
 def shortest_first(start: Array, volume: Array) -> float:
@@ -138,9 +133,10 @@ def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array
     It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first. Jobs, whose weights `part`
     are 0 or more, may start at `start`, and take the machine for `volume`, ``(n,)`` each.
     """
+    from schedgap.models import _machine
+
     urgency = -np.divide(part, volume, out=np.zeros_like(part), where=volume > 0)
-    found: tuple[Ints, Array, Array] = _loops().largest_first(start, volume, urgency, _order(start, volume))
-    return found
+    return _machine.largest_first(start, volume, urgency, _order(start, volume))
 
 
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:

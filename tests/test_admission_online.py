@@ -15,7 +15,7 @@ from schedgap import instances
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.admission import online
-from schedgap.heuristics.admission.online import Candidate, Desk, Step, bases, best, price, steps
+from schedgap.heuristics.admission.online import Candidate, Desk, Step, best, price, steps
 from schedgap.heuristics.registry import Context
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.admission import UTILITY, View
@@ -366,7 +366,7 @@ def test_decisions_are_verified_and_prices_only_rise(of: Instance) -> None:
         assert (one.after >= one.before).all()
     for step in seen:
         assert step.chosen is None or step.chosen.payoff > 0
-        assert (step.after <= bases(v, Desk(v).options)[:, None] - 1 + 1e-9).all()
+        assert (step.after <= Desk(v).bases[:, None] - 1 + 1e-9).all()
 
 
 @settings(max_examples=25, deadline=None)

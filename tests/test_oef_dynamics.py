@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
-from schedgap.instances.views.oef import View, matrix_view
+from schedgap.instances.views.oef import View, efficiency, matrix_view
 
 TYPES = ("RTX3070", "RTX3080", "RTX3090")
 
@@ -610,7 +610,7 @@ def test_jobs_that_oef_cannot_place_are_named(changes: dict[str, Any], message: 
 
 def test_allox_names_a_job_that_fits_nowhere() -> None:
     with pytest.raises(NotApplicableError, match="AlloX: job u1-LSTM-0 fits on no single GPU type"):
-        oef.allox(broken(paper_testbed(four_tenants()), gpus=9))
+        oef.allox(broken(paper_testbed(four_tenants()), gpus=9), ref.oracle)
 
 
 def test_evaluators_are_found_by_name() -> None:
@@ -633,13 +633,23 @@ def test_restricted_views_keep_real_weights() -> None:
 
 
 def mean_cost(error: float, seeds: int) -> Array:
-    """Mean deviation and loss for 20 tenants with speedups as in Fig. 1a."""
+    """Mean deviation and loss for 20 tenants with speedups as in Fig. 1a, as parts of the total efficiency.
+
+    The deviation, ``|promised − reached| / promised``, is in the paper's words (section 6.4.2), at profiled and at true
+    speedups; a maximum over noisy numbers promises too much, so that it exceeds the loss, ``1 − reached / reachable``.
+    """
     rng = np.random.default_rng(1)
     top = rng.uniform(1.39, 2.15, 20)
     W = np.column_stack([np.ones(20), 1 + (top - 1) * rng.uniform(0.3, 0.7, 20), top])
     view = matrix_view(W, np.full(3, 8.0))
     evaluate = oef.evaluator("noncooperative", ref.oracle)
-    costs = [oef.profiling_error(view, evaluate, error, np.random.default_rng(s)) for s in range(seeds)]
+    truth, costs = view.true_speedups, []
+    reachable = efficiency(truth, evaluate(view)).sum()
+    for seed in range(seeds):
+        seen = oef.profiled(truth, error, np.random.default_rng(seed))
+        devices = evaluate(replace(view, speedups=seen))
+        promised, reached = (efficiency(speedups, devices).sum() for speedups in (seen, truth))
+        costs.append((abs(promised - reached) / promised, 1 - reached / reachable))
     return np.asarray(np.mean(costs, axis=0))
 
 
@@ -650,9 +660,6 @@ def test_profiling_errors_cost_a_few_percent() -> None:
     assert np.all(small_error < large_error)
     assert 0.015 < large_error[1] < 0.035
     assert large_error[1] < large_error[0] < 0.1
-    view = matrix_view(np.ones((2, 2)), np.ones(2))
-    with pytest.raises(UsageError, match=r"error = 1: a relative error of profiling is within \[0, 1\)"):
-        oef.profiling_error(view, oef.evaluator("maxmin"), 1.0, np.random.default_rng(0))
 
 
 def test_traces_give_back_each_round() -> None:

@@ -12,7 +12,6 @@ from schedgap.instances.random_instances.zhou import (
     ARRIVALS,
     MB_PER_S,
     MS_PER_S,
-    ONE_GPU,
     Part,
     instance,
     job,
@@ -36,6 +35,9 @@ __all__ = [
     "tiny",
     "worker",
 ]
+
+ONE_GPU = servers(gpus=1)
+"""A server on which one worker runs at a time."""
 
 
 @st.composite

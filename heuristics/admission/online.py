@@ -58,26 +58,6 @@ def best(colocated: Candidate | None, spread: Candidate | None) -> Candidate | N
     return first if first and first.payoff > 0 else None
 
 
-def bases(view: View, choices: Options) -> Array:
-    """Return ``(R,)`` θ of every worker type and of the PS type.
-
-    The PSs of a spread schedule are as few as can be, for one worker elsewhere.
-    """
-    m = view.machines
-    ratio = np.zeros(len(m.resources))
-    end = view.first_start(UTILITY.id)[choices.job] + choices.slots
-    in_time = end <= view.deadline[choices.job]
-    fewest = np.ceil(_share(view)[choices.worker_type] * (1 - 1e-9))
-    ps = np.where(choices.together, 1.0, np.maximum(fewest, 1.0))
-    for job in range(view.size):
-        mine = np.arange(choices.first[job], choices.first[job + 1])
-        mine = mine[in_time[mine]]
-        worth = view.utility(job)[end[mine]] / choices.slots[mine]
-        np.maximum.at(ratio, choices.worker_type[mine], worth / choices.workers[mine])
-        np.maximum.at(ratio, len(m.worker_types) + choices.ps_type[mine], worth / ps[mine])
-    return ratio + 1.0
-
-
 def price(base: Array, used: Array, capacity: Array) -> Array:
     """Return ``θ^(h/ΣC) − 1`` of one unit; 0 where there is no capacity."""
     part = np.divide(used, capacity, out=np.zeros(np.broadcast(used, capacity).shape), where=capacity > 0)
@@ -106,8 +86,23 @@ class Desk:
 
     @cached_property
     def bases(self) -> Array:
-        """θ by resource, see :func:`bases`."""
-        return bases(self.view, self.options)
+        """``(R,)`` θ of every worker type and of the PS type.
+
+        The PSs of a spread schedule are as few as can be, for one worker elsewhere.
+        """
+        view, choices, m = self.view, self.options, self.view.machines
+        ratio = np.zeros(len(m.resources))
+        end = view.first_start(UTILITY.id)[choices.job] + choices.slots
+        in_time = end <= view.deadline[choices.job]
+        fewest = np.ceil(_share(view)[choices.worker_type] * (1 - 1e-9))
+        ps = np.where(choices.together, 1.0, np.maximum(fewest, 1.0))
+        for job in range(view.size):
+            mine = np.arange(choices.first[job], choices.first[job + 1])
+            mine = mine[in_time[mine]]
+            worth = view.utility(job)[end[mine]] / choices.slots[mine]
+            np.maximum.at(ratio, choices.worker_type[mine], worth / choices.workers[mine])
+            np.maximum.at(ratio, len(m.worker_types) + choices.ps_type[mine], worth / ps[mine])
+        return ratio + 1.0
 
     @property
     def prices(self) -> Array:

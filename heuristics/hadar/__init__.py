@@ -94,11 +94,6 @@ simulated(
     variants=VARIANTS,
     guarantee=passing(_theorem, Hadar, Planning),
 )(passing(lambda instance, oracle, **settings: Hadar(instance, **settings), Hadar, Planning))
-simulated(
-    "hadar.hadare",
-    problem=FORKED.id,
-    kind="online",
-    source="HadarE, section V",
-    parameters=FORKS,
-    forks=True,
-)(passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE))
+simulated("hadar.hadare", problem=FORKED.id, kind="online", source="HadarE, section V", parameters=FORKS, forks=True)(
+    passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE)
+)

@@ -12,7 +12,7 @@ import numpy as np
 from schedgap.heuristics.hadar.slotted import baseline
 from schedgap.heuristics.simulator import Servers, State, Workload
 from schedgap.heuristics.simulator.gangs import SEED, TYPES, GangPolicy, Types, in_order
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Parameter
 
 THRESHOLD_GPU_S = 3600.0
@@ -125,24 +125,20 @@ class Tiresias(GangPolicy):
 
     def _chosen(self, state: State) -> Ints:
         second = state.attained_s >= self.threshold_gpu_s
-        jobs = in_order(state, second.astype(float), *self._inside(state, second))
-        held = self._held if self.stay else np.full_like(self._held, -1)
-        self._held = self.gangs.take_anywhere(jobs, held, self.types, self.rng)
-        listed = jobs[np.argsort(self._held[jobs] < 0, kind="stable")]  # those that run first
-        self._place[listed] = np.arange(listed.size)
-        return self._held
-
-    def _inside(self, state: State, second: Bools) -> tuple[Array, ...]:
-        """Return keys ``(a,)`` of the order inside queues, and put those that fell at the end of their new queue."""
-        self._place[state.jobs[second & ~self._second[state.jobs]]] = np.inf
+        self._place[state.jobs[second & ~self._second[state.jobs]]] = np.inf  # the end of the queue that they fall into
         self._second[state.jobs] = second
-        keys: dict[Order, tuple[Array, ...]] = {
+        inside: dict[Order, tuple[Array, ...]] = {
             "arrival": (),
             "running": (self._place[state.jobs],),
             "attained": (state.attained_s,),
             "random": (state.arrival_s, self._drawn[state.jobs]),
         }
-        return keys[self.order]
+        jobs = in_order(state, second.astype(float), *inside[self.order])
+        held = self._held if self.stay else np.full_like(self._held, -1)
+        self._held = self.gangs.take_anywhere(jobs, held, self.types, self.rng)
+        listed = jobs[np.argsort(self._held[jobs] < 0, kind="stable")]  # those that run first
+        self._place[listed] = np.arange(listed.size)
+        return self._held
 
 
 @baseline(

@@ -289,7 +289,7 @@ class Gavel(GangPolicy):
 
     def __init__(self, work: Workload, cluster: Servers, goal: Goal = "max_min") -> None:
         super().__init__(work, cluster)
-        self._single = {"makespan": self._soonest, "finish_time_fairness": self._fairest}.get(goal)
+        self._goal, self._single = goal, goal in {"makespan", "finish_time_fairness"}
         if not self._single:
             self.member, self.program = classes(work, self.gangs, goal)
         self._alone_s, self._alone_rate = np.zeros(work.size), np.ones(work.size)
@@ -302,7 +302,17 @@ class Gavel(GangPolicy):
 
     def _chosen(self, state: State) -> Ints:
         if not np.array_equal(state.jobs, self._jobs):
-            self._renew(state)
+            self._jobs, jobs = state.jobs, in_order(state)
+            if self._single:
+                self._account(state)
+                shares = self._one_by_one(state, jobs)
+            else:
+                counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
+                shares = self.program.shares(counts)[self.member[jobs]]
+            row, self._option = np.nonzero(shares)
+            self._row, self._share = jobs[row], shares[row, self._option]
+            wanted = self.gangs.by_rate[jobs]
+            self._rest = np.repeat(jobs, wanted.shape[1]), wanted.ravel()
         received = self._received[self._row, self._option]
         often = self._rounds[self._row] / np.maximum(received, 1)
         priority = self._share * np.where(received > 0, often, NEW)
@@ -315,30 +325,22 @@ class Gavel(GangPolicy):
         self._received[running, chosen[running]] += 1
         return chosen
 
-    def _shares(self, jobs: Ints) -> Array:
-        """Return ``(a, o)`` shares by a program whose weights stay as they are."""
-        counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
-        return self.program.shares(counts)[self.member[jobs]]
+    def _one_by_one(self, state: State, jobs: Ints) -> Array:
+        """Return ``(a, o)`` shares by a program of jobs of which no two are alike.
 
-    def _program(self, jobs: Ints, weight: Array) -> ShareProgram:
-        """Return the program of jobs of which no two are alike."""
-        value = self.gangs.rates[jobs] * self.gangs.work.gpus[jobs, None]
-        return ShareProgram(value, self.gangs.usage[jobs], self.gangs.capacity, weight)
-
-    def _soonest(self, state: State, jobs: Ints) -> Array:
-        """Return ``(a, o)`` shares by a program of what is left now."""
-        return self._program(jobs, self._left[jobs]).shares(np.ones(jobs.size, np.int64))
-
-    def _fairest(self, state: State, jobs: Ints) -> Array:
-        """Return ``(a, o)`` shares by a program of the time that each job has taken and would have taken alone."""
+        It is one of what is left now, or of the time that each job has taken and would have taken alone.
+        """
         shares = np.zeros((jobs.size, self.gangs.rates.shape[1]))
         able = self.gangs.best_rate[jobs] > 0
         jobs = jobs[able]
-        left, waited_s = self._left[jobs], state.time_s - state.workload.arrival_s[jobs]
-        program = self._program(jobs, left)
-        if jobs.size:
+        if not jobs.size:
+            return shares
+        left, value = self._left[jobs], self.gangs.rates[jobs] * self.gangs.work.gpus[jobs, None]
+        program = ShareProgram(value, self.gangs.usage[jobs], self.gangs.capacity, left)
+        if self._goal == "finish_time_fairness":
+            waited_s = state.time_s - state.workload.arrival_s[jobs]
             program.reweigh(fair_rates(program, left, waited_s, self._alone_s[jobs] + left / self._alone_rate[jobs]))
-            shares[able] = program.shares(np.ones(jobs.size, np.int64))
+        shares[able] = program.shares(np.ones(jobs.size, np.int64))
         return shares
 
     def _account(self, state: State) -> None:
@@ -353,14 +355,3 @@ class Gavel(GangPolicy):
         time /= np.maximum(time.sum(axis=1, keepdims=True), 1.0)
         alone = (time * work.rates[jobs]).sum(axis=1) * work.gpus[jobs]
         self._alone_rate[jobs] = np.where(alone > 0, alone, 1.0)
-
-    def _renew(self, state: State) -> None:
-        """Compute shares for another set of jobs, and put its pairs into the order in which ties go."""
-        self._jobs, jobs = state.jobs, in_order(state)
-        if self._single:
-            self._account(state)
-        shares = self._single(state, jobs) if self._single else self._shares(jobs)
-        row, self._option = np.nonzero(shares)
-        self._row, self._share = jobs[row], shares[row, self._option]
-        wanted = self.gangs.by_rate[jobs]
-        self._rest = np.repeat(jobs, wanted.shape[1]), wanted.ravel()

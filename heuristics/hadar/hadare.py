@@ -91,19 +91,16 @@ class HadarE:
         throughput = gpus * known[row, kind]
         steps = split(row, state.remaining, throughput)
         if self._split == "all":
-            steps *= self._placed(state, known, row, throughput)
+            # The part that a job's copies are of the throughput of copies on all nodes.
+            room = np.minimum(state.gpus[:, None], state.servers.gpus)
+            every = (room * known[:, state.servers.gpu_type]).sum(axis=1)
+            steps *= (np.bincount(row, throughput, every.size) / every)[row]
         speed = pace(row, steps, gpus * state.rates[row, kind], state.round_s, self._overhead_s)
         job = state.jobs[row]
         copy = copy_id(state.workload.size, server + 1, job)
         self.dispatched.append(Dispatch(copy, job, server, gpus, steps))
         self._measured[job, kind] = True
         return Assignment(job, server, gpus, speed)
-
-    def _placed(self, state: State, known: Array, row: Ints, throughput: Array) -> Array:
-        """Return for each copy the part that its job's copies are of the throughput of copies on all nodes."""
-        room = np.minimum(state.gpus[:, None], state.servers.gpus)
-        every = (room * known[:, state.servers.gpu_type]).sum(axis=1)
-        return np.asarray((np.bincount(row, throughput, every.size) / every)[row])
 
     def _place(self, state: State, here: View, known: Array) -> tuple[Ints, Ints, Ints]:
         """Return row of the job, server and GPUs of every copy, by ascending row and server."""

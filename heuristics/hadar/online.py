@@ -148,16 +148,13 @@ class Hadar:
 
     def _priced(self, state: State) -> Planner:
         """Return the planner, with the prices of this round."""
-        before, self._counted = self._counted, self._count(state)
+        # The jobs over which prices take the least and the largest utility; ``None`` for all.
+        before, self._counted = self._counted, None if self._period == "run" else state.jobs
+        if self._period == "learned" and before is not None:
+            self._counted = np.union1d(before, state.jobs)
         if self._planner is None:
             here = in_rounds(self._instance, state)
             self._planner = Planner(here, prices(here, self._counted), self._how)
         elif self._counted is not None and before is not None and not np.array_equal(self._counted, before):
             self._planner.reprice(prices(self._planner.view, self._counted))
         return self._planner
-
-    def _count(self, state: State) -> Ints | None:
-        """Return the jobs over which prices take the least and the largest utility; ``None`` for all."""
-        if self._period == "learned" and self._counted is not None:
-            return np.union1d(self._counted, state.jobs)
-        return None if self._period == "run" else state.jobs

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from schedgap.heuristics.simulator import Assignment, State, Trace, Workload, se
 from schedgap.heuristics.simulator.policies import policy
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.parameters import Parameter, base_id
+from schedgap.instances.parameters import Parameter, base_id, passing
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import View, efficiency
@@ -93,8 +94,8 @@ class FairShares:
         Tenants with jobs that have a rate on every GPU type.
     evaluate
         Fractional shares of the active tenants.
-    rule
-        Rounding rule; see :mod:`schedgap.heuristics.oef.rounding`.
+    rounding
+        Its rule; see :mod:`schedgap.heuristics.oef.rounding`.
     packed
         OEF's placement; see :mod:`schedgap.heuristics.oef.placement`.
     demand_aware
@@ -112,7 +113,7 @@ class FairShares:
         self,
         instance: Instance,
         evaluate: Evaluator,
-        rule: Rule = "tijdeman",
+        rounding: Rule = "tijdeman",
         packed: bool = True,
         demand_aware: bool = True,
         noise: float = 0.0,
@@ -127,7 +128,7 @@ class FairShares:
         self.estimates: list[Array] = []
         self.granted: list[Ints] = []
         self._evaluate, self._packed, self._demand_aware = evaluate, packed, demand_aware
-        self._placer = Placer(self.view.size, self.view.capacity, rule)
+        self._placer = Placer(self.view.size, self.view.capacity, rounding)
         self._active: Bools = np.zeros(self.view.size, bool)
         self._shares: dict[bytes, Array] = {}
         position = {name: j for j, name in enumerate(self.view.gpu_types)}
@@ -172,24 +173,18 @@ def _rows(instance: Instance, view: View, work: Workload) -> Ints:
     chosen = np.zeros(work.size, np.int64)
     for i, job in enumerate(instance.jobs):
         own = rows_of.get(work.tenants[work.tenant[i]], [])
-        problem = _obstacle(bool(own), rates[i], job.gpus, float(view.capacity.max()))
-        if problem:
-            raise NotApplicableError(f"OEF's simulation: job {job.id} {problem}")
+        largest = view.capacity.max()
+        for stuck, why in (
+            (not own, "has a tenant without job types, where others declare theirs"),
+            (rates[i].min() <= 0, "needs a positive rate on every GPU type"),
+            (job.gpus > largest, f"needs {job.gpus} GPUs, more than the {largest:g} of the largest type"),
+        ):
+            if stuck:
+                raise NotApplicableError(f"OEF's simulation: job {job.id} {why}")
         named = [row for row in own if view.labels[row].endswith(f"/{job.model or 'job'}")] or own
         distance = np.abs(np.log(view.true_speedups[named] / (rates[i] / rates[i, 0]))).sum(axis=1)
         chosen[i] = named[int(np.argmin(distance))]
     return chosen
-
-
-def _obstacle(known: bool, rates: Array, gpus: int, largest: float) -> str | None:
-    """Return why OEF cannot place a job, if it cannot."""
-    if not known:
-        return "has a tenant without job types, where others declare theirs"
-    if rates.min() <= 0:
-        return "needs a positive rate on every GPU type"
-    if gpus > largest:
-        return f"needs {gpus} GPUs, more than the {largest:g} of the largest type"
-    return None
 
 
 def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, float]:
@@ -224,25 +219,6 @@ def profiled(speedups: Array, error: float, rng: np.random.Generator) -> Array:
     return np.asarray(measured / measured[:, :1])
 
 
-def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> tuple[float, float]:
-    """Return what errors of profiling cost (Fig. 10b), as parts of total efficiency: the deviation, and the loss.
-
-    The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the evaluator sees the
-    speedups of these profiles. The deviation is ``|promised − reached| / promised``, promised at profiled and reached
-    at true speedups. These are the paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it
-    exceeds the loss, ``1 − reached / reachable``, with what the evaluator reaches on true profiles. It raises
-    `UsageError` if `error` is out of range.
-    """
-    if not 0 <= error < 1:
-        raise UsageError(f"error = {error:g}: a relative error of profiling is within [0, 1)")
-    truth = view.true_speedups
-    seen = profiled(truth, error, rng)
-    devices = evaluate(replace(view, speedups=seen))
-    reachable = float(efficiency(truth, evaluate(replace(view, speedups=truth))).sum())
-    promised, reached = (float(efficiency(speedups, devices).sum()) for speedups in (seen, truth))
-    return abs(promised - reached) / promised, 1 - reached / reachable
-
-
 ROUNDING = Parameter(
     "rounding",
     "how shares become devices: memoryless carries no deviation from round to round, as the baselines of §6.3.2",
@@ -258,22 +234,14 @@ ROW_CAP = Parameter("row_cap", "at most one device per tenant, as in the allocat
 
 
 def fair_shares(
-    instance: Instance,
-    oracle: Oracle,
-    *,
-    evaluate: str,
-    row_cap: bool = False,
-    rounding: Rule = "tijdeman",
-    packed: bool = True,
-    demand_aware: bool = True,
-    noise: float = 0.0,
-    noise_seed: int = 0,
+    instance: Instance, oracle: Oracle, *, evaluate: str, row_cap: bool = False, **settings: Any
 ) -> FairShares:
     """Return the policy that gives tenants the shares of an evaluator, see there and :class:`FairShares`."""
     name = f"{evaluate}?row_cap=true" if row_cap else evaluate
-    return FairShares(instance, evaluator(name, oracle), rounding, packed, demand_aware, noise, noise_seed)
+    return FairShares(instance, evaluator(name, oracle), **settings)
 
 
+_build = passing(fair_shares, FairShares)
 for _name in EVALUATORS:
     _own, _capped = _name in OEF_EVALUATORS, _name == "gavel"
     policy(
@@ -282,10 +250,11 @@ for _name in EVALUATORS:
         measures=throughput,
         parameters=((ROW_CAP,) if _capped else ()) + (ROUNDING, PACKED, DEMAND_AWARE, *NOISE),
         variants=("row_cap=true",) if _capped else (),
-    )(partial(fair_shares, evaluate=_name, packed=_own))
+    )(partial(_build, evaluate=_name, packed=_own))
 
 
-def allox(instance: Instance) -> AlloX:
+@policy("oef.allox", source="AlloX (Le et al., EuroSys 2020), named in OEF §7", measures=throughput)
+def allox(instance: Instance, oracle: Oracle) -> AlloX:
     """Return AlloX for an instance whose jobs fit on a single type, as OEF asks of its own.
 
     It raises `NotApplicableError` if some job does not.
@@ -295,8 +264,3 @@ def allox(instance: Instance) -> AlloX:
     if stuck.size:
         raise NotApplicableError(f"AlloX: job {policy.gangs.work.ids[stuck[0]]} fits on no single GPU type")
     return policy
-
-
-policy("oef.allox", source="AlloX (Le et al., EuroSys 2020), named in OEF §7", measures=throughput)(
-    lambda instance, oracle: allox(instance)
-)

@@ -95,7 +95,14 @@ class Placer:
         this round; `min_demand` ``(v,)`` devices are each tenant's smallest job, 1 takes any number. It raises
         `UsageError` if the shares of a type exceed its capacity, or one is negative.
         """
-        earned = _in_units(ideal, self.capacity)
+        total, capacity = ideal.sum(axis=0), self.capacity
+        excess = total - capacity * (1 + TOLERANCE)
+        if excess.max() > TOLERANCE or ideal.min() < -TOLERANCE:
+            j = int(np.argmax(excess))
+            raise UsageError(f"shares of type {j} sum to {total[j]:g}: at most {capacity[j]}, and none negative")
+        within = np.maximum(ideal, 0) * np.minimum(1.0, capacity / np.maximum(total, 1e-300))
+        units = np.floor(within * UNIT).astype(np.int64)
+        earned = np.vstack([units, np.maximum(capacity * UNIT - units.sum(axis=0), 0)])  # and what the phantom earns
         batch = np.append(np.asarray(min_demand, np.int64), 1)
         real = np.zeros_like(earned)
         for j, devices in enumerate(self.capacity.tolist()):
@@ -123,19 +130,6 @@ def quality(ideal: Array, rounds: Ints, capacity: Array) -> Quality:
     due = ideal * np.arange(1, len(rounds) + 1)[:, None, None]
     deviation = np.abs(due - rounds.cumsum(axis=0)).max(initial=0.0)
     return Quality(float(deviation), int((rounds.sum(axis=1) > capacity).sum()))
-
-
-def _in_units(ideal: Array, capacity: Ints) -> Ints:
-    """Return ``(v + 1, k)`` shares in units; the last row is what nobody is entitled to."""
-    total = ideal.sum(axis=0)
-    excess = total - capacity * (1 + TOLERANCE)
-    if excess.max() > TOLERANCE or ideal.min() < -TOLERANCE:
-        j = int(np.argmax(excess))
-        raise UsageError(f"shares of type {j} sum to {total[j]:g}: at most {capacity[j]}, and none negative")
-    within = np.maximum(ideal, 0) * np.minimum(1.0, capacity / np.maximum(total, 1e-300))
-    units = np.floor(within * UNIT).astype(np.int64)
-    idle = capacity * UNIT - units.sum(axis=0)
-    return np.vstack([units, np.maximum(idle, 0)])
 
 
 def _independent(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:

@@ -8,14 +8,14 @@ release, where each would end first after the area that is there; the rules then
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.parameters import Changes, Parameter
+from schedgap.instances.parameters import Changes, Parameter, passing
 from schedgap.instances.rigid import OBJECTIVES, Schedule, View, kernels, starts_of
 
 MOST_RESERVED = 5000
@@ -78,11 +78,15 @@ def easy(view: View, context: Context, *, objective: str = "flow", estimates: st
     The first that waits has a reservation at its shadow time, when enough GPUs become free by the `estimates`; another
     one starts before it if it ends by then, or takes only GPUs that are left over then (Lifka, JSSPP 1995).
     """
-    last = view.requested if estimates == "requested" else view.duration
+    return _backfilled(view, kernels().easy, view.requested if estimates == "requested" else view.duration)
+
+
+def _backfilled(view: View, kernel: Callable[..., Any], asked: Ints) -> Schedule:
+    """Return what a compiled rule makes of jobs that ask to run for so long."""
 
     def starts(jobs: Ints, room: int) -> Ints:
         release, duration, gpus = _of(view, jobs)
-        return np.asarray(kernels().easy(release, duration, last[jobs], gpus, room))
+        return np.asarray(kernel(release, duration, asked[jobs], gpus, room))
 
     return _each(view, starts)
 
@@ -95,13 +99,7 @@ def conservative(view: View, context: Context, *, objective: str = "flow", estim
     """
     if estimates == "true":
         return _each(view, lambda jobs, room: kernels().in_turn(*_of(view, jobs), room, np.arange(jobs.size), True))
-    asked = view.requested
-
-    def starts(jobs: Ints, room: int) -> Ints:
-        release, duration, gpus = _of(view, jobs)
-        return np.asarray(kernels().conservative(release, duration, asked[jobs], gpus, room))
-
-    return _each(view, starts)
+    return _backfilled(view, kernels().conservative, view.requested)
 
 
 def _interrupted(view: View, rule: int, threshold: float = 0.0) -> Schedule:
@@ -139,15 +137,6 @@ def objectives(preemptive: bool) -> Parameter:
 ESTIMATES = Parameter("estimates", "what is known of durations beforehand", choices=("true", "requested"))
 
 
-def _no_requests(view: View, estimates: str = "true") -> str | None:
-    return "the instance has no requested times" if estimates == "requested" and not view.asked else None
-
-
-def _many(view: View, estimates: str = "true") -> str | None:
-    large = estimates == "requested" and view.size > MOST_RESERVED
-    return f"{view.size} jobs reserve anew at each early end (more than {MOST_RESERVED})" if large else None
-
-
 def _no_history(view: View, interrupted: bool) -> str | None:
     if view.executed is None:
         return "the instance does not say when all of its jobs ran"
@@ -156,21 +145,13 @@ def _no_history(view: View, interrupted: bool) -> str | None:
     return "no job was interrupted" if interrupted else "jobs were interrupted: see rigid.interrupted"
 
 
-def _settled(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule for jobs that may choose among pools, which are in settled ones."""
-
-    @wraps(rule)
-    def run(view: View, context: Context, **settings: Any) -> Any:
-        return rule(view.settled, context, **settings)
-
-    return run
-
-
-def _register(name: str, run: Callable[..., Any], source: str, *, preemptive: bool = False, **more: Any) -> None:
+def _register(name: str, rule: Callable[..., Any], source: str, *, preemptive: bool = False, **more: Any) -> None:
+    """Register a rule; jobs that may choose among pools are in settled ones for all but what really ran."""
     problem = "rigid.flow.preemptive" if preemptive else "rigid.flow"
     parameters = (objectives(preemptive), *more.pop("parameters", ()))
     kind = more.pop("kind", "baseline")
-    run = _settled(run) if kind == "baseline" else run
+    settled = passing(lambda view, context, **settings: rule(view.settled, context, **settings), rule)
+    run = settled if kind == "baseline" else rule
     HEURISTICS.register(
         HeuristicSpec(
             f"rigid.{name}", "rigid", problem, kind=kind, run=run, source=source, parameters=parameters, **more
@@ -191,8 +172,14 @@ _register("fcfs", fcfs, "First come, first served")
 _backfilling: dict[str, Any] = {
     "parameters": (ESTIMATES,),
     "variants": ("estimates=requested",),
-    "skip": _no_requests,
-    "too_large": _many,
+    "skip": lambda view, estimates="true": (
+        "the instance has no requested times" if estimates == "requested" and not view.asked else None
+    ),
+    "too_large": lambda view, estimates="true": (
+        f"{view.size} jobs reserve anew at each early end (more than {MOST_RESERVED})"
+        if estimates == "requested" and view.size > MOST_RESERVED
+        else None
+    ),
 }
 _register("easy", easy, "EASY backfilling (Lifka, JSSPP 1995)", **_backfilling | {"too_large": lambda view: None})
 _register("conservative", conservative, "Conservative backfilling (Mu'alem and Feitelson 2001)", **_backfilling)

@@ -37,34 +37,12 @@ written to. Programs of other languages are asked by :mod:`schedgap.heuristics.s
 from schedgap.heuristics.simulator.engine import runnable, simulate
 from schedgap.heuristics.simulator.policies import POLICIES, PolicySpec
 from schedgap.heuristics.simulator.program import Program, ProgramError
-from schedgap.heuristics.simulator.state import (
-    NOTHING,
-    Assignment,
-    InvalidAssignmentError,
-    Policy,
-    Shares,
-    State,
-)
+from schedgap.heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, Shares, State
 from schedgap.heuristics.simulator.trace import Rules, Trace
 from schedgap.instances.workload import Servers, Workload, servers, workload
 
 __all__ = [
-    "NOTHING",
-    "POLICIES",
-    "Assignment",
-    "InvalidAssignmentError",
-    "Policy",
-    "PolicySpec",
-    "Program",
-    "ProgramError",
-    "Rules",
-    "Servers",
-    "Shares",
-    "State",
-    "Trace",
-    "Workload",
-    "runnable",
-    "servers",
-    "simulate",
+    "NOTHING", "POLICIES", "Assignment", "InvalidAssignmentError", "Policy", "PolicySpec", "Program",
+    "ProgramError", "Rules", "Servers", "Shares", "State", "Trace", "Workload", "runnable", "servers", "simulate",
     "workload",
-]
+]  # fmt: skip

@@ -196,8 +196,31 @@ class _Run:
         if not isinstance(assignment, Assignment):
             found = type(assignment).__name__
             raise InvalidAssignmentError(f"round {self.round}: the policy returned {found}, not an Assignment")
-        now = self._checked(assignment)
-        self._work(now, decision_s, jobs.size)
+        now, rules = self._checked(assignment), self.rules
+        times = (self.time_s, float(rules.round_s), float(rules.restart_s), ROUNDING)
+        restarts, finished, iterations, busy_s = self.kernels.advance(
+            now.held, self.before, now.width, now.rate, times, self.work.leave_s, self.progress
+        )
+        ran = now.held.jobs
+        self.last_ran[ran] = self.round + 1
+        self.present[ran[finished]] = False
+        self.log.append(
+            _Record(
+                start_s=self.time_s,
+                decision_s=decision_s,
+                stragglers=int(now.width[now.mixed].sum()),
+                restarts=int(restarts),
+                waiting=jobs.size - ran.size,
+                allocation=now.entries,
+                progress=(ran, now.width),
+                iterations=iterations,
+                busy_s=busy_s,
+                speed=now.speed,
+                cpus=now.cpus,
+                memory_gb=now.memory_gb,
+                offered=(now.offered,),
+            )
+        )
         self.previous, self.before = assignment, now.held
         self.round += 1
         return now.width.size > 0
@@ -249,33 +272,6 @@ class _Run:
             f"job {name} holds GPUs of several types",
         )
         raise InvalidAssignmentError(f"round {self.round}: {told[fault - 1]}")
-
-    def _work(self, now: _Round, decision_s: float, present: int) -> None:
-        """Do the round's work and record it."""
-        rules, jobs = self.rules, now.held.jobs
-        times = (self.time_s, float(rules.round_s), float(rules.restart_s), ROUNDING)
-        restarts, finished, iterations, busy_s = self.kernels.advance(
-            now.held, self.before, now.width, now.rate, times, self.work.leave_s, self.progress
-        )
-        self.last_ran[jobs] = self.round + 1
-        self.present[jobs[finished]] = False
-        self.log.append(
-            _Record(
-                start_s=self.time_s,
-                decision_s=decision_s,
-                stragglers=int(now.width[now.mixed].sum()),
-                restarts=int(restarts),
-                waiting=present - jobs.size,
-                allocation=now.entries,
-                progress=(jobs, now.width),
-                iterations=iterations,
-                busy_s=busy_s,
-                speed=now.speed,
-                cpus=now.cpus,
-                memory_gb=now.memory_gb,
-                offered=(now.offered,),
-            )
-        )
 
     def trace(self, stalled: bool) -> Trace:
         """Return the records as arrays; `stalled` says that the simulation was given up."""

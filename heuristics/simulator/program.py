@@ -277,7 +277,20 @@ class Scheduler:
     def __call__(self, state: State) -> Assignment:
         """Return what the program answers to a state."""
         if not self._greeted:
-            ready = self._ask(_hello(state, self.program.settings), Ready, "hello")
+            work, cluster = state.workload, state.servers
+            hosts = cluster.names, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb
+            tenants = (work.tenants[tenant] for tenant in work.tenant.tolist())
+            leave_s = (None if math.isinf(time_s) else time_s for time_s in work.leave_s.tolist())
+            rates = map(tuple, work.rates.tolist())
+            jobs = work.ids, tenants, work.arrival_s, leave_s, work.gpus, work.work, work.weight, rates
+            hello = Hello(
+                round_s=state.round_s,
+                settings=dict(self.program.settings),
+                gpu_types=work.gpu_types,
+                servers=_records(ServerFacts, *hosts),
+                jobs=_records(JobFacts, *jobs),
+            )
+            ready = self._ask(hello, Ready, "hello")
             self._greeted, self._answer_s = True, ready.answer_s
         when = f"round {state.round}"
         answer = self._ask(_round(state), Answer, when)
@@ -381,22 +394,6 @@ def _line(message: Message) -> bytes:
 def _start(line: bytes) -> str:
     text = line[:61].decode(errors="replace")
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _hello(state: State, settings: Mapping[str, str]) -> Hello:
-    work, cluster = state.workload, state.servers
-    hosts = cluster.names, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb
-    tenants = (work.tenants[tenant] for tenant in work.tenant.tolist())
-    leave_s = (None if math.isinf(time_s) else time_s for time_s in work.leave_s.tolist())
-    rates = map(tuple, work.rates.tolist())
-    jobs = work.ids, tenants, work.arrival_s, leave_s, work.gpus, work.work, work.weight, rates
-    return Hello(
-        round_s=state.round_s,
-        settings=dict(settings),
-        gpu_types=work.gpu_types,
-        servers=_records(ServerFacts, *hosts),
-        jobs=_records(JobFacts, *jobs),
-    )
 
 
 def _round(state: State) -> Round:

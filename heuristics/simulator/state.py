@@ -106,11 +106,6 @@ class State:
         return self.workload.rates[self.jobs]
 
     @property
-    def tenant(self) -> Ints:
-        """``(a,)`` indices of the tenants."""
-        return self.workload.tenant[self.jobs]
-
-    @property
     def arrival_s(self) -> Array:
         """``(a,)`` arrivals in seconds."""
         return self.workload.arrival_s[self.jobs]

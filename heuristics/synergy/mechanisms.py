@@ -90,18 +90,13 @@ class Mechanisms:
         self.options: Ints = np.full((view.profiles.kinds, view.types), -1, np.int64)
         for kind, types in enumerate(view.preference):
             self.options[kind, : len(types)] = types
-        self.static: Array = self._placeable()
+        # Demands ``(K, k, 2)``, and bases where these fit on no empty servers (a gang of 5 on servers of 4).
+        self.static: Array = view.needs.demand.copy()
+        for kind, i in np.argwhere(view.needs.able).tolist():
+            gpus, one = view.profiles.gpus[[kind]], self.static[kind, i].reshape(1, 1, 2)
+            if not len(_kernels.pack(gpus, np.full((1, 1), i), one, one, False, False, self.hosts)[0]):
+                self.static[kind, i] = view.needs.base[kind, i]
         self._last: dict[str, tuple[bytes, Placement]] = {}
-
-    def _placeable(self) -> Array:
-        """Return ``(K, k, 2)`` demands, and bases where these fit on no empty servers (a gang of 5 on servers of 4)."""
-        needs = self.view.needs
-        found = needs.demand.copy()
-        for kind, i in np.argwhere(needs.able).tolist():
-            gpus, one = self.view.profiles.gpus[[kind]], needs.demand[kind, i].reshape(1, 1, 2)
-            if not len(self.kernels.pack(gpus, np.full((1, 1), i), one, one, False, False, self.hosts)[0]):
-                found[kind, i] = needs.base[kind, i]
-        return found
 
     def _options(self, asked: Round) -> tuple[Ints, Array]:
         """Return ``(a, k)`` GPU types of the queue by preference, and demands there.

@@ -169,21 +169,15 @@ def fetching(seen: View) -> Array:
         given, gpus = seen.instance.jobs[j].sensitivity, int(tables.gpus[kind])
         memory_gb = tables.memory_gb[kind]
         if isinstance(given, MatrixSensitivity):
-            # The cells of a matrix are per GPU, as if each GPU of a gang had a cache and a data set of its own.
-            each = _relative_fetching(given, memory_gb / gpus)
-            fetched[kind] = gpus * jobs.rates[j][:, None] * each if each is not None else np.inf
+            known = [m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == given]
+            fetched[kind] = np.inf
+            if known:
+                # The cells of a matrix are per GPU, as if each GPU of a gang had a cache and a data set of its own.
+                each = pipeline_rate(known[0].pipeline.sensitivity, free, free, memory_gb / gpus)
+                fetched[kind] = gpus * jobs.rates[j][:, None] * (each / known[0].rates["V100"])
         elif given is not None:
             fetched[kind] = pipeline_rate(given, free, free, memory_gb)
     return fetched
-
-
-def _relative_fetching(given: MatrixSensitivity, memory_gb: Array) -> Array | None:
-    """Return the throughput of storage in units of the rate, ``None`` for matrices that are not in the catalogue."""
-    model = next((m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == given), None)
-    if model is None:
-        return None
-    free = np.array(np.inf)
-    return pipeline_rate(model.pipeline.sensitivity, free, free, memory_gb) / model.rates["V100"]
 
 
 def describe(seen: View) -> list[str]:
@@ -196,18 +190,15 @@ def describe(seen: View) -> list[str]:
     minutes = found.seconds[able] / 60
     rest = len(kinds) - MAX_LISTED
     spent = f"{minutes.max():g}" if minutes.min() == minutes.max() else f"{minutes.min():g} to {minutes.max():g}"
-    return [
+    lines = [
         f"{tables.kinds} kinds of jobs, models: {len(kinds)}; {found.points.sum()} of {found.levels.sum()} levels of "
-        f"CPUs measured, in {spent} minutes per kind and GPU type",
-        *(f"{name}: {_errors(found, np.array(chosen))}" for name, chosen in list(kinds.items())[:MAX_LISTED]),
-        *([f"and {rest} more models"] if rest > 0 else []),
+        f"CPUs measured, in {spent} minutes per kind and GPU type"
     ]
-
-
-def _errors(found: Profiling, kinds: Ints) -> str:
-    error, memory_gb = found.error[kinds].max(axis=1), found.profiles.memory_gb[kinds]
-    kind, level = np.unravel_index(error.argmax(), error.shape)
-    words = f"estimates within {found.full_memory_error[kinds].max():.1%} with all memory"
-    if error.max() <= found.full_memory_error[kinds].max():
-        return f"{words} and with less"
-    return f"{words}, {error.max():.1%} with {memory_gb[kind, level] / found.profiles.gpus[kinds[kind]]:g} GB per GPU"
+    for name, chosen in list(kinds.items())[:MAX_LISTED]:
+        full, error, less = found.full_memory_error[chosen].max(), found.error[chosen].max(axis=1), " and with less"
+        if error.max() > full:
+            at, level = np.unravel_index(error.argmax(), error.shape)
+            each_gb = tables.memory_gb[chosen][at, level] / tables.gpus[chosen[at]]
+            less = f", {error.max():.1%} with {each_gb:g} GB per GPU"
+        lines.append(f"{name}: estimates within {full:.1%} with all memory{less}")
+    return lines + [f"and {rest} more models"] * (rest > 0)

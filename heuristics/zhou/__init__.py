@@ -6,23 +6,16 @@ Algorithms 4 and 7 lose workers as printed, so that the exact placement is the d
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.heuristics.zhou import baselines, batches, lemma
 from schedgap.heuristics.zhou.batches import Way
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.views.zhou import ARCHITECTURES, RESTARTS, Architecture, Schedule, View
+from schedgap.instances.views.zhou import ARCHITECTURES, RESTARTS, Architecture, Schedule
 
 
-def _baseline(
-    view: View, context: Context, arch: str, decide: Callable[..., Schedule], **settings: bool | int | str
-) -> Schedule:
-    return decide(view.architectures[arch], context, **settings)
-
-
-def _online(view: View, context: Context, arch: str, **settings: Any) -> Schedule:
+def _online(a: Architecture, context: Context, **settings: Any) -> Schedule:
     r"""Return the schedule of A_online.
 
     Rows state Lemma 1's :math:`4 \alpha` where a run is shown to meet it.
@@ -33,43 +26,29 @@ def _online(view: View, context: Context, arch: str, **settings: Any) -> Schedul
     lemma : what Lemma 1 promises for a run.
     schedgap.instances.elastic.search : the exact placement, in the place of Algorithms 4 to 7.
     """
-    return batches.online(view.architectures[arch], Way(**settings))
+    return batches.online(a, Way(**settings))
 
 
-def _planned(
-    view: View, context: Context, arch: str, decide: Callable[[Architecture, Way], Schedule], *, printed: bool = False
-) -> Schedule:
-    return decide(view.architectures[arch], Way(printed=printed))
-
-
-def _skip(view: View, arch: str) -> str | None:
-    return view.architectures[arch].reason
+def _planned(decide: Callable[[Architecture, Way], Schedule]) -> Callable[..., Schedule]:
+    return passing(lambda a, context, **settings: decide(a, Way(**settings)), decide, Way)
 
 
 CELLS = 2_000_000
 """Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
 
 
-def _too_large(view: View, arch: str) -> str | None:
-    a = view.architectures[arch]
+def _too_large(a: Architecture) -> str | None:
     cells = a.machines.size * max(int(a.arrival.max() + 2 * a.options.shortest.max()), a.given_deadline or 0)
     return None if cells <= CELLS else f"servers x slots = {cells:,}, more than {CELLS:,}"
 
 
-def _four_alpha(view: View, arch: str, *, alpha: int | str = Way.alpha, carry: bool = Way.carry) -> Guarantee:
+def _four_alpha(a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = Way.carry) -> Guarantee:
     """Theorem 5, for jobs that meet its assumptions; what a run shows may be more."""
-    a = view.architectures[arch]
     least = a.alpha
     largest = least if alpha in ("formula", "round") else alpha
     if carry and isinstance(largest, int) and largest >= least and a.assumption_1.all() and a.assumption_2.all():
         return Guarantee(f"4α = {4 * largest}", 4.0 * largest)
     return Guarantee(f"4·{largest} where a run meets Lemma 1" if carry else "4α where a run meets Lemma 1")
-
-
-def _two_log_lambda(view: View, arch: str) -> Guarantee:
-    """Theorem 3."""
-    gamma = view.architectures[arch].gamma
-    return Guarantee(f"2 log λ = {gamma:.1f}", gamma)
 
 
 PRINTED = Parameter("printed", "Algorithms 4 and 7 as printed instead of the exact placement")
@@ -113,19 +92,23 @@ def _register(
     variants: tuple[str, ...] = (),
     **more: Callable[..., Guarantee | None],
 ) -> None:
-    """Register a method for both architectures, whose id its functions get."""
+    """Register a method for both architectures, whose functions are of an architecture instead of a view."""
+
+    def of(arch: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        return passing(lambda view, *rest, **settings: function(view.architectures[arch], *rest, **settings), function)
+
     for arch in ARCHITECTURES:
         heuristic(
             f"zhou.{arch}.{name}",
             problem=f"zhou.{arch}.{problem}",
             kind=kind,
             source=source,
-            skip=partial(_skip, arch=arch),
-            too_large=partial(_too_large, arch=arch),
+            skip=of(arch, lambda a: a.reason),
+            too_large=of(arch, _too_large),
             parameters=parameters,
             variants=variants + (AS_PRINTED[arch] if PRINTED in parameters else ()),
-            **{name: partial(function, arch=arch) for name, function in more.items()},
-        )(partial(run, arch=arch))
+            **{name: of(arch, function) for name, function in more.items()},
+        )(of(arch, run))
 
 
 _register(
@@ -135,7 +118,7 @@ _register(
     passing(_online, Way),
     "Zhou et al., Algorithms 1 to 7, Lemma 1, Theorem 5",
     guarantee=_four_alpha,
-    shown=lambda view, decision, arch: lemma.shown(view.architectures[arch], decision),
+    shown=lemma.shown,
     parameters=ONLINE,
     variants=VARIANTS,
 )
@@ -143,18 +126,13 @@ _register(
     "amaxweight",
     "weight",
     "online",
-    partial(_planned, decide=batches.maxweight),
+    _planned(batches.maxweight),
     "Zhou et al., Algorithms 3 to 7, Theorem 3",
-    guarantee=_two_log_lambda,
+    guarantee=lambda a: Guarantee(f"2 log λ = {a.gamma:.1f}", a.gamma),
     parameters=(PRINTED,),
 )
 _register(
-    "amincost",
-    "cost",
-    "online",
-    partial(_planned, decide=batches.mincost),
-    "Zhou et al., Algorithms 4 to 7",
-    parameters=(PRINTED,),
+    "amincost", "cost", "online", _planned(batches.mincost), "Zhou et al., Algorithms 4 to 7", parameters=(PRINTED,)
 )
 for _name, _problem, _decide, _source, _parameters in (
     ("jain", "weight", baselines.jain, "Jain et al., ACM TOPC 2015: greedy by weight density", (TYPES,)),
@@ -163,5 +141,4 @@ for _name, _problem, _decide, _source, _parameters in (
     ("antman", "preemptive", baselines.antman, "Zhou et al. §7: AntMan (Xiao et al., OSDI 2020)", (RESTART,)),
     ("tiresias", "preemptive", baselines.tiresias, "Zhou et al. §7: Tiresias (Gu et al., NSDI 2019)", (RESTART, KNOW)),
 ):
-    _run = passing(partial(_baseline, decide=_decide), _decide)
-    _register(_name, _problem, "baseline", _run, _source, _parameters)
+    _register(_name, _problem, "baseline", _decide, _source, _parameters)

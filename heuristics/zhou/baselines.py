@@ -128,12 +128,6 @@ class Cluster:
                 high = middle - 1
         return low > 0 and self.start(job, low)
 
-    def stop(self, job: int) -> None:
-        """Take a job off its servers and note its run."""
-        placed = self.running.pop(job)
-        self.ledger.book(placed.found, -1)
-        self.note(job, placed)
-
     def note(self, job: int, placed: _Placed) -> None:
         """Note a run that ends before this slot."""
         if self.slot > placed.since:
@@ -150,7 +144,11 @@ class Cluster:
             self.ledger.book(placed.found, -1)
         for job, fewer in order:
             stays, wanted = before.get(job), int(self.known.wanted[job])
-            if stays and self._free(stays.found):
+            if stays:
+                touched = np.flatnonzero(stays.found.workers + stays.found.ps)
+                free = self.ledger.free[touched, :, 0] + ROUNDING * self.a.machines.capacity[touched]
+                stays = stays if (self.ledger.use(stays.found)[touched] <= free).all() else None
+            if stays:
                 self.ledger.book(stays.found)
                 self.running[job] = stays
             elif fewer:
@@ -161,11 +159,6 @@ class Cluster:
             if self.running.get(job) is not placed:
                 self.note(job, placed)
 
-    def _free(self, found: Found) -> bool:
-        touched = np.flatnonzero(found.workers + found.ps)
-        slack = ROUNDING * self.a.machines.capacity[touched]
-        return bool((self.ledger.use(found)[touched] <= self.ledger.free[touched, :, 0] + slack).all())
-
     def advance(self) -> None:
         """Run everything for this slot; go to the next slot in which something can happen."""
         self.begun |= self.running.keys()
@@ -175,7 +168,9 @@ class Cluster:
         for job in list(self.running):
             if self.left[job] <= ROUNDING * self.a.work[job]:
                 self.left[job] = 0.0
-                self.stop(job)
+                placed = self.running.pop(job)
+                self.ledger.book(placed.found, -1)
+                self.note(job, placed)
         if not self.running and not self.waiting():
             later = self.a.arrival[self.left > 0]
             self.slot = int(later.min()) if later.size else self.slot

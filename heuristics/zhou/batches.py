@@ -65,10 +65,6 @@ class Way:
     inclusive: bool = False
     printed: bool = False
 
-    def columns(self, tau: int) -> int:
-        """Return how many slots of a window of length τ may be used."""
-        return tau if self.inclusive else tau - 1
-
     def options(self, a: Architecture) -> Options:
         """Return the choices of the jobs."""
         return a.printed_options if self.printed else a.options
@@ -84,7 +80,7 @@ class Way:
 
 def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Plan:
     """Return which of the waiting jobs run how in a window of τ slots, column 0 being its first (Algorithm 3)."""
-    columns, options = way.columns(tau), way.options(a)
+    columns, options = tau if way.inclusive else tau - 1, way.options(a)
     waiting = sorted(jobs, key=lambda j: (-a.weight[j], j))
     waiting = [j for j in waiting if options.shortest[j] <= columns]
     if not waiting:

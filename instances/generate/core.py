@@ -135,8 +135,12 @@ def generate(
     table = {**file.generator, **{k: _number(v) for k, v in overrides.items()}}
     spec = parse(family.spec, table, where)
     changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
+    known = list(file.published)
     words: dict[str, Any] = {"name": name[:200], "title": file.title, "source": file.source, "licence": file.licence}
-    words["published"] = tuple(entry for entry in file.published if _holds(entry, changed))
+    for key, value in changed.items():
+        ranges = [(entry, entry.within.get(key)) for entry in known if isinstance(value, int | float)]
+        known = [entry for entry, ends in ranges if ends and ends[0] <= value <= ends[1]]
+    words["published"] = tuple(known)
     try:
         parts = family.build(spec, Streams(spec.seed))
         drawn = Instance(**words, **parts)
@@ -146,14 +150,6 @@ def generate(
         raise InstanceError(f"{where}: {describe(error)}") from None
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
-
-
-def _holds(entry: Published, changed: Mapping[str, Any]) -> bool:
-    """Return whether a published number is about the instance whose parameters were changed to these values."""
-    return all(
-        key in entry.within and isinstance(value, int | float) and entry.within[key][0] <= value <= entry.within[key][1]
-        for key, value in changed.items()
-    )
 
 
 def _worth(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:

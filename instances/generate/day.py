@@ -7,7 +7,7 @@ or two per tenant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,19 @@ Group = tuple[Tenant, list[CatalogueModel]]
 
 def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
-    groups, (low, high) = _groups(spec, streams), spec.gradient_mb
+    (low, high), pool = spec.gradient_mb, workload.catalogue_models(spec)
+    # First models go round the pool in random order, so that all are soon in use.
+    order = np.argsort(streams.uniform("tenant models: order", len(pool)), kind="stable")
+    doubled = streams.uniform("tenant weights", spec.tenants) < spec.double_weight_share
+    second = streams.uniform("tenant models: second", spec.tenants)
+    groups = []
+    for i in range(spec.tenants):
+        models = [pool[order[i % len(pool)]]]
+        if len(pool) > 1 and second[i] < 0.5:
+            models.append(pool[order[(i + 1 + int(2 * second[i] * (len(pool) - 1))) % len(pool)]])
+        kinds = tuple(JobType(name=m.name, rates=workload.model_rates(spec, m)) for m in models)
+        tenant = Tenant(id=f"tenant-{i + 1:02d}", weight=2.0 if doubled[i] else 1.0, job_types=kinds)
+        groups.append((tenant, models))
     return {
         "cluster": workload.cluster(spec),
         "tenants": tuple(tenant for tenant, _ in groups),
@@ -58,23 +70,6 @@ def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
     }
 
 
-def _groups(spec: DaySpec, streams: Streams) -> list[Group]:
-    """Draw the tenants; first models go round the pool in random order, so that all are soon in use."""
-    pool = workload.catalogue_models(spec)
-    order = np.argsort(streams.uniform("tenant models: order", len(pool)), kind="stable")
-    doubled = streams.uniform("tenant weights", spec.tenants) < spec.double_weight_share
-    second = streams.uniform("tenant models: second", spec.tenants)
-    groups = []
-    for i in range(spec.tenants):
-        models = [pool[order[i % len(pool)]]]
-        if len(pool) > 1 and second[i] < 0.5:
-            models.append(pool[order[(i + 1 + int(2 * second[i] * (len(pool) - 1))) % len(pool)]])
-        kinds = tuple(JobType(name=m.name, rates=workload.model_rates(spec, m)) for m in models)
-        tenant = Tenant(id=f"tenant-{i + 1:02d}", weight=2.0 if doubled[i] else 1.0, job_types=kinds)
-        groups.append((tenant, models))
-    return groups
-
-
 def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[Job]:
     """Draw the jobs; each uniform stream gives one number per job."""
     submit = workload.arrivals(spec, spec.jobs_per_day / workload.DAY_S, streams)
@@ -83,7 +78,14 @@ def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[
     quantities = ("job tenants", "job models", "epochs", "chunks", "weights", "deadlines", "updates")
     drawn = zip(*(streams.uniform(name, spec.jobs).tolist() for name in quantities), strict=True)
     rates_of = {kind.name: dict(kind.rates) for tenant, _ in groups for kind in tenant.job_types}
-    minibatch_ms = {name: _minibatch_ms(spec, rates) for name, rates in rates_of.items()}
+    workers = [w for w in spec.worker_types if w.gpus > 0 and w.gpu_type in spec.types]
+    minibatch_ms = {
+        name: {w.name: significant(1000 / (w.gpus * rates[str(w.gpu_type)])) for w in workers}
+        for name, rates in rates_of.items()
+    }
+    # A PS type with more CPUs updates faster, within the spec's range.
+    smallest = min((p.cpus for p in spec.ps_types), default=1.0) or 1.0
+    speedup = {p.name: ((p.cpus or 1.0) / smallest) ** 0.5 for p in spec.ps_types}
     for i, (u_tenant, u_model, u_epochs, u_chunks, u_weight, u_deadline, u_update) in enumerate(drawn):
         tenant, models = groups[int(u_tenant * len(groups))]
         model = models[int(u_model * len(models))]
@@ -92,6 +94,7 @@ def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[
         epochs, chunks, batches = split(work, spec, u_epochs, u_chunks)
         shortest = epochs * chunks * batches / (gangs[i] * max(rates.values()))
         slack = draws.between(u_deadline, *spec.deadline_factor) * shortest + spec.deadline_slack_s
+        update_ms = draws.between(u_update, *spec.update_ms) - spec.update_ms[0]
         low, high = spec.gradient_mb
         yield Job(
             id=f"job-{i + 1:04d}",
@@ -109,21 +112,9 @@ def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[
             distributed=DistributedProfile(
                 gradient_mb=min(max(model.gradient_mb, low), high),
                 minibatch_ms=minibatch_ms[model.name],
-                update_ms=_update_ms(spec, draws.between(u_update, *spec.update_ms)),
+                update_ms={p: significant(spec.update_ms[0] + update_ms / faster) for p, faster in speedup.items()},
             ),
         )
-
-
-def _minibatch_ms(spec: DaySpec, rates: Mapping[str, float]) -> dict[str, float]:
-    workers = [w for w in spec.worker_types if w.gpus > 0 and w.gpu_type in rates]
-    return {w.name: significant(1000 / (w.gpus * rates[str(w.gpu_type)])) for w in workers}
-
-
-def _update_ms(spec: DaySpec, drawn: float) -> dict[str, float]:
-    """Return the times of updates; a PS type with more CPUs updates faster, within the spec's range."""
-    low, smallest = spec.update_ms[0], min((p.cpus for p in spec.ps_types), default=1.0)
-    speedup = {p.name: ((p.cpus or 1.0) / (smallest or 1.0)) ** 0.5 for p in spec.ps_types}
-    return {name: significant(low + (drawn - low) / faster) for name, faster in speedup.items()}
 
 
 def split(work: float, spec: DaySpec, u_epochs: float, u_chunks: float) -> tuple[int, int, int]:

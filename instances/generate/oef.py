@@ -7,6 +7,7 @@ host), 20 tenants, or 50 tenants with 20 jobs each on average over three days; Â
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from pydantic import model_validator
 from schedgap.instances.generate import draws, workload
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
 from schedgap.instances.generate.workload import WorkloadSpec
-from schedgap.instances.model_catalogue import CatalogueModel, significant
+from schedgap.instances.model_catalogue import significant
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Job, JobType, ServerGroup, Tenant, check_size, rule
 
 LEAST_STEP = 1.01
@@ -37,16 +38,27 @@ class TenantsSpec(WorkloadSpec):
 
 def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
-    kinds = _job_types(spec, streams)
+    # Each tenant's model, in turn from the pool, and its rates with its own hyper-parameters.
+    types = len(spec.types)
+    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
+    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
+    pool = itertools.cycle(workload.catalogue_models(spec))
+    varied = zip(pool, scale, steps.reshape(spec.tenants, types), strict=False)
+    rates = [(model, vary(workload.model_rates(spec, model), *own)) for model, *own in varied]
+    kinds = [(model, JobType(name=model.name, rates=own)) for model, own in rates]
     submit = workload.arrivals(spec, (spec.arrivals == "poisson") * spec.jobs_per_day / workload.DAY_S, streams)
     owner = (streams.uniform("job tenants", spec.jobs) * spec.tenants).astype(int)
     owner[: spec.tenants] = np.arange(min(spec.tenants, spec.jobs))
     names = [f"tenant-{i + 1:02d}" for i in range(spec.tenants)]
     arrive_s = submit[: spec.tenants] + [0.0] * (spec.tenants - spec.jobs)
     tenants = tuple(
-        Tenant(id=name, job_types=(kind if i or spec.lie == 1 else _reporting(kind, spec.lie),), arrive_s=at)
-        for i, (name, (_, kind), at) in enumerate(zip(names, kinds, arrive_s, strict=True))
+        Tenant(id=name, job_types=(kind,), arrive_s=at)
+        for name, (_, kind), at in zip(names, kinds, arrive_s, strict=True)
     )
+    if spec.lie != 1:
+        told = {name: significant(rate * spec.lie**i) for i, (name, rate) in enumerate(kinds[0][1].rates.items())}
+        liar = kinds[0][1].model_copy(update={"reported_rates": told})
+        tenants = (tenants[0].model_copy(update={"job_types": (liar,)}), *tenants[1:])
     gangs, durations = workload.gang_sizes(spec, streams), workload.durations(spec, streams)
     u = streams.uniform("epochs", spec.jobs)
     jobs = []
@@ -80,23 +92,6 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     }
 
 
-def _job_types(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel, JobType]]:
-    """Draw each tenant's model, in turn from the pool, and its rates with its own hyper-parameters."""
-    pool = workload.catalogue_models(spec)
-    types = len(spec.types)
-    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
-    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
-    each = zip(itertools.cycle(pool), scale, steps.reshape(spec.tenants, types), strict=False)
-    rates = [(model, vary(workload.model_rates(spec, model), *varied)) for model, *varied in each]
-    return [(model, JobType(name=model.name, rates=own)) for model, own in rates]
-
-
-def _reporting(kind: JobType, lie: float) -> JobType:
-    """Return a job type that its tenant reports with steps from type to type that are so many times as large."""
-    told = {name: significant(rate * lie**i) for i, (name, rate) in enumerate(kind.rates.items())}
-    return kind.model_copy(update={"reported_rates": told})
-
-
 def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:
     """Return scaled `rates` (slowest type first), each step to the next type times a factor, still rising."""
     names, values = list(rates), list(rates.values())
@@ -121,21 +116,21 @@ class ScaleSpec(GeneratorSpec):
 
 def build_scale(spec: ScaleSpec, streams: Streams) -> dict[str, Any]:
     """Draw tenants; speedups grow from type to type by a random share up to `step`."""
-    names = [f"GPU{j + 1}" for j in range(spec.types)]
     growth = 1 + spec.step * streams.uniform("speedups", spec.tenants * spec.types).reshape(-1, spec.types)
     growth[:, 0] = 1.0
-    speedups = np.cumprod(growth, axis=1)
-    tenants = tuple(
-        Tenant(
-            id=f"u{i + 1}",
-            job_types=(JobType(name="job", rates=dict(zip(names, draws.rounded(row), strict=True))),),
-        )
-        for i, row in enumerate(speedups)
-    )
-    servers = tuple(ServerGroup(name=f"{n} servers", count=1, gpu_type=n, gpus=spec.devices) for n in names)
+    return _without_jobs([draws.rounded(row) for row in np.cumprod(growth, axis=1)], spec.devices)
+
+
+def _without_jobs(speedups: Sequence[Sequence[float]], devices: int) -> dict[str, Any]:
+    """Return tenants with these speedups ``(n, k)``, and a cluster with so many devices of each type."""
+    names = [f"GPU{j + 1}" for j in range(len(speedups[0]))]
+    rates = [dict(zip(names, row, strict=True)) for row in speedups]
+    servers = tuple(ServerGroup(name=f"{n} servers", count=1, gpu_type=n, gpus=devices) for n in names)
     return {
         "cluster": Cluster(gpu_types=tuple(GpuType(name=n) for n in names), servers=servers),
-        "tenants": tenants,
+        "tenants": tuple(
+            Tenant(id=f"u{i + 1}", job_types=(JobType(name="job", rates=own),)) for i, own in enumerate(rates)
+        ),
     }
 
 
@@ -154,14 +149,9 @@ class ClassesSpec(GeneratorSpec):
 
 def build_classes(spec: ClassesSpec, streams: Streams) -> dict[str, Any]:
     """Return the tenants; nothing is random."""
-    names = [f"GPU{j + 1}" for j in range(spec.types)]
-    same = dict.fromkeys(names, 1.0)
-    tenants = tuple(
-        Tenant(id=f"u{i + 1}", job_types=(JobType(name="job", rates={**same, **faster}),))
-        for i, faster in enumerate([{names[-1]: spec.ratio} if i < spec.fast else {} for i in range(spec.tenants)])
-    )
-    servers = tuple(ServerGroup(name=f"{n} servers", count=1, gpu_type=n, gpus=spec.devices) for n in names)
-    return {"cluster": Cluster(gpu_types=tuple(GpuType(name=n) for n in names), servers=servers), "tenants": tenants}
+    speedups = np.ones((spec.tenants, spec.types))
+    speedups[: spec.fast, -1] = spec.ratio
+    return _without_jobs(speedups.tolist(), spec.devices)
 
 
 FAMILIES.register(Family("tenants", TenantsSpec, build))

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from schedgap.instances.generate import draws
-from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from schedgap.instances.generate.core import FAMILIES, Family, Streams
 from schedgap.instances.generate.workload import JobsSpec, Range, ServerSpec, arrivals, gang_sizes, slots_until
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on, significant
 from schedgap.instances.registry import unknown
@@ -36,31 +36,18 @@ Kind = tuple[int, int]
 """Number of a model and GPUs of the gang."""
 
 
-class ClusterSpec(GeneratorSpec):
-    """Equal servers of one GPU type, by default the paper's: 8 GPUs with 24 CPUs and 500 GB."""
+class SynergySpec(JobsSpec):
+    """Jobs by task (the *split*), gang size and duration (section 5.1), on equal servers of one GPU type.
+
+    These are by default the paper's: 8 GPUs with 24 CPUs and 500 GB. A duration is ``10^x`` minutes with x uniform in
+    `exponents`, or in `long_exponents` for the share `long` of jobs.
+    """
 
     gpu_type: Name = "V100"
     servers: int = rule("a whole number of servers, 1 or more", ge=1)
     gpus_per_server: int = rule("a server has at least one GPU", ge=1, le=10_000, default=8)
     cpus_per_gpu: float = rule("CPUs per GPU are positive", gt=0, default=3.0)
     memory_gb_per_gpu: float = rule("memory per GPU is positive", gt=0, default=62.5)
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster."""
-        chip = gpu_type(self.gpu_type)
-        cpus, memory_gb = self.cpus_per_gpu, self.memory_gb_per_gpu
-        one = ServerSpec(gpus=self.gpus_per_server, cpus_per_gpu=cpus, memory_gb_per_gpu=memory_gb)
-        group = ServerGroup(name=f"{chip.name}-server", count=self.servers, gpu_type=chip.name, **one.capacities)
-        return Cluster(gpu_types=(chip,), servers=(group,))
-
-
-class SynergySpec(ClusterSpec, JobsSpec):
-    """Jobs by task (the *split*), gang size and duration (section 5.1).
-
-    A duration is ``10^x`` minutes with x uniform in `exponents`, or in `long_exponents` for the share `long` of jobs.
-    """
-
     load: float = rule("jobs per hour; 0 = all there at the start", ge=0, le=1e6)
     slot_s: float = rule("a slot has a positive length in seconds", gt=0, default=300.0)
     models: Mapping[Name, tuple[Name, ...]] = rule("models of the catalogue by task: image, language, speech")
@@ -97,6 +84,15 @@ class SynergySpec(ClusterSpec, JobsSpec):
         return self
 
     @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        chip = gpu_type(self.gpu_type)
+        cpus, memory_gb = self.cpus_per_gpu, self.memory_gb_per_gpu
+        one = ServerSpec(gpus=self.gpus_per_server, cpus_per_gpu=cpus, memory_gb_per_gpu=memory_gb)
+        group = ServerGroup(name=f"{chip.name}-server", count=self.servers, gpu_type=chip.name, **one.capacities)
+        return Cluster(gpu_types=(chip,), servers=(group,))
+
+    @property
     def sizes(self) -> list[int]:
         """GPUs of the gangs that occur."""
         return [1] if self.gpus == "single" else sorted(set(self.gangs))
@@ -110,7 +106,12 @@ class SynergySpec(ClusterSpec, JobsSpec):
 def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     cluster, pool = spec.cluster, _pool(spec)
-    kinds, gangs = _models(spec, streams), [1] * spec.jobs if spec.gpus == "single" else gang_sizes(spec, streams)
+    # A task by the split, any model of it.
+    starts = list(itertools.accumulate((len(spec.models[task]) for task in TASKS), initial=0))
+    tasks = draws.choice(streams.uniform("tasks", spec.jobs), spec.split).tolist()
+    u = streams.uniform("models", spec.jobs).tolist()
+    kinds = [draws.whole(x, starts[t], starts[t + 1] - 1) for t, x in zip(tasks, u, strict=True)]
+    gangs = [1] * spec.jobs if spec.gpus == "single" else gang_sizes(spec, streams)
     rates = _rates_at_share(spec)
     submit = arrivals(spec, spec.load / 3600, streams)
     long = streams.uniform("long", spec.jobs)[:, None] < spec.long
@@ -120,24 +121,25 @@ def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     for i, kind in enumerate(zip(kinds, gangs, strict=True)):
         work = max(1, round(MINUTE_S * minutes[i] * rates[kind]))
         jobs.append(_job(spec, f"job-{i + 1:05d}", pool, kind, submit[i], work))
+    # Slots for every method to finish in, whether it knows of CPUs and memory or not. Who does not, counts with the
+    # rates as they stand, which may be slower than with the share of servers with many CPUs per GPU. Every job counts
+    # one slot more than it needs.
+    longest, gpu_seconds = 0.0, 0.0
+    for job, m in zip(jobs, minutes, strict=True):
+        (rate,) = job.rates.values()
+        seconds = max(MINUTE_S * m, job.iterations / (job.gpus * rate)) + spec.slot_s
+        longest, gpu_seconds = max(longest, seconds), gpu_seconds + job.gpus * seconds
+    end_s = jobs[-1].submit_s + SLACK * gpu_seconds / (spec.servers * spec.gpus_per_server) + longest
     return {
         "cluster": cluster,
         "jobs": tuple(jobs),
-        "horizon": _horizon(spec, jobs, minutes),
+        "horizon": Horizon(slot_s=spec.slot_s, slots=slots_until(end_s, spec.slot_s)),
         "derived": tuple(_notes(spec, pool)),
     }
 
 
 def _pool(spec: SynergySpec) -> list[CatalogueModel]:
     return [model for task in TASKS for name in spec.models[task] if (model := find(name))]
-
-
-def _models(spec: SynergySpec, streams: Streams) -> list[int]:
-    """Return the number of each job's model: a task by the split, any model of it."""
-    starts = list(itertools.accumulate((len(spec.models[task]) for task in TASKS), initial=0))
-    tasks = draws.choice(streams.uniform("tasks", spec.jobs), spec.split)
-    u = streams.uniform("models", spec.jobs)
-    return [starts[t] + draws.whole(float(x), 0, starts[t + 1] - starts[t] - 1) for t, x in zip(tasks, u, strict=True)]
 
 
 def _job(spec: SynergySpec, name: str, pool: Sequence[CatalogueModel], kind: Kind, submit_s: float, work: int) -> Job:
@@ -169,21 +171,6 @@ def _rates_at_share(spec: SynergySpec) -> dict[Kind, float]:
     share = gpus * spec.cpus_per_gpu, gpus * spec.memory_gb_per_gpu
     rates = tables.rate_of(tables.kind, np.zeros(len(kinds), np.int64), *share)
     return dict(zip(kinds, rates.tolist(), strict=True))
-
-
-def _horizon(spec: SynergySpec, jobs: Sequence[Job], minutes: Sequence[float]) -> Horizon:
-    """Return slots for every method to finish in, whether it knows of CPUs and memory or not.
-
-    Who does not, counts with the rates as they stand, which may be slower than with the share of servers with many CPUs
-    per GPU. Every job counts one slot more than it needs.
-    """
-    (chip,) = {name for job in jobs for name in job.rates}
-    longest, gpu_seconds = 0.0, 0.0
-    for job, m in zip(jobs, minutes, strict=True):
-        seconds = max(MINUTE_S * m, job.iterations / (job.gpus * job.rates[chip])) + spec.slot_s
-        longest, gpu_seconds = max(longest, seconds), gpu_seconds + job.gpus * seconds
-    end_s = jobs[-1].submit_s + SLACK * gpu_seconds / (spec.servers * spec.gpus_per_server) + longest
-    return Horizon(slot_s=spec.slot_s, slots=slots_until(end_s, spec.slot_s))
 
 
 def _notes(spec: SynergySpec, pool: Sequence[CatalogueModel]) -> list[str]:

@@ -115,12 +115,6 @@ class WorkloadSpec(GangSpec):
         """Slots that cover the arrivals and the tail."""
         return slots_until(self.jobs / self.jobs_per_day * DAY_S + self.tail_h * 3600, self.slot_s)
 
-    @property
-    def mean_duration_s(self) -> float:
-        """Mean duration of a job on average GPUs that makes the load."""
-        mean_gang = float(np.average(self.gangs, weights=self.gang_probabilities))
-        return self.load * self.gpus * DAY_S / self.jobs_per_day / mean_gang
-
 
 def slots_until(end_s: float, slot_s: float) -> int:
     """Return the number of slots of length `slot_s` that cover `end_s` seconds, at least one."""
@@ -175,4 +169,6 @@ def gang_sizes(spec: JobsSpec, streams: Streams) -> list[int]:
 
 def durations(spec: WorkloadSpec, streams: Streams) -> list[float]:
     """Return the duration of each job on average GPUs, in seconds."""
-    return draws.rounded(draws.log_uniform(streams.uniform("sizes", spec.jobs), spec.mean_duration_s, spec.size_spread))
+    mean_gang = float(np.average(spec.gangs, weights=spec.gang_probabilities))
+    mean_s = spec.load * spec.gpus * DAY_S / spec.jobs_per_day / mean_gang  # makes the load
+    return draws.rounded(draws.log_uniform(streams.uniform("sizes", spec.jobs), mean_s, spec.size_spread))

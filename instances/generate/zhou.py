@@ -115,10 +115,27 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
     jobs = list(_jobs(spec, streams))
     offered = [w for w in spec.worker_types if spec.worker_type in (ANY, w.name)]
     servers = tuple(_servers(spec, jobs))
-    _refuse_crumbs(spec, servers, offered)
+    room = np.array([[s.gpus, s.cpus, s.memory_gb, s.bandwidth_gbps] for s in servers])
+    parts = takes(offered)
+    if not spec.ring:
+        parts = (parts[:, None] + takes(spec.ps_types)).reshape(-1, parts.shape[1])
+    if not (room[:, None] >= parts).all(axis=2).any():  # little capacity is spread over many servers
+        what = "a worker" if spec.ring else "a worker with a parameter server"
+        right = "ask for fewer servers, more jobs or more capacity"
+        raise InstanceError(f"servers = {spec.servers}: each is too small for {what}; {right}")
+    limited = []
+    for job in jobs:  # as they are offered worker types and numbers of workers; the work stays, up to rounding
+        changes: dict[str, Any] = {}
+        if 0 < spec.workers < job.chunks:
+            batches = max(1, round(job.chunks * job.minibatches_per_chunk / spec.workers))
+            changes |= {"chunks": spec.workers, "minibatches_per_chunk": batches}
+        if len(offered) < len(spec.worker_types) and job.distributed:
+            times = {worker.name: job.distributed.minibatch_ms[worker.name] for worker in offered}
+            changes["distributed"] = job.distributed.model_copy(update={"minibatch_ms": times})
+        limited.append(job.model_copy(update=changes))
     return {
         "cluster": Cluster(gpu_types=spec.gpu_types, servers=servers),
-        "jobs": tuple(_limited(job, spec, offered) for job in jobs),
+        "jobs": tuple(limited),
         "worker_types": tuple(offered),
         "ps_types": () if spec.ring else spec.ps_types,
         "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
@@ -154,7 +171,11 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
     rings = draws.rounded(draws.between(streams.uniform("ring updates", n), *spec.update_ms))
     slots = _times(spec, streams, "mini-batch times", [w.name for w in spec.worker_types], spec.minibatch_slots)
     updates = _times(spec, streams, "updates", [p.name for p in spec.ps_types], spec.update_ms)
-    for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(_arrivals(spec, streams), *drawn, strict=True)):
+    u = streams.uniform("arrivals", n)
+    arrivals = [0 if spec.arrival == "start" else draws.whole(one, 0, spec.slots - 1) for one in u.tolist()]
+    if spec.arrival == "poisson":  # those that are late come in the last slot
+        arrivals = [min(int(at), spec.slots - 1) for at in draws.poisson_arrivals(u, n / spec.slots)]
+    for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(arrivals, *drawn, strict=True)):
         profile = DistributedProfile(
             gradient_mb=gradients[j],
             minibatch_ms={name: significant(time * spec.slot_s * 1000) for name, time in slots[j].items()},
@@ -171,14 +192,6 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
             weight=float(weight),
             distributed=profile,
         )
-
-
-def _arrivals(spec: ZhouSpec, streams: Streams) -> list[int]:
-    """Draw the slots, from 0 on, in which jobs arrive; those of a constant rate that are late come in the last one."""
-    u = streams.uniform("arrivals", spec.jobs)
-    if spec.arrival == "poisson":
-        return [min(int(at), spec.slots - 1) for at in draws.poisson_arrivals(u, spec.jobs / spec.slots)]
-    return [draws.whole(one, 0, spec.slots - 1) if spec.arrival == "uniform" else 0 for one in u.tolist()]
 
 
 def _times(
@@ -234,30 +247,6 @@ def _whole(gpus: float, count: int, spread: bool) -> dict[int, int]:
         return {max(1, round(gpus)): count}
     low, more = math.floor(gpus), round((gpus % 1) * count)
     return {low + 1: more, low: count - more}
-
-
-def _refuse_crumbs(spec: ZhouSpec, servers: Sequence[ServerGroup], offered: Sequence[WorkerType]) -> None:
-    """Raise where so little capacity is spread over so many servers that nothing runs on any."""
-    room = np.array([[s.gpus, s.cpus, s.memory_gb, s.bandwidth_gbps] for s in servers])
-    parts = takes(offered)
-    if not spec.ring:
-        parts = (parts[:, None] + takes(spec.ps_types)).reshape(-1, parts.shape[1])
-    if not (room[:, None] >= parts).all(axis=2).any():
-        what = "a worker" if spec.ring else "a worker with a parameter server"
-        right = "ask for fewer servers, more jobs or more capacity"
-        raise InstanceError(f"servers = {spec.servers}: each is too small for {what}; {right}")
-
-
-def _limited(job: Job, spec: ZhouSpec, offered: Sequence[WorkerType]) -> Job:
-    """Return the job as it is offered worker types and numbers of workers; the work stays, up to rounding."""
-    changes: dict[str, Any] = {}
-    if 0 < spec.workers < job.chunks:
-        batches = max(1, round(job.chunks * job.minibatches_per_chunk / spec.workers))
-        changes |= {"chunks": spec.workers, "minibatches_per_chunk": batches}
-    if len(offered) < len(spec.worker_types) and job.distributed:
-        times = {worker.name: job.distributed.minibatch_ms[worker.name] for worker in offered}
-        changes["distributed"] = job.distributed.model_copy(update={"minibatch_ms": times})
-    return job.model_copy(update=changes)
 
 
 FAMILIES.register(Family("zhou", ZhouSpec, build))

@@ -71,22 +71,17 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
         f"servers of {count(per_server, 'GPU')} with {cpus:g} CPUs and {memory_gb:g} GB "
         "per GPU: the trace describes no servers"
     )
-    return cluster_of(gpus, per_server, cpus, memory_gb)
-
-
-def cluster_of(gpus: Mapping[str, int], per_server: int, cpus_per_gpu: float, memory_gb_per_gpu: float) -> Cluster:
-    """Return a cluster of servers of `per_server` GPUs, and a smaller one where a type does not divide."""
     servers = tuple(
         {
             "name": f"{chip(name)}-{size}gpu",
             "count": n,
             "gpu_type": chip(name),
             "gpus": size,
-            "cpus": cpus_per_gpu * size,
-            "memory_gb": memory_gb_per_gpu * size,
+            "cpus": cpus * size,
+            "memory_gb": memory_gb * size,
         }
         for name, total in gpus.items()
-        for n, size in ((total // per_server, per_server), (1, total % per_server))
+        for n, size in ((total // per_server, per_server), (1, total % per_server))  # a smaller one for the rest
         if n > 0 and size > 0
     )
     return validated("gpus", gpus, servers)

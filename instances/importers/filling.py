@@ -68,7 +68,18 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     if len(trace.jobs) > limit and (options.max_jobs or len(trace.jobs)) > limit:
         raise InstanceError(f"{trace.path}: {len(trace.jobs)} jobs: an instance holds {limit}; give max_jobs")
     derived = [*told_left_out(trace.left_out, len(trace.jobs)), *trace.notes]
-    jobs = in_order(asked_for(trace, options, derived), options.max_jobs, derived)
+    jobs = list(trace.jobs)
+    if options.hours:
+        first = min(job.submit_s for job in jobs)
+        low, high = options.hours
+        jobs = [job for job in jobs if 3600 * low <= job.submit_s - first < 3600 * high]
+        derived.append(f"only {count(len(jobs))} that arrive from hour {low:g} to {high:g} of the trace")
+    if options.gangs:
+        jobs = [job for job in jobs if job.gpus in options.gangs]
+        derived.append(f"only {count(len(jobs))} of {', '.join(map(str, options.gangs))} GPUs")
+    if not jobs:
+        raise InstanceError(f"{trace.path}: no job of {count(len(trace.jobs))} is of these hours and gangs")
+    jobs = in_order(jobs, options.max_jobs, derived)
     if options.split:
         trace, jobs = replace(trace, gang_iterations=False), [by_split(job, options.split, trace) for job in jobs]
         shares = ", ".join(f"{share:g}" for share in options.split)
@@ -84,22 +95,6 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     return instance_of(trace.format, trace.path, trace.path.stem, options, derived, tenants, made, cluster=cluster)
 
 
-def asked_for(trace: Trace, options: Options, derived: list[str]) -> Sequence[TraceJob]:
-    """Return the jobs of the hours and gangs that are asked for; raise where none is left."""
-    jobs = list(trace.jobs)
-    if options.hours:
-        first = min(job.submit_s for job in jobs)
-        low, high = options.hours
-        jobs = [job for job in jobs if 3600 * low <= job.submit_s - first < 3600 * high]
-        derived.append(f"only {count(len(jobs))} that arrive from hour {low:g} to {high:g} of the trace")
-    if options.gangs:
-        jobs = [job for job in jobs if job.gpus in options.gangs]
-        derived.append(f"only {count(len(jobs))} of {', '.join(map(str, options.gangs))} GPUs")
-    if not jobs:
-        raise InstanceError(f"{trace.path}: no job of {count(len(trace.jobs))} is of these hours and gangs")
-    return jobs
-
-
 def by_split(job: TraceJob, split: Sequence[float], trace: Trace) -> TraceJob:
     """Return the job with a model of Synergy's: a task by the shares, any model of it, both by a hash of the id."""
     if job.duration_s is None:
@@ -107,12 +102,15 @@ def by_split(job: TraceJob, split: Sequence[float], trace: Trace) -> TraceJob:
     digest = hashlib.sha256(f"split {job.id}".encode()).digest()
     u, v = (int.from_bytes(part) / 2**64 for part in (digest[:8], digest[8:16]))
     edges = list(itertools.accumulate(split))
-    names = _models_of(TASKS[next(i for i, edge in enumerate(edges) if u * edges[-1] < edge)])
+    names = _models(TASKS[next(i for i, edge in enumerate(edges) if u * edges[-1] < edge)])
     return replace(job, model=names[int(v * len(names))], iterations=None, rates={}, gpus_used=None)
 
 
 @cache
-def _models_of(task: str) -> list[str]:
+def _models(task: str | None = None) -> list[str]:
+    """Return the names of Synergy's models of a task, or of all models that have a rate on the reference type."""
+    if task is None:
+        return sorted(name for name, model in MODELS.items() if model.rates.get(REFERENCE, 0) > 0)
     return [name for name, model in MODELS.items() if (model.suite, model.task) == ("synergy", task)]
 
 
@@ -134,7 +132,9 @@ def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str])
 def with_rates(job: TraceJob, trace: Trace) -> Filled:
     """Return the job with its stand-in and its rates, by the rules at the head of this module."""
     named = find(job.model, suite=trace.suite or trace.format) if job.model is not None else None
-    stand_in = named or chosen(job.id)
+    # The same model for the same id, for a job that names none.
+    number = int.from_bytes(hashlib.sha256(job.id.encode()).digest()[:8])
+    stand_in = named or MODELS[_models()[number % len(_models())]]
     naming: Naming = "named" if named else "unnamed" if job.model is None else "unknown"
     if job.rates:
         return Filled(job, stand_in, naming, job.rates, "recorded")
@@ -146,17 +146,6 @@ def with_rates(job: TraceJob, trace: Trace) -> Filled:
     return Filled(job, stand_in, naming, {r: rate / share for r, rate in stand_in.rates.items()}, "catalogue")
 
 
-def chosen(job_id: str) -> CatalogueModel:
-    """Return the catalogue model for a job that names none: the same for the same id everywhere."""
-    names = _reference_models()
-    return MODELS[names[int.from_bytes(hashlib.sha256(job_id.encode()).digest()[:8]) % len(names)]]
-
-
-@cache
-def _reference_models() -> list[str]:
-    return sorted(name for name, model in MODELS.items() if model.rates.get(REFERENCE, 0) > 0)
-
-
 def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Sequence[str]) -> list[float]:
     """Return the rate on each of `types`: the `known` one, or one by the catalogue's rule for the others."""
     chips = [chip(name) for name in types]
@@ -166,18 +155,14 @@ def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Seque
     return [rates[name] for name in chips]
 
 
-def work_of(f: Filled, trace: Trace) -> int:
-    """Return the iterations of a job."""
-    if f.job.iterations is not None:
-        return max(1, f.job.iterations)
-    gpus = f.job.gpus if f.job.gpus_used is None else f.job.gpus_used
-    (rate,) = rates_for(f.stand_in, f.rates, (f.job.gpu_type or trace.reference,))
-    return max(1, round((f.job.duration_s or 0.0) * gpus * rate))
-
-
 def to_job(f: Filled, tenant: str, types: Sequence[str], trace: Trace, start: float) -> Job:
     """Return the job of the instance: all work in one epoch of one chunk, arrival counted from `start`."""
-    job, work = f.job, work_of(f, trace)
+    job, known = f.job, f.job.iterations
+    if known is None:
+        gpus = job.gpus if job.gpus_used is None else job.gpus_used
+        (rate,) = rates_for(f.stand_in, f.rates, (job.gpu_type or trace.reference,))
+        known = round((job.duration_s or 0.0) * gpus * rate)
+    work = max(1, known)
     usable = {name for name in types if name in job.allowed} or set(types)
     rates = zip(types, rates_for(f.stand_in, f.rates, types), strict=True)
     # Traces resolve arrivals to microseconds at best; below that the subtraction leaves rounding noise.

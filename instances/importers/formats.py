@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from schedgap.instances.canonical import shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history
 from schedgap.instances.importers.clusters import count
@@ -21,19 +22,18 @@ from schedgap.instances.importers.gavel import gavel
 from schedgap.instances.importers.mapped import read_as
 from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, NO_GPU, ImporterSpec, Options, Trace
 from schedgap.instances.importers.table import (
+    KINDS,
     NUMBER,
     Column,
     Jobs,
     check_format,
     check_run_times,
     check_unique,
-    columns_of,
     first_line,
     jobs_of,
     parse,
     parse_headed,
     read_text,
-    shown,
     sifted,
 )
 from schedgap.instances.schema import Instance
@@ -233,7 +233,8 @@ def spec_of(id: str, facts: dict[str, Any]) -> ImporterSpec:
         return ImporterSpec(
             id, read=reader.read, recognise=recognise, history=getattr(reader, facts["history"]), **words
         )
-    table = Format(id, columns_of(facts.pop("columns")), **facts)
+    columns = [Column(name, **{**of, **KINDS.get(of["kind"], {})}) for name, of in facts.pop("columns").items()]
+    table = Format(id, columns, **facts)
     ran = partial(read_as, id, table.history) if table.history else None
     ran = partial(pai2020_ran, table) if id == PAI_JOBS.id else ran
     return ImporterSpec(id, read=table.read, recognise=table.recognise, history=ran, **words)

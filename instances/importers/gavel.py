@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from schedgap.instances.canonical import read_bytes
+from schedgap.instances.canonical import one_line, read_bytes, shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import chip, count
 from schedgap.instances.importers.registry import NO_GPU, Options
-from schedgap.instances.importers.table import CONTROL, LARGEST, Jobs, shown, sifted
+from schedgap.instances.importers.table import CONTROL, LARGEST, Jobs, sifted
 
 KEY = re.compile(r"\('([^']{1,200})', ([1-9]\d{0,5})\)")
 SPREAD = "_unconsolidated"
@@ -62,7 +62,7 @@ def read_table(path: Path) -> Table:
     try:
         data = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
-        raise InstanceError(f"{path}: not valid JSON: {' '.join(str(error).split())[:200]}") from error
+        raise InstanceError(f"{path}: not valid JSON: {one_line(error)}") from error
     if not isinstance(data, dict) or not data:
         raise InstanceError(f"{path}: a throughput table is an object: GPU type → job type → rates")
     strange = next((gpu for gpu in data if not 0 < len(gpu) <= 200 or CONTROL.search(gpu)), None)

@@ -153,7 +153,14 @@ def to_instance(log: Log, options: Options) -> Instance:
         derived.append(f"weights of jobs are their {log.unit}s: the log has none")
     name, users, began = log.path.name.split(".")[0], filter(None, frame["user"]), origin + ahead if log.dates else None
     jobs = _instance_jobs(frame, origin)
-    about: dict[str, Any] = {"cluster": _cluster(capacity, servers), "began_s": began}
+    groups = [ServerGroup(name=n, count=1, gpu_type=pool, gpus=gpus) for n, (pool, gpus) in servers.items()]
+    for pool, total in capacity.items():
+        number = total - sum(gpus for kind, gpus in servers.values() if kind == pool)
+        if number > 0:  # what no known server has: one host, or several alike if that is too large
+            hosts = next(hosts for hosts in range(-(-number // LARGEST_HOST), number + 1) if number % hosts == 0)
+            groups.append(ServerGroup(name=pool, count=hosts, gpu_type=pool, gpus=number // hosts))
+    cluster = Cluster(gpu_types=tuple(GpuType(name=pool) for pool in capacity), servers=tuple(groups))
+    about: dict[str, Any] = {"cluster": cluster, "began_s": began}
     return instance_of(log.format, log.path, name, options, derived, users, jobs, **about)
 
 
@@ -310,18 +317,6 @@ def _peak(mine: pd.DataFrame, room: int | None) -> tuple[int, float, int]:
     peak = int(used.max())
     first = int((used > (room if room and peak > room else peak - 1)).argmax())
     return peak, float(at[first]), most
-
-
-def _cluster(capacity: Mapping[str, int], servers: Mapping[str, tuple[str, int]]) -> Cluster:
-    """Return a cluster of these servers, and for the rest of each pool one, or several alike if it is too large."""
-    groups = [ServerGroup(name=n, count=1, gpu_type=pool, gpus=gpus) for n, (pool, gpus) in servers.items()]
-    for pool, total in capacity.items():
-        number = total - sum(gpus for kind, gpus in servers.values() if kind == pool)
-        if number <= 0:
-            continue
-        hosts = next(hosts for hosts in range(-(-number // LARGEST_HOST), number + 1) if number % hosts == 0)
-        groups.append(ServerGroup(name=pool, count=hosts, gpu_type=pool, gpus=number // hosts))
-    return Cluster(gpu_types=tuple(GpuType(name=pool) for pool in capacity), servers=tuple(groups))
 
 
 def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:

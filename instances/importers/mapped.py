@@ -32,19 +32,17 @@ KNOWN = (
 )
 
 
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
-    return read_as("csv", mapping(options), path, options)
-
-
 def read_as(format: str, columns: Mapping[str, str], path: Path, options: Options) -> Instance:
     """Return the instance of a log of that format, which has these columns."""
     text = read_text(path)
     return history.to_instance(log_of(format, path, table(path, text, columns), options), options)
 
 
-def mapping(options: Options) -> Mapping[str, str]:
-    """Return the user's map of columns, or raise where it lacks something or has something unknown."""
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`).
+
+    It raises `UsageError` where the user's map of columns lacks something, or has something unknown.
+    """
     given = options.columns or {name: name for name in ("id", "submit", "start", "end", "gpus")}
     for name in given:
         if name not in KNOWN and not re.fullmatch(f"{history.ELSEWHERE}.+", name):
@@ -56,7 +54,7 @@ def mapping(options: Options) -> Mapping[str, str]:
     held = [name for name in HELD if name in given]
     if len(held) > 1:
         raise UsageError(f"--map: {' and '.join(held)}: one of them says what a job holds")
-    return given
+    return read_as("csv", given, path, options)
 
 
 def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:

@@ -22,12 +22,12 @@ from typing import Any
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from schedgap.instances.canonical import describe
+from schedgap.instances.canonical import describe, shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history, registry
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.registry import NO_GPU, Options, Trace
-from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, shown, sifted
+from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
 NEVER_RAN = "no attempt of them has both a start and an end"

@@ -144,12 +144,23 @@ def log_of(path: Path, lines: pd.DataFrame, options: Options) -> history.Log:
             "status": lines["State"].str.split(" ").str[0] if "State" in lines else "",
             "user": lines.get("User", ""),
             "partition": lines.get("Partition", ""),
-            "requested": requested(path, lines),
+            "requested": np.nan,
         }
     )
     if "NodeList" in lines:
         frame["hosts"] = lines["NodeList"].map(lambda text: dict.fromkeys(hosts(text), 0))
-    frame = requeued(eligible(path, lines, frame, options, notes), notes)
+    if "TimelimitRaw" in lines:
+        frame["requested"] = history.durations(path, lines["TimelimitRaw"]) * 60
+    elif "Timelimit" in lines:
+        frame["requested"] = history.durations(path, lines["Timelimit"])
+    if "Eligible" in lines:  # release is the time from which a job may start
+        may = np.fmin(history.times(path, lines["Eligible"], options), frame["start"])
+        later = may > frame["submit"]
+        if later.any():
+            told = "became eligible after their submission: they count as submitted then"
+            notes.append(f"{count(int(later.sum()))} {told}")
+        frame["submit"] = frame["submit"].where(~later, may)
+    frame = requeued(frame, notes)
     dates = not lines["Submit"].str.isdigit().all() or bool((frame["submit"] > 1e8).all())
     notes += ["times without a zone count as UTC"] if options.timezone is None and dates else []
     return history.Log("sacct", path, frame, left_out, tuple(notes), unit, dates=dates)
@@ -191,24 +202,6 @@ def _gpus(tres: str) -> tuple[int, str]:
     if typed:
         return sum(number for _, number in typed), "+".join(sorted({name for name, _ in typed}))
     return sum(int(number) for _, number in found), ""
-
-
-def requested(path: Path, lines: pd.DataFrame) -> pd.Series:
-    """Return the requested history.times in seconds, NaN where there is none."""
-    if "TimelimitRaw" in lines:
-        return history.durations(path, lines["TimelimitRaw"]) * 60
-    return history.durations(path, lines["Timelimit"]) if "Timelimit" in lines else pd.Series(np.nan, lines.index)
-
-
-def eligible(path: Path, lines: pd.DataFrame, frame: pd.DataFrame, options: Options, notes: list[str]) -> pd.DataFrame:
-    """Return the lines with release at the time from which a job may start."""
-    if "Eligible" not in lines:
-        return frame
-    may = np.fmin(history.times(path, lines["Eligible"], options), frame["start"])
-    later = may > frame["submit"]
-    if later.any():
-        notes.append(f"{count(int(later.sum()))} became eligible after their submission: they count as submitted then")
-    return frame.assign(submit=frame["submit"].where(~later, may))
 
 
 def requeued(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:

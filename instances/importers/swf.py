@@ -26,7 +26,7 @@ from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.history import Log, to_instance
 from schedgap.instances.importers.registry import Options
-from schedgap.instances.importers.table import MAX_LINES, check_format, framed, refuse, sifted
+from schedgap.instances.importers.table import check_format, decoded, framed, refuse, sifted
 from schedgap.instances.schema import Instance
 
 FIELDS = (
@@ -47,8 +47,8 @@ def recognise(line: str) -> int:
     return len(fields) * (len(fields) == len(FIELDS) and all(re.fullmatch(r"-?\d+(\.\d+)?", f) for f in fields))
 
 
-def text_of(path: Path) -> str:
-    """Return the text of a log, unpacked where it is gzipped."""
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of a log, gzipped or not (see :func:`schedgap.instances.importers.import_trace`)."""
     content = canonical.read_bytes(path)
     if content[:2] == b"\x1f\x8b":
         most = canonical.MAX_FILE_MB * 1_000_000
@@ -59,19 +59,8 @@ def text_of(path: Path) -> str:
             raise InstanceError(f"{path}: cannot be unpacked: {error}") from None
         if len(content) > most:
             raise InstanceError(f"{path}: unpacks to more than the limit of {canonical.MAX_FILE_MB} MB")
-    if b"\0" in content:
-        raise InstanceError(f"{path}: a binary file (byte {content.index(0)} is 0), not a text log")
-    text = content.decode("latin-1")  # names in headers of the archive come in any encoding
-    if text.count("\n") > MAX_LINES:
-        raise InstanceError(f"{path}: {text.count(chr(10))} lines are more than the limit of {MAX_LINES} lines")
-    if not text.strip():
-        raise InstanceError(f"{path}: empty: lines of 18 numbers are wanted")
-    return text
-
-
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
-    text = text_of(path)
+    # Names in headers of the archive come in any encoding.
+    text = decoded(path, content, "latin-1", "lines of 18 numbers")
     check_format(path, text, "swf", "a line has 18 numbers, a header begins with ;")
     return to_instance(log_of(path, text, options), options)
 

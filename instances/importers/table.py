@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -15,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from schedgap.instances.canonical import read_bytes
+from schedgap.instances.canonical import read_bytes, shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.registry import IMPORTERS, MAX_DURATION_S, MAX_GANG, TraceJob
 from schedgap.instances.schema import MAX_ITERATIONS
@@ -83,25 +82,25 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
 """What all formats say of GPUs, iterations, run times in seconds, and arrivals in the unit of the format."""
 
 
-def columns_of(given: Mapping[str, Mapping[str, Any]]) -> list[Column]:
-    """Return columns by name, whose kind may be one of :data:`KINDS`."""
-    return [Column(name, **{**facts, **KINDS.get(facts["kind"], {})}) for name, facts in given.items()]
-
-
 def read_text(path: Path) -> str:
     """Return the text of a trace; raise where the file is too long, empty, compressed, or not UTF-8 text."""
     content = read_bytes(path)
     kind = COMPRESSED.get(content[:2])
     if kind is not None and b"\x00" in content:
         raise InstanceError(f"{path}: compressed ({kind}): unpack it first")
+    return decoded(path, content, "utf-8-sig", "a header and one or more lines")
+
+
+def decoded(path: Path, content: bytes, encoding: str, wanted: str) -> str:
+    """Return the text of what a file holds; raise where it is none, empty (`wanted` is what is missing) or too long."""
     if b"\x00" in content:
         raise InstanceError(f"{path}: a binary file (byte {content.index(0)} is 0), not a text trace")
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         raise InstanceError(f"{path}: not UTF-8 text (byte {error.start})") from error
     if not text.strip():
-        raise InstanceError(f"{path}: empty: a header and one or more lines are wanted")
+        raise InstanceError(f"{path}: empty: {wanted} are wanted")
     if text.count("\n") > MAX_LINES:
         limit = f"{MAX_LINES} lines (instances.importers.table.MAX_LINES)"
         raise InstanceError(f"{path}: {text.count(chr(10))} lines are more than the limit of {limit}")
@@ -254,9 +253,3 @@ def check_run_times(path: Path, starts: pd.Series, ends: pd.Series) -> None:
     wrong = (ends < starts) | (ends - starts > MAX_DURATION_S)
     before = shown(starts.loc[first_where(wrong)]) if wrong.any() else ""
     refuse(path, wrong, ends, f"after {starts.name} = {before}, by up to {MAX_DURATION_S:g} s")
-
-
-def shown(value: object) -> str:
-    """Return a stranger's value for a message: quoted, escaped, on one line, not long."""
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "…"

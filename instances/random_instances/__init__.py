@@ -18,6 +18,9 @@ from schedgap.instances.schema import Instance
 
 T = TypeVar("T")
 
+MB_PER_S = 1000.0 / 8 / 2
+"""Gradient that takes a worker of 1 Gbit/s a second to send and receive."""
+
 
 class Source(Protocol):
     """Where randomness comes from: a numpy generator, or a test that shrinks what fails."""

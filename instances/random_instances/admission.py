@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, cluster, pick
+from schedgap.instances.random_instances import MB_PER_S, RANDOM, RandomSpec, Source, cluster, pick
 from schedgap.instances.schema import Instance
-
-MB_PER_S = 1000.0 / 8 / 2
-"""Gradient that takes a worker of 1 Gbit/s a second to send and receive."""
 
 Part = Mapping[str, Any]
 

@@ -24,15 +24,20 @@ def linear(
 
     Jobs have all fields but their names; without a utility, theirs is the throughput.
     """
+    groups = [{"name": f"host {name}", "count": servers, "gpu_type": name, "gpus": n} for name, n in gpus.items()]
+    return _instance(jobs, groups, slots, slot_s)
+
+
+def _instance(
+    jobs: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]], slots: int, slot_s: float
+) -> Instance:
     content = {
         "name": "tiny",
-        "cluster": cluster(
-            {"name": f"host {name}", "count": servers, "gpu_type": name, "gpus": n} for name, n in gpus.items()
-        ),
+        "cluster": cluster(groups),
         "horizon": {"slot_s": slot_s, "slots": slots},
         "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(jobs)],
     }
-    return validate(content, "built")
+    return validate(content, "tiny")
 
 
 def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3, mixed: bool = False) -> Instance:
@@ -52,13 +57,8 @@ def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3, mixed: bo
     end_s = int(slot_s * count)
     room = {name: sum(n for host, n in hosts if host == name) for name in types}
     each = [_job(rng, room, end_s) for _ in range(pick(rng, range(1, jobs + 1)))]
-    content = {
-        "name": "tiny",
-        "cluster": cluster({"gpu_type": r, "gpus": n, **of} for (r, n), of in zip(hosts, shared, strict=True)),
-        "horizon": {"slot_s": slot_s, "slots": count},
-        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(each)],
-    }
-    return validate(content, "tiny")
+    groups = [{"gpu_type": r, "gpus": n, **of} for (r, n), of in zip(hosts, shared, strict=True)]
+    return _instance(each, groups, count, slot_s)
 
 
 def _job(rng: Source, room: Mapping[str, int], end_s: int) -> dict[str, Any]:

@@ -20,24 +20,20 @@ def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike
     true = np.asarray(speedups, float)
     told = true if reported is None else np.asarray(reported, float)
     types = [f"GPU{j + 1}" for j in range(true.shape[1])]
+    kinds = [{"name": "job", "rates": dict(zip(types, row, strict=True))} for row in true.tolist()]
+    for kind, row, given in zip(kinds, true.tolist(), told.tolist(), strict=True):
+        if row != given:
+            kind["reported_rates"] = dict(zip(types, given, strict=True))
     return validate(
         {
             "name": "tenants",
             "cluster": cluster(
                 {"name": f"host {j + 1}", "gpu_type": name, "gpus": int(devices[j])} for j, name in enumerate(types)
             ),
-            "tenants": [
-                {"id": f"u{l + 1}", "job_types": [_kind(types, row, given)]}
-                for l, (row, given) in enumerate(zip(true.tolist(), told.tolist(), strict=True))
-            ],
+            "tenants": [{"id": f"u{l + 1}", "job_types": [kind]} for l, kind in enumerate(kinds)],
         },
         "tenants",
     )
-
-
-def _kind(types: Sequence[str], true: Sequence[float], told: Sequence[float]) -> dict[str, object]:
-    kind: dict[str, object] = {"name": "job", "rates": dict(zip(types, true, strict=True))}
-    return kind if true == told else {**kind, "reported_rates": dict(zip(types, told, strict=True))}
 
 
 def draw(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered: bool = False) -> Instance:

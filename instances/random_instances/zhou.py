@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, cluster, pick
+from schedgap.instances.random_instances import MB_PER_S, RANDOM, RandomSpec, Source, cluster, pick
 from schedgap.instances.schema import Instance
 
 Part = Mapping[str, Any]
 
 MS_PER_S = 1000.0
-MB_PER_S = 1000.0 / 8 / 2
-"""Gradient that takes a worker of 1 Gbit/s a second to send and receive."""
 
 ARRIVALS = (0.0, 0.0, 1.0, 1.5, 3.0)
 
@@ -28,10 +26,6 @@ def servers(
     """Return a group of equal servers."""
     given = {"gpu_type": chip, "gpus": gpus, "cpus": cpus, "memory_gb": memory_gb, "bandwidth_gbps": bandwidth_gbps}
     return {"count": count, **given}
-
-
-ONE_GPU = servers(gpus=1)
-"""A server on which one worker runs at a time."""
 
 
 def worker(

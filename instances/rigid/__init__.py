@@ -8,12 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array, Ints, nothing
 from schedgap.instances.schema import Instance
-
-
-def _nothing() -> Ints:
-    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +23,9 @@ class Schedule:
     start: Ints
     end: Ints
     pool: Ints
-    run: Ints = field(default_factory=_nothing)
-    server: Ints = field(default_factory=_nothing)
-    gpus: Ints = field(default_factory=_nothing)
+    run: Ints = field(default_factory=nothing)
+    server: Ints = field(default_factory=nothing)
+    gpus: Ints = field(default_factory=nothing)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -50,9 +50,7 @@ def fraction(value: Any) -> Any:
 def violation(path: str, value: object, what_is_right: str) -> PydanticCustomError:
     """Return the error of a rule that concerns several fields at once."""
     return PydanticCustomError(
-        "consistency",
-        "{path} = {value}: {rule}",
-        {"path": path, "value": str(value)[:80], "rule": what_is_right},
+        "consistency", "{path} = {value}: {rule}", {"path": path, "value": str(value)[:80], "rule": what_is_right}
     )
 
 

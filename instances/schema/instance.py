@@ -23,7 +23,14 @@ class Instance(Content):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        self._check_sizes()
+        check_size("cluster.servers", sum(group.count for group in self.cluster.servers))
+        check_size("tenants", len(self.tenants))
+        check_size("jobs", len(self.jobs))
+        if self.horizon:
+            check_size("horizon.slots", self.horizon.slots)
+            if self.horizon.end_s > limits.MAX_HORIZON_S:
+                right = f"a horizon ends at or before {limits.MAX_HORIZON_S:g} s"
+                raise violation("horizon: slot_s · slots", f"{self.horizon.end_s:g}", right)
         self._check_names()
         self._check_mixed_servers()
         self._check_tenants()
@@ -38,17 +45,6 @@ class Instance(Content):
 
     def _repr_html_(self) -> str:
         return to_html(self)
-
-    def _check_sizes(self) -> None:
-        """Raise where there is more of something than :mod:`limits` allows."""
-        check_size("cluster.servers", sum(group.count for group in self.cluster.servers))
-        check_size("tenants", len(self.tenants))
-        check_size("jobs", len(self.jobs))
-        if self.horizon:
-            check_size("horizon.slots", self.horizon.slots)
-            if self.horizon.end_s > limits.MAX_HORIZON_S:
-                right = f"a horizon ends at or before {limits.MAX_HORIZON_S:g} s"
-                raise violation("horizon: slot_s · slots", f"{self.horizon.end_s:g}", right)
 
     def _check_names(self) -> None:
         """Raise where an id occurs twice, a GPU type is unknown, or nothing has or asks for GPUs."""

@@ -85,8 +85,7 @@ class Constant(Variant):
 
 
 Utility = Annotated[
-    EffectiveThroughput | NormalisedThroughput | Sigmoid | LinearDeadline | Constant,
-    Field(discriminator="kind"),
+    EffectiveThroughput | NormalisedThroughput | Sigmoid | LinearDeadline | Constant, Field(discriminator="kind")
 ]
 
 

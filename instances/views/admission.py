@@ -77,7 +77,14 @@ def view(instance: Instance) -> View:
     missing = next((name for name, there in needed.items() if not there), None)
     if missing or instance.horizon is None:
         raise NotApplicableError(f"admission: {instance.name} has no {missing}")
-    workers, server = _types(instance)
+    # One worker type per GPU type (and one for all, if there is one).
+    smallest: dict[str | None, WorkerType] = {}
+    for worker in sorted(instance.worker_types, key=lambda w: w.gpus):
+        if worker.gpus > 0:
+            smallest.setdefault(worker.gpu_type, worker)
+    kept = set(map(id, smallest.values()))
+    workers = [worker for worker in instance.worker_types if id(worker) in kept]
+    server = max(instance.ps_types, key=lambda p: p.bandwidth_gbps)
     slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
     try:
         found, _ = rates(instance.jobs, workers, [server], slot_s)
@@ -100,16 +107,6 @@ def view(instance: Instance) -> View:
         most=np.array([job.chunks for job in jobs]),
         utilities=utilities(jobs, np.asarray(arrival * slot_s, float), best),
     )
-
-
-def _types(instance: Instance) -> tuple[list[WorkerType], PSType]:
-    """Return one worker type per GPU type (and one for all, if there is one), and the PS type."""
-    smallest: dict[str | None, WorkerType] = {}
-    for worker in sorted(instance.worker_types, key=lambda w: w.gpus):
-        if worker.gpus > 0:
-            smallest.setdefault(worker.gpu_type, worker)
-    kept = set(map(id, smallest.values()))
-    return [w for w in instance.worker_types if id(w) in kept], max(instance.ps_types, key=lambda p: p.bandwidth_gbps)
 
 
 def _machines(instance: Instance, workers: Sequence[WorkerType], server: PSType) -> Machines:

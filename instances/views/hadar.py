@@ -147,7 +147,18 @@ def view(instance: Instance) -> View:
         raise NotApplicableError(f"Hadar: {error}") from error
     capacity = np.bincount(hosts.gpu_type, hosts.gpus, len(jobs.gpu_types)).astype(np.int64)
     with np.errstate(over="ignore", divide="ignore"):  # what is beyond all numbers is beyond every horizon as well
-        slot_s, slots = _horizon(instance, jobs, capacity)
+        if instance.horizon:
+            slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
+        else:  # long enough for first come, first served
+            speed = np.array([_best_rate(*row, capacity) for row in zip(jobs.gpus, jobs.rates, strict=True)])
+            longest = np.divide(jobs.work, speed, out=np.zeros(jobs.size), where=speed > 0)
+            # Side by side, gangs can leave up to half of the GPUs idle; the longest job may start last.
+            together = 2 * float((longest * jobs.gpus).sum()) / float(capacity.sum()) + float(longest.max(initial=0.0))
+            end_s = float(jobs.arrival_s.max()) + together
+            fitting = (length for length in SLOT_LENGTHS_S if end_s / length <= SLOTS)
+            slot_s = next(fitting, SLOT_LENGTHS_S[-1])
+            # Each job also needs a slot of its own: gangs that never fit side by side follow one another slot by slot.
+            slots = math.ceil(min(end_s / slot_s, 1e9)) + int(math.sqrt(jobs.size)) + 2
         arrival = slots_from(jobs.arrival_s, slot_s)
         return View(
             instance=instance,
@@ -160,23 +171,6 @@ def view(instance: Instance) -> View:
             capacity=capacity,
             hopeless=tuple(_hopeless(jobs, capacity, slot_s, slots - arrival)),
         )
-
-
-def _horizon(instance: Instance, jobs: Workload, capacity: Ints) -> tuple[float, int]:
-    """Slot length and number of slots: the instance's own, or long enough for first come, first served."""
-    if instance.horizon:
-        return instance.horizon.slot_s, instance.horizon.slots
-    speed = np.array([_best_rate(*row, capacity) for row in zip(jobs.gpus, jobs.rates, strict=True)])
-    able = speed > 0
-    longest = np.divide(jobs.work, speed, out=np.zeros(jobs.size), where=able)
-    # Side by side, gangs can leave up to half of the GPUs idle; the longest job may start last.
-    together = 2 * float((longest * jobs.gpus).sum()) / float(capacity.sum()) + float(longest.max(initial=0.0))
-    end_s = float(jobs.arrival_s.max()) + together
-    for slot_s in SLOT_LENGTHS_S:
-        if end_s / slot_s <= SLOTS:
-            break
-    # Each job also needs a slot of its own: gangs that never fit side by side follow one another slot by slot.
-    return slot_s, math.ceil(min(end_s / slot_s, 1e9)) + int(math.sqrt(jobs.size)) + 2
 
 
 def _best_rate(gpus: int, rates: Array, capacity: Ints) -> float:

@@ -250,9 +250,7 @@ def describe(v: View) -> str:
 _largest = partial(Problem, sense="max", unit="slowest-GPU equivalents")
 ALLOCATION = _largest("oef.allocation", "largest total efficiency within capacity")
 EQUAL = _largest(
-    "oef.equal_efficiency",
-    "largest total efficiency at equal efficiency for all tenants",
-    restricts=ALLOCATION.id,
+    "oef.equal_efficiency", "largest total efficiency at equal efficiency for all tenants", restricts=ALLOCATION.id
 )
 SHARING = _largest(
     "oef.sharing_incentive",

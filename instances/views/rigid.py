@@ -40,7 +40,36 @@ def view(instance: Instance) -> View:
     known = [history for history in histories if history]
     if known and len(known) < len(histories):
         raise NotApplicableError(f"rigid: {instance.name}: {len(known)} of {len(histories)} jobs have a history")
-    return _of_log(instance, known) if known else _of_rates(instance)
+    if known:
+        return _of_log(instance, known)
+    try:
+        work = workload(instance)
+    except InstanceError as error:
+        raise NotApplicableError(f"rigid: {error}") from error
+    capacity = _capacity(instance)
+    rates = np.where(work.gpus[:, None] <= capacity, work.rates, 0.0)
+    best = rates.max(axis=1)
+    if not (best > 0).all():
+        job = work.ids[int(np.argmin(best))]
+        raise NotApplicableError(f"rigid: {instance.name}: the gang of job {job} fits on no GPU type that it can use")
+    lasts = work.work / (work.gpus * best)
+    if work.arrival_s.max() + lasts.sum() > LONGEST_S:
+        raise NotApplicableError(f"rigid: {instance.name}: one after the other, jobs end after {LONGEST_S:.3g} s")
+    duration = np.ceil(lasts / FINE_S).astype(np.int64)
+    return View(
+        instance=instance,
+        tick_s=FINE_S,
+        release=ticks(work.arrival_s, FINE_S),
+        duration=duration,
+        gpus=work.gpus,
+        pool=rates.argmax(axis=1),
+        requested=duration,
+        weight=work.weight,
+        pools=work.gpu_types,
+        capacity=capacity,
+        executed=None,
+        asked=False,
+    )
 
 
 def _of_log(instance: Instance, histories: Sequence[History]) -> View:
@@ -73,22 +102,24 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
         moves[other[:, 0].astype(int), other[:, 1].astype(int)] = ticks(other[:, 2], tick_s)
         moves[np.arange(len(jobs)), pool] = duration
         moves[gpus[:, None] > capacity] = -1
-    return _checked(
-        View(
-            instance=instance,
-            tick_s=tick_s,
-            release=ticks(release, tick_s),
-            duration=duration,
-            gpus=gpus,
-            pool=pool,
-            requested=np.maximum(duration, asked),
-            weight=np.array([job.weight for job in jobs]),
-            pools=tuple(index),
-            capacity=capacity,
-            executed=executed if complete else None,
-            asked=bool(np.isfinite(requested).any()),
-            moves=moves,
-        )
+    too_large = gpus > capacity[pool]
+    if too_large.any():
+        name, where = jobs[int(too_large.argmax())].id, list(index)[pool[too_large.argmax()]]
+        raise NotApplicableError(f"rigid: {instance.name}: the gang of job {name} does not fit in pool {where}")
+    return View(
+        instance=instance,
+        tick_s=tick_s,
+        release=ticks(release, tick_s),
+        duration=duration,
+        gpus=gpus,
+        pool=pool,
+        requested=np.maximum(duration, asked),
+        weight=np.array([job.weight for job in jobs]),
+        pools=tuple(index),
+        capacity=capacity,
+        executed=executed if complete else None,
+        asked=bool(np.isfinite(requested).any()),
+        moves=moves,
     )
 
 
@@ -100,37 +131,6 @@ def _placed(instance: Instance, histories: Sequence[History]) -> Ints:
     return np.array(held, np.int64).reshape(-1, 3).T
 
 
-def _of_rates(instance: Instance) -> View:
-    try:
-        work = workload(instance)
-    except InstanceError as error:
-        raise NotApplicableError(f"rigid: {error}") from error
-    capacity = _capacity(instance)
-    rates = np.where(work.gpus[:, None] <= capacity, work.rates, 0.0)
-    best = rates.max(axis=1)
-    if not (best > 0).all():
-        job = work.ids[int(np.argmin(best))]
-        raise NotApplicableError(f"rigid: {instance.name}: the gang of job {job} fits on no GPU type that it can use")
-    lasts = work.work / (work.gpus * best)
-    if work.arrival_s.max() + lasts.sum() > LONGEST_S:
-        raise NotApplicableError(f"rigid: {instance.name}: one after the other, jobs end after {LONGEST_S:.3g} s")
-    duration = np.ceil(lasts / FINE_S).astype(np.int64)
-    return View(
-        instance=instance,
-        tick_s=FINE_S,
-        release=ticks(work.arrival_s, FINE_S),
-        duration=duration,
-        gpus=work.gpus,
-        pool=rates.argmax(axis=1),
-        requested=duration,
-        weight=work.weight,
-        pools=work.gpu_types,
-        capacity=capacity,
-        executed=None,
-        asked=False,
-    )
-
-
 def ticks(seconds: np.ndarray, tick_s: float) -> Ints:
     """Return times in seconds as whole numbers of ticks."""
     return np.asarray(np.rint(seconds / tick_s).astype(np.int64))
@@ -138,15 +138,6 @@ def ticks(seconds: np.ndarray, tick_s: float) -> Ints:
 
 def _capacity(instance: Instance) -> Ints:
     return np.array(list(instance.cluster.gpus_by_type.values()), np.int64)
-
-
-def _checked(found: View) -> View:
-    too_large = found.gpus > found.capacity[found.pool]
-    if too_large.any():
-        job, pool = int(too_large.argmax()), found.pools[found.pool[too_large.argmax()]]
-        name = found.instance.jobs[job].id
-        raise NotApplicableError(f"rigid: {found.instance.name}: the gang of job {name} does not fit in pool {pool}")
-    return found
 
 
 def describe(v: View) -> str:
@@ -160,21 +151,17 @@ def describe(v: View) -> str:
     return f"{v.size:,} gangs of fixed duration on {pools}; load {load:.0%} of {span / v.ticks_of_hour:.4g} h{choice}"
 
 
-def problems() -> list[Problem]:
-    """Return the problem of each objective; jobs may be interrupted in the wider one of each two."""
-    found = []
-    for name, (title, unit) in OBJECTIVES.items():
-        wider = Problem(f"rigid.{name}.preemptive", f"{title}, interruptions allowed", "min", unit)
-        found += [wider, Problem(f"rigid.{name}", title, "min", unit, wider.id)]
-    return found
-
+_problems: list[Problem] = []
+for _name, (_title, _unit) in OBJECTIVES.items():  # jobs may be interrupted in the wider one of each two
+    _wider = Problem(f"rigid.{_name}.preemptive", f"{_title}, interruptions allowed", "min", _unit)
+    _problems += [_wider, Problem(f"rigid.{_name}", _title, "min", _unit, _wider.id)]
 
 PAPERS.register(
     PaperSpec(
         id="rigid",
         title="Gangs of fixed duration: what ran in a log, and how much better it could have run",
         view=view,
-        problems=tuple(sorted(problems(), key=lambda p: (p.id.partition(".flow")[1] == "", p.restricts is None))),
+        problems=tuple(sorted(_problems, key=lambda p: (p.id.partition(".flow")[1] == "", p.restricts is None))),
         decision=Schedule,
         describe=describe,
         usual=lambda instance: any(job.history for job in instance.jobs),

@@ -239,7 +239,12 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
     if all(reasons):
         raise NotApplicableError(f"Synergy: no job can ever run: {reasons[0]}")
     fair = np.where(needs.able, needs.fair, 0.0).max(axis=1)[tables.kind]
-    lasts_s = _lasts_s(jobs, fair, int(pools.gpus.sum()))
+    # About how many seconds GPUs are busy with jobs at their fair progress, of which 0 is never.
+    able = fair > 0
+    alone_s = jobs.work[able] / fair[able]
+    last_s = float((jobs.arrival_s[able] + alone_s).max() - jobs.arrival_s[able].min())
+    used_s = float((alone_s * jobs.gpus[able]).sum()) / int(pools.gpus.sum())
+    lasts_s = min(max(used_s, last_s), float(alone_s.sum()))
     fitting = (length for length in ROUNDS_S if lasts_s <= ROUNDS * length)
     slot_s = instance.horizon.slot_s if instance.horizon else next(fitting, ROUNDS_S[-1])
     seen = View(
@@ -261,46 +266,30 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
     return replace(seen, runnable=seen.pick(queue.tolist())[0])
 
 
-def _lasts_s(jobs: Workload, fair: Array, gpus: int) -> float:
-    """Return about how many seconds GPUs are busy with jobs at their fair progress, of which 0 is never."""
-    able = fair > 0
-    alone_s = jobs.work[able] / fair[able]
-    used_s = float((alone_s * jobs.gpus[able]).sum())
-    last_s = float((jobs.arrival_s[able] + alone_s).max() - jobs.arrival_s[able].min())
-    return min(max(used_s / gpus, last_s), float(alone_s.sum()))
-
-
 def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
     shape = (tables.kinds, len(pools.gpus))
     pairs = {name: np.zeros((*shape, 2)) for name in ("limit", "share", "demand", "base")}
     needs = Needs(able=np.zeros(shape, bool), fair=np.zeros(shape), best=np.zeros(shape), **pairs)
     for kind, i in np.argwhere(tables.gpus[:, None] <= pools.gpus).tolist():
-        _fill(needs, tables, pools, saturation, kind, i)
+        gpus, rate = int(tables.gpus[kind]), tables.rate[kind, i]
+        levels = (tables.cpus[kind], tables.memory_gb[kind])
+        limit = math.ceil(gpus / pools.largest[i, 0]) * pools.largest[i, 1:]
+        share = gpus * np.array([pools.cpus_per_gpu[i], pools.memory_gb_per_gpu[i]])
+        top = [int((axis <= most * (1 + ROUNDING)).sum()) for axis, most in zip(levels, limit, strict=True)]
+        at = [int((axis <= most * (1 + ROUNDING)).sum()) - 1 for axis, most in zip(levels, share, strict=True)]
+        needs.limit[kind, i] = limit
+        if min(at) < 0 or rate[at[0], at[1]] <= 0:
+            continue
+        within = rate[: top[0], : top[1]]
+        a, b = np.argwhere(within >= within.max() * (1 - saturation))[0]
+        low = (min(a, at[0]), min(b, at[1]))
+        fair = rate[at[0], at[1]]
+        if rate[low] < fair * (1 - ROUNDING):
+            a, b = low = at[0], at[1]
+        needs.able[kind, i], needs.fair[kind, i], needs.best[kind, i] = True, fair, rate[a, b]
+        for name, (x, y) in {"share": at, "demand": (a, b), "base": low}.items():
+            getattr(needs, name)[kind, i] = levels[0][x], levels[1][y]
     return needs
-
-
-def _fill(needs: Needs, tables: Profiles, pools: Pools, saturation: float, kind: int, i: int) -> None:
-    gpus = int(tables.gpus[kind])
-    levels = (tables.cpus[kind], tables.memory_gb[kind])
-    rate = tables.rate[kind, i]
-    span = math.ceil(gpus / pools.largest[i, 0])
-    limit = span * pools.largest[i, 1:]
-    share = gpus * np.array([pools.cpus_per_gpu[i], pools.memory_gb_per_gpu[i]])
-    top = [int((axis <= most * (1 + ROUNDING)).sum()) for axis, most in zip(levels, limit, strict=True)]
-    at = [int((axis <= most * (1 + ROUNDING)).sum()) - 1 for axis, most in zip(levels, share, strict=True)]
-    needs.limit[kind, i] = limit
-    if min(at) < 0 or rate[at[0], at[1]] <= 0:
-        return
-    within = rate[: top[0], : top[1]]
-    best = within.max()
-    a, b = np.argwhere(within >= best * (1 - saturation))[0]
-    low = (min(a, at[0]), min(b, at[1]))
-    fair = rate[at[0], at[1]]
-    if rate[low] < fair * (1 - ROUNDING):
-        a, b = low = at[0], at[1]
-    needs.able[kind, i], needs.fair[kind, i], needs.best[kind, i] = True, fair, rate[a, b]
-    for name, (x, y) in {"share": at, "demand": (a, b), "base": low}.items():
-        getattr(needs, name)[kind, i] = levels[0][x], levels[1][y]
 
 
 def _hopeless(jobs: Workload, tables: Profiles, pools: Pools, needs: Needs) -> Iterable[str | None]:

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array, Ints, nothing
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
 from schedgap.instances.elastic.machines import able, takes
 from schedgap.instances.elastic.options import rates
@@ -245,10 +245,6 @@ class View:
         return self.architectures[problem.split(".")[1]]
 
 
-def _none() -> Ints:
-    return np.zeros(0, np.int64)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Schedule(Runs):
     """Runs of jobs in slots numbered from 1; those of A_online also say in which windows they were planned.
@@ -263,10 +259,10 @@ class Schedule(Runs):
         ``(w,)`` slots of a round: ``τ_i``, by which the jobs of the batch had arrived.
     """
 
-    window_start: Ints = field(default_factory=_none)
-    window_slots: Ints = field(default_factory=_none)
-    window_rounds: Ints = field(default_factory=_none)
-    window_tau: Ints = field(default_factory=_none)
+    window_start: Ints = field(default_factory=nothing)
+    window_slots: Ints = field(default_factory=nothing)
+    window_rounds: Ints = field(default_factory=nothing)
+    window_tau: Ints = field(default_factory=nothing)
 
 
 def view(instance: Instance) -> View:

@@ -14,7 +14,7 @@ from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
 from schedgap.models.elastic.counting import elastic_schedules
-from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
+from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
 from schedgap.models.solve import SolveOptions
 
 LARGEST = 50_000_000
@@ -90,7 +90,6 @@ for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):
             problem=_problem.id,
             kind="matheuristic",
             build=partial(build_master, problem=_problem.id),
-            decode=no_decision,
             source="walk-through, (18a) and its primal, by column generation",
             procedure=partial(columns, problem=_problem.id),
             too_large=_too_large,

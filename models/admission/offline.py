@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models import elastic
-from schedgap.models.registry import model, no_decision
+from schedgap.models.registry import model
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import bounding, followed, grouped, largest
 
@@ -180,7 +180,6 @@ model(
     "admission.dual",
     problem=UTILITY.id,
     kind="bound",
-    decode=no_decision,
     source="walk-through, (18a), the dual of the ILP's relaxation",
     procedure=bounding(build_dual),
     skip=partial(_nobody, problem=UTILITY.id),

@@ -53,9 +53,7 @@ program("oef.noncooperative", source="OEF §4.2.1, eq. (9)", problem=EQUAL.id, c
 )
 fair("oef.sharing_incentive", source="OEF §3.1, eq. (8), Theorem 3.3")(printed.build_sharing_incentive)
 unenvied(
-    "oef.cooperative",
-    source="OEF §4.2.2, eq. (10), Theorem 5.1; equals merged, lazy rows",
-    procedure=cooperative,
+    "oef.cooperative", source="OEF §4.2.2, eq. (10), Theorem 5.1; equals merged, lazy rows", procedure=cooperative
 )(printed.build_cooperative)
 unenvied("oef.cooperative.full", source="OEF §4.2.2, eq. (10), all n(n−1) rows", too_large=_full_is_large)(
     printed.build_cooperative

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import View, efficiency
-from schedgap.models.oef.printed import decode, in_equal_splits, maximise_efficiency, prefer, shares
+from schedgap.models.oef.printed import build_sharing_incentive, decode, prefer
 from schedgap.models.registry import MODELS, solve_built
 from schedgap.models.solve import SolveOptions
 
 
-def build_pareto(view: View, devices: Array) -> pyo.ConcreteModel:
-    """Return the LP of the largest total gain over `devices` that hurts nobody (§2.3.1, Pareto efficiency)."""
-    m = shares(view)
-    now = efficiency(view.speedups, devices)
-    m.now = pyo.Param(m.TENANTS, initialize=dict(enumerate(now.tolist())))
-
-    @m.Constraint(m.TENANTS)
-    def nobody_hurt(m: Any, l: int) -> Any:
-        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) >= m.now[l]
-
-    in_equal_splits(m, m.nobody_hurt, view)
-    return maximise_efficiency(m)
-
-
 def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
-    """Return the largest total gain that hurts nobody, and an allocation ``(v, k)`` that achieves it.
+    """Return the largest total gain that hurts nobody, and an allocation ``(v, k)`` that achieves it (§2.3.1).
 
     The gain on `devices` ``(v, k)``, which must lie within capacity, is 0 (up to solver tolerance) exactly where they
     are Pareto-efficient.
     """
-    outcome = solve_built(lambda v: build_pareto(v, devices), decode, view, SolveOptions(method="simplex"))
+    now = efficiency(view.speedups, devices)
+    build = partial(build_sharing_incentive, least=now)
+    outcome = solve_built(build, decode, view, SolveOptions(method="simplex"))
     if outcome.solution.objective is None:
         raise ValueError(f"the allocation exceeds the capacity: {outcome.solution.status}")
-    return float(outcome.solution.objective - efficiency(view.speedups, devices).sum()), outcome.decision.devices
+    return float(outcome.solution.objective - now.sum()), outcome.decision.devices
 
 
 def least_over_optima(model: str, view: View, worth: Array) -> float:

@@ -65,8 +65,7 @@ def _table(matrix: Array) -> dict[tuple[int, int], float]:
 def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
     """Add the objective (4a), (9a), (10a): total efficiency."""
     m.efficiency = pyo.Objective(
-        rule=lambda m: sum(m.w[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES),
-        sense=pyo.maximize,
+        rule=lambda m: sum(m.w[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES), sense=pyo.maximize
     )
     return m
 
@@ -158,7 +157,7 @@ def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcom
     return Outcome(replace(second.solution, times=times), second.decision)
 
 
-def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
+def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.ConcreteModel:
     r"""Return (8): the largest total efficiency at which nobody is worse off than with the equal split (Theorem 3.3).
 
     .. math:: \max \sum_l \sum_j w_l^j x_l^j
@@ -167,7 +166,9 @@ def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
     Duals: that of (8) is what tenant l's right to its equal split costs all tenants together.
     """
     m = shares(view)
-    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.split_efficiency.tolist())))
+    # At other efficiencies ``(v,)``, it says whether these are Pareto-efficient.
+    least = view.split_efficiency if least is None else least
+    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(least.tolist())))
 
     @m.Constraint(m.TENANTS)
     def at_least_split(m: Any, l: int) -> Any:

@@ -28,7 +28,7 @@ duration. Whatever runs at a moment fits into that pool, and no run is shorter, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,9 +40,10 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, View
 from schedgap.models import intervals
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome, model
 from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times, shortest_first, shortest_first_ends
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
+from schedgap.models.statements import grouped
 
 TINY = 1e-9
 """Ticks, or hours, that a run of no length counts as, where something is divided by it."""
@@ -258,8 +259,8 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.RangeSet(0, len(view.pools) - 1)
     m.CELLS = pyo.Set(dimen=2, initialize=list(cells))
     m.PLACES = pyo.Set(dimen=2, initialize=sorted({(int(view.pool[j]), t) for j, t in cells}))
-    m.WHEN = pyo.Set(m.JOBS, initialize=_grouped((j, t) for j, t in cells))
-    m.WHO = pyo.Set(m.PLACES, initialize=_grouped(((int(view.pool[j]), t), j) for j, t in cells))
+    m.WHEN = pyo.Set(m.JOBS, initialize=grouped((j, t) for j, t in cells))
+    m.WHO = pyo.Set(m.PLACES, initialize=grouped(((int(view.pool[j]), t), j) for j, t in cells))
     m.begin = pyo.Param(m.CELLS, initialize={cell: begin for cell, (begin, _, _) in cells.items()})
     m.volume = pyo.Param(m.CELLS, initialize={cell: volume for cell, (_, _, volume) in cells.items()})
     m.half = pyo.Param(m.JOBS, initialize=dict(enumerate((view.duration / 2 / hour).tolist())))
@@ -282,17 +283,18 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
         return m.end[j] >= sum(m.begin[j, t] * m.x[j, t] for t in m.WHEN[j]) + m.half[j]
 
     if objective == "makespan":
-        _makespan(m, view)
+        after: dict[int, float] = {}
+        for jobs, capacity in view.by_pool():
+            area = np.cumsum((view.duration[jobs] * view.gpus[jobs].astype(float))[::-1])[::-1] / capacity
+            after |= dict(zip(jobs.tolist(), ((view.release[jobs] + area) / hour).tolist(), strict=True))
+        m.least = pyo.Param(m.JOBS, initialize=after)
+        m.last = pyo.Var(domain=pyo.NonNegativeReals)
+        m.latest = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.end[j])
+        m.area = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.least[j])
+        m.total = pyo.Objective(expr=m.last - float(view.release.min()) / hour)
         return m
     m.total = pyo.Objective(expr=sum(m.weight[j] * (m.end[j] - m.release[j]) for j in m.JOBS))
     return m
-
-
-def _grouped(pairs: Iterable[tuple[Any, int]]) -> dict[Any, list[int]]:
-    found: dict[Any, list[int]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
 
 
 INTERVALS = 40
@@ -312,19 +314,6 @@ def _cells(view: View) -> dict[tuple[int, int], tuple[float, float, float]]:
             most = min(1.0, float(room[i, t] / duration[i]))
             found[int(jobs[i]), t] = (float(begin[i, t]) / view.ticks_of_hour, most, float(volume[i] / length))
     return found
-
-
-def _makespan(m: pyo.ConcreteModel, view: View) -> None:
-    """Add the makespan, the rows that bound it, and that it is minimised."""
-    least: dict[int, float] = {}
-    for jobs, capacity in view.by_pool():
-        after = np.cumsum((view.duration[jobs] * view.gpus[jobs].astype(float))[::-1])[::-1] / capacity
-        least |= dict(zip(jobs.tolist(), ((view.release[jobs] + after) / view.ticks_of_hour).tolist(), strict=True))
-    m.least = pyo.Param(m.JOBS, initialize=least)
-    m.last = pyo.Var(domain=pyo.NonNegativeReals)
-    m.latest = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.end[j])
-    m.area = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.least[j])
-    m.total = pyo.Objective(expr=m.last - float(view.release.min()) / view.ticks_of_hour)
 
 
 def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
@@ -391,7 +380,6 @@ model(
     "rigid.bound",
     problem="rigid.flow.preemptive",
     kind="bound",
-    decode=no_decision,
     source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002), dual feasible functions (Fekete 2001)",
     procedure=bound,
     **minimised(tuple(OBJECTIVES)),
@@ -400,7 +388,6 @@ model(
     "rigid.intervals",
     problem="rigid.flow.preemptive",
     kind="bound",
-    decode=no_decision,
     source="Fluid relaxation over intervals of time, by column generation",
     procedure=by_intervals,
     too_large=too_many,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.rigid import Schedule, View, first_starts, kernels, starts_of
 from schedgap.models.registry import SEEDED, Outcome, model
@@ -139,17 +138,12 @@ class Pool:
         self.floor = np.rint(goal.earliest[jobs]).astype(np.int64)
         self.best, self.cost = np.zeros(jobs.size, np.int64), np.inf
         self.stale, self.rounds = 0, 8
-        for key in self._keys():
-            self.offer(kernels().by_list(*self.of, key, False))
-
-    def _keys(self) -> Iterator[Array]:
         release, duration, gpus, _ = self.of
         weight = np.maximum(self.weight / self.weight.max(), 1e-300) if self.weight.any() else np.ones(release.size)
-        yield from (duration.astype(float), (duration * gpus).astype(float))
-        for power in (0.0, 0.5, 1.0):
-            yield duration * gpus.astype(float) ** power / weight
-        yield -(duration * gpus).astype(float)
-        yield np.arange(release.size, dtype=float)
+        area = (duration * gpus).astype(float)
+        by_weight = (duration * gpus.astype(float) ** power / weight for power in (0.0, 0.5, 1.0))
+        for key in (duration.astype(float), area, *by_weight, -area, np.arange(release.size, dtype=float)):
+            self.offer(kernels().by_list(*self.of, key, False))
 
     def offer(self, start: Ints) -> None:
         """Keep starts if nothing known is better."""

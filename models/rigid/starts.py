@@ -27,7 +27,7 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.rigid import View
 from schedgap.models.columns import Columns, Domain, Generated, Packing, Priced
 from schedgap.models.intervals import SLIVER, UNSURE, IntervalOracle, stated, tightest
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome, model
 from schedgap.models.rigid.bounds import SUMS, bounded, goal_of, machines_of, minimised, too_many
 from schedgap.models.solve import SolveOptions
 
@@ -154,7 +154,6 @@ model(
     "rigid.starts",
     problem="rigid.flow",
     kind="bound",
-    decode=no_decision,
     source="Relaxation over starts (Dyer and Wolsey 1990), on intervals of time, by column generation",
     procedure=by_starts,
     too_large=partial(too_many, most=MOST_JOBS),

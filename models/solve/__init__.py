@@ -30,30 +30,10 @@ from schedgap.models.solve.session import Session, dual_bound, peak_mb
 from schedgap.models.solve.solution import SOLVERS, Seed, Size, Solution, SolveOptions, Times, TracePoint
 
 __all__ = [
-    "CROSS_CHECK_TOLERANCE",
-    "SOLVERS",
-    "TIES",
-    "NotCertifiableError",
-    "NotLinearError",
-    "Seed",
-    "Session",
-    "Size",
-    "Solution",
-    "SolveOptions",
-    "StandardForm",
-    "Status",
-    "Times",
-    "TracePoint",
-    "build",
-    "building",
-    "checked",
-    "compile_model",
-    "counted",
-    "cross_check",
-    "dual_bound",
-    "peak_mb",
-    "solve",
-]
+    "CROSS_CHECK_TOLERANCE", "SOLVERS", "TIES", "NotCertifiableError", "NotLinearError", "Seed", "Session", "Size",
+    "Solution", "SolveOptions", "StandardForm", "Status", "Times", "TracePoint", "build", "building", "checked",
+    "compile_model", "counted", "cross_check", "dual_bound", "peak_mb", "solve",
+]  # fmt: skip
 
 CROSS_CHECK_TOLERANCE = 1e-6
 """Largest relative difference of HiGHS's and CBC's objectives that counts as agreement."""

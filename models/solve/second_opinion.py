@@ -21,22 +21,6 @@ def cbc_objective(model: pyo.ConcreteModel, options: SolveOptions) -> float | No
 
     Time limit, relative gap and threads are passed on.
     """
-    problem = to_pulp(model)
-    with warnings.catch_warnings():
-        # PuLP 3 bundles CBC; PuLP 4 will not, and says so. The dependency is pinned below 4.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        solver = pulp.PULP_CBC_CMD(
-            msg=False, timeLimit=options.time_limit_s, gapRel=options.rel_gap, threads=options.threads
-        )
-    problem.solve(solver)
-    # `status` says Optimal for a time limit with an incumbent too; `sol_status` tells them apart.
-    if problem.sol_status != pulp.LpSolutionOptimal:
-        return None
-    return float(pulp.value(problem.objective))
-
-
-def to_pulp(model: pyo.ConcreteModel) -> pulp.LpProblem:
-    """Translate a linear Pyomo model into PuLP, constraint by constraint."""
     objective = next(model.component_data_objects(pyo.Objective, active=True))
     problem = pulp.LpProblem("model", pulp.LpMinimize if objective.sense == pyo.minimize else pulp.LpMaximize)
     columns: dict[int, pulp.LpVariable] = {}
@@ -53,19 +37,24 @@ def to_pulp(model: pyo.ConcreteModel) -> pulp.LpProblem:
             problem += (body >= lower, f"r{i}l")
         if upper is not None:
             problem += (body <= upper, f"r{i}u")
-    return problem
+    with warnings.catch_warnings():
+        # PuLP 3 bundles CBC; PuLP 4 will not, and says so. The dependency is pinned below 4.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        solver = pulp.PULP_CBC_CMD(
+            msg=False, timeLimit=options.time_limit_s, gapRel=options.rel_gap, threads=options.threads
+        )
+    problem.solve(solver)
+    # `status` says Optimal for a time limit with an incumbent too; `sol_status` tells them apart.
+    if problem.sol_status != pulp.LpSolutionOptimal:
+        return None
+    return float(pulp.value(problem.objective))
 
 
 def _affine(expression: Any, problem: pulp.LpProblem, columns: dict[int, pulp.LpVariable]) -> pulp.LpAffineExpression:
     repn = generate_standard_repn(expression, compute_values=True)
-    pairs = zip(repn.linear_vars, repn.linear_coefs, strict=True)
-    terms = [(_column(v, problem, columns), float(c)) for v, c in pairs]
+    for variable in repn.linear_vars:
+        if id(variable) not in columns:
+            category = pulp.LpContinuous if variable.is_continuous() else pulp.LpInteger
+            columns[id(variable)] = problem.add_variable(f"x{len(columns)}", variable.lb, variable.ub, category)
+    terms = [(columns[id(v)], float(c)) for v, c in zip(repn.linear_vars, repn.linear_coefs, strict=True)]
     return pulp.LpAffineExpression(terms, constant=float(pyo.value(repn.constant)))
-
-
-def _column(variable: Any, problem: pulp.LpProblem, columns: dict[int, pulp.LpVariable]) -> pulp.LpVariable:
-    key = id(variable)
-    if key not in columns:
-        category = pulp.LpContinuous if variable.is_continuous() else pulp.LpInteger
-        columns[key] = problem.add_variable(f"x{len(columns)}", variable.lb, variable.ub, category)
-    return columns[key]

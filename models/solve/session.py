@@ -59,8 +59,23 @@ class Session:
         if self.highs.passModel(_highs_lp(form)) != highspy.HighsStatus.kOk:
             # A warning means that HiGHS dropped or changed coefficients: what it then solves is another model.
             raise NotCertifiableError("coefficients below 1e-9 or above 1e15: a solver would change or drop them")
-        self._pass_starts()
-        self._watch()
+        if options.basis is not None:
+            _must(self.highs.setBasis(options.basis), "take the starting basis (is it of this model's shape?)")
+        if options.mip_start:
+            where = {v.name: i for i, v in enumerate(form.columns)}
+            missing = [name for name in options.mip_start if name not in where]
+            if missing:
+                raise UsageError(f"MIP start names {missing[0]!r}: no such variable in the model")
+            indices = np.array([where[name] for name in options.mip_start], np.int32)
+            values = np.array(list(options.mip_start.values()), float)
+            _must(self.highs.setSolution(len(indices), indices, values), "take the MIP start")
+        self.highs.HandleUserInterrupt = True
+        if self.is_mip:
+            self.highs.cbMipLogging.subscribe(lambda event: self._record(event, finite(event.data_out.mip_dual_bound)))
+            # At an improving solution HiGHS 1.15 reports the incumbent as bound (3 where the optimum is 4): keep ours.
+            self.highs.cbMipImprovingSolution.subscribe(
+                lambda event: self._record(event, self._trace[-1].bound if self._trace else None)
+            )
         self.transfer_s = clock.now() - began
 
     def set_option(self, name: str, value: object) -> None:
@@ -92,28 +107,6 @@ class Session:
         self.set_option("mip_feasibility_tolerance", 1e-9)
         if options.nodes is not None:
             self.set_option("mip_max_nodes", options.nodes)
-
-    def _pass_starts(self) -> None:
-        if self.options.basis is not None:
-            _must(self.highs.setBasis(self.options.basis), "take the starting basis (is it of this model's shape?)")
-        if self.options.mip_start:
-            where = {v.name: i for i, v in enumerate(self.form.columns)}
-            missing = [name for name in self.options.mip_start if name not in where]
-            if missing:
-                raise UsageError(f"MIP start names {missing[0]!r}: no such variable in the model")
-            indices = np.array([where[name] for name in self.options.mip_start], np.int32)
-            values = np.array(list(self.options.mip_start.values()), float)
-            _must(self.highs.setSolution(len(indices), indices, values), "take the MIP start")
-
-    def _watch(self) -> None:
-        """Subscribe to interrupts, and for MIPs to the progress of incumbent and bound."""
-        self.highs.HandleUserInterrupt = True
-        if self.is_mip:
-            self.highs.cbMipLogging.subscribe(lambda event: self._record(event, finite(event.data_out.mip_dual_bound)))
-            # At an improving solution HiGHS 1.15 reports the incumbent as bound (3 where the optimum is 4): keep ours.
-            self.highs.cbMipImprovingSolution.subscribe(
-                lambda event: self._record(event, self._trace[-1].bound if self._trace else None)
-            )
 
     def _record(self, event: Any, bound: float | None) -> None:
         incumbent = finite(event.data_out.mip_primal_bound)

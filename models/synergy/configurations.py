@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -91,7 +90,11 @@ def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool 
     rate = np.where(within, tables.rate[kind, gpu_type], NOWHERE)
     kept = rate >= 0.0 if idle else rate > 0.0
     if pruned:
-        kept &= rate > _best_below(rate)
+        best = np.maximum.accumulate(np.maximum.accumulate(rate, axis=1), axis=2)
+        below = np.full_like(rate, NOWHERE)  # the best rate of smaller configurations
+        below[:, 1:] = best[:, :-1]
+        np.maximum(below[:, :, 1:], best[:, :, :-1], out=below[:, :, 1:])
+        kept &= rate > below
     pair, a, b = np.nonzero(kept)
     kind, gpu_type = kind[pair], gpu_type[pair]
     return Configurations(
@@ -103,15 +106,6 @@ def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool 
         memory_gb=tables.memory_gb[kind, b],
         rate=rate[pair, a, b],
     )
-
-
-def _best_below(rate: Array) -> Array:
-    """Return ``(x, A, B)`` the best rate of smaller configurations, :data:`NOWHERE` where there are none."""
-    best = np.maximum.accumulate(np.maximum.accumulate(rate, axis=1), axis=2)
-    below = np.full_like(rate, NOWHERE)
-    below[:, 1:] = best[:, :-1]
-    np.maximum(below[:, :, 1:], best[:, :, :-1], out=below[:, :, 1:])
-    return below
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,11 +122,6 @@ class Classes:
     kind: Ints
     weight: Array
     floor: Array
-
-    @cached_property
-    def first(self) -> Ints:
-        """``(e,)`` position of each class's first job in `jobs`."""
-        return np.cumsum(self.count) - self.count
 
 
 def classes(view: View, jobs: Ints, floor: Array) -> Classes:

@@ -11,7 +11,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import P99, RUN, View
 from schedgap.models import percentile, single_machine
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome
 from schedgap.models.simulated import bounds_simulations
 from schedgap.models.single_machine import INTERVALS, Jobs, Ways, closed_form
 from schedgap.models.solve import SolveOptions
@@ -133,23 +133,23 @@ def build_p99(view: View) -> pyo.ConcreteModel:
     return percentile.build_in_time(run_of(view), view.workload.arrival_s[view.possible], 1.0)
 
 
-bounds_simulations("synergy.jct", "jct_mean_s", sensitive=True)(build_intervals)
-model(
+bounds_simulations(
     "synergy.jct",
+    "jct_mean_s",
+    {"sensitive": True},
     problem=RUN.id,
     kind="bound",
-    decode=no_decision,
     source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Synergy's resources",
     procedure=bound,
     example="paper/synergy-example",
 )(build_intervals)
 
-bounds_simulations("synergy.jct_p99", "jct_p99_s", sensitive=True)(build_p99)
-model(
+bounds_simulations(
     "synergy.jct_p99",
+    "jct_p99_s",
+    {"sensitive": True},
     problem=P99.id,
     kind="bound",
-    decode=no_decision,
     source="Most jobs in time on one machine (Kise, Ibaraki and Mine 1978) with weights on Synergy's resources",
     procedure=bound_p99,
     example="paper/synergy-example",

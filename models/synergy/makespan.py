@@ -8,18 +8,17 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.views.synergy import MAKESPAN, View
-from schedgap.models.registry import model, no_decision
 from schedgap.models.simulated import bounds_simulations
 from schedgap.models.solve import counted
 from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
 
-@bounds_simulations("synergy.makespan_fluid", "ttd_s", sensitive=True, from_arrival=True)
-@model(
+@bounds_simulations(
     "synergy.makespan_fluid",
+    "ttd_s",
+    {"sensitive": True, "from_arrival": True},
     problem=MAKESPAN.id,
     kind="relaxation",
-    decode=no_decision,
     source="after Synergy's LP1, eq. (1)–(3), over the whole run",
     example="paper/synergy-example",
 )

@@ -22,10 +22,7 @@ from schedgap.models.synergy.throughput import Rule, build_round, decode_round, 
 
 
 def passes(
-    view: View,
-    queue: Sequence[int] | None = None,
-    *,
-    fair: Callable[[View], Array] = equal_split,
+    view: View, queue: Sequence[int] | None = None, *, fair: Callable[[View], Array] = equal_split
 ) -> list[Schedule]:
     """Return the decisions of all passes, on super-machines: `server` is the GPU type.
 
@@ -45,13 +42,10 @@ def passes(
         done.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
         tried = set(jobs.tolist())
         waiting = [j for j in waiting if j not in tried]
-        view = _without(view, done[-1])
+        taken, pools = done[-1], view.pools
+        left = {
+            name: np.maximum(getattr(pools, name) - np.bincount(taken.server, getattr(taken, name), view.types), 0.0)
+            for name in ("gpus", "cpus", "memory_gb")
+        }
+        view = replace(view, pools=replace(pools, **left | {"gpus": np.rint(left["gpus"]).astype(np.int64)}))
     return done
-
-
-def _without(view: View, taken: Schedule) -> View:
-    left = {
-        name: np.maximum(getattr(view.pools, name) - np.bincount(taken.server, getattr(taken, name), view.types), 0.0)
-        for name in ("gpus", "cpus", "memory_gb")
-    }
-    return replace(view, pools=replace(view.pools, **left | {"gpus": np.rint(left["gpus"]).astype(np.int64)}))

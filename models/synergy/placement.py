@@ -16,10 +16,10 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
-from schedgap.models.registry import Outcome, model, no_decision, total
+from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
 from schedgap.models.solve.form import RowBlocks, StandardForm
 from schedgap.models.statements import grouped
@@ -46,11 +46,6 @@ class Demands:
     demand: Ints
     host: Ints
     part: Array
-
-    @property
-    def whole(self) -> Bools:
-        """``(x,)`` whether a whole job fits on the empty server."""
-        return np.asarray((self.part <= 1 + ROUNDING).all(axis=1))
 
 
 def demands(view: View, ideal: Schedule) -> Demands:
@@ -152,7 +147,8 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     wanted = wanted or _demands_of(view)
     m = _servers(view, wanted)
     fit = np.minimum(np.floor((1 + ROUNDING) / wanted.part.max(axis=1)), wanted.count[wanted.demand])
-    most = dict(zip(m.CELLS, np.where(wanted.whole, fit, 0).astype(int).tolist(), strict=True))
+    holds = (wanted.part <= 1 + ROUNDING).all(axis=1)  # whether a whole job fits on the empty server
+    most = dict(zip(m.CELLS, np.where(holds, fit, 0).astype(int).tolist(), strict=True))
     m.whole = pyo.Var(m.CELLS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d, i: (0, most[d, i]))
     m.split = pyo.Var(m.DEMANDS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d: (0, m.jobs[d]))
     m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
@@ -327,7 +323,6 @@ model(
     "synergy.lp2.vertex",
     problem=PLACEMENT.id,
     kind="baseline",
-    decode=no_decision,
     source="Synergy A.1.3, eq. (15)–(19) with x ≥ 0, at the optimum of ILP1, by the simplex method",
     method="simplex",
     procedure=vertex,
@@ -337,7 +332,6 @@ model(
 model(
     "synergy.lp2.min_fragments",
     problem=PLACEMENT.id,
-    decode=no_decision,
     source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
     procedure=fewest,
     too_large=too_many,

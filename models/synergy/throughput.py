@@ -66,11 +66,6 @@ def own_floor(view: View) -> Array:
     return view.needs.fair[view.profiles.kind[view.runnable]]
 
 
-def oracle_floor(view: View) -> Array:
-    """Return ``(m, k)`` the right side of (26), that of :func:`equal_split`, the same on all types."""
-    return np.repeat(equal_split(view)[:, None], view.types, axis=1)
-
-
 def equal_split(view: View) -> Array:
     """Return ``(m,)`` W^Fair of the runnable jobs when each gets 1/n of every GPU type (section A.2.2).
 
@@ -191,7 +186,10 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
 
     unit = units(view)
     counted(m, ((row[i], float(unit[i, r])) for r, row in ((1, m.cpus_2), (2, m.memory_3)) for i in m.TYPES))
-    _add_jobs(m, rule)
+    if rule.everybody:
+        m.one_each_4 = pyo.Constraint(m.CLASSES, rule=lambda m, e: sum(m.y[q] for q in m.OF[e]) == m.jobs[e])
+    else:
+        m.at_most_one_4 = pyo.Constraint(m.CLASSES, rule=lambda m, e: sum(m.y[q] for q in m.OF[e]) <= m.jobs[e])
     if rule.gpu_rows:
         m.gpus = pyo.Param(m.CHOICES, initialize=_numbered(held.gpus[at]))
 
@@ -214,20 +212,6 @@ def _nobody(chosen: Choices, rule: Rule) -> pyo.ConcreteModel:
     m.one_each_4 = pyo.Constraint(expr=m.running >= (int(chosen.classes.count.sum()) if rule.everybody else 0))
     m.progress = pyo.Objective(expr=m.running, sense=pyo.maximize)
     return m
-
-
-def _add_jobs(m: pyo.ConcreteModel, rule: Rule) -> None:
-    """Add (4): one configuration per job, or at most one."""
-    if rule.everybody:
-
-        @m.Constraint(m.CLASSES)
-        def one_each_4(m: Any, e: int) -> Any:
-            return sum(m.y[q] for q in m.OF[e]) == m.jobs[e]
-    else:
-
-        @m.Constraint(m.CLASSES)
-        def at_most_one_4(m: Any, e: int) -> Any:
-            return sum(m.y[q] for q in m.OF[e]) <= m.jobs[e]
 
 
 def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
@@ -271,8 +255,9 @@ def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
     """Return the round in which ``times`` ``(q,)`` jobs make each choice; the jobs of a class choose in turn."""
     order = np.argsort(chosen.owner, kind="stable")
     owner, at = np.repeat(chosen.owner[order], times[order]), np.repeat(chosen.at[order], times[order])
-    _, turn = members(np.bincount(owner, minlength=len(chosen.classes.count)))
-    return ideal_schedule(view, chosen.classes.jobs[chosen.classes.first[owner] + turn], chosen.held, at)
+    group, (_, turn) = chosen.classes, members(np.bincount(owner, minlength=len(chosen.classes.count)))
+    first = np.cumsum(group.count) - group.count
+    return ideal_schedule(view, group.jobs[first[owner] + turn], chosen.held, at)
 
 
 def mixed_cluster(view: View) -> str | None:
@@ -288,7 +273,8 @@ def one_type(view: View) -> str | None:
 RELAXED = Rule(own_floor, integer=False)
 FLOORED = Rule(own_floor, integer=True)
 OPEN = Rule(None, integer=False, everybody=False)
-WITH_ORACLE = Rule(oracle_floor, integer=True)
+# The right side of (26), the same on all types.
+WITH_ORACLE = Rule(lambda view: np.repeat(equal_split(view)[:, None], view.types, axis=1), integer=True)
 
 
 def register(

@@ -39,7 +39,8 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
         raise absent(name, f"put AMPL's driver {name!r} on the path, and its licence where it looks for it")
     one, model = Run(form, options), form.model
     solver = pyo.SolverFactory("asl", executable=shutil.which(name))
-    solver.options.update(_settings(options) | {"solver": name})
+    settings = {"mip:gap": options.rel_gap, "tech:threads": options.threads, "mip:bestbound": 1, "solver": name}
+    solver.options.update(settings | ({} if options.time_limit_s is None else {"lim:time": options.time_limit_s}))
     model.add_component(BOUND, pyo.Suffix(direction=pyo.Suffix.IMPORT))
     one.begin()
     try:
@@ -53,7 +54,9 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     finally:
         model.del_component(BOUND)
     told = results.solver.termination_condition
-    values = _values(form) if len(results.solution) else None
+    # Columns that the driver left out are 0.
+    found = np.array([float(column.value or 0.0) for column in form.columns])
+    values = found if len(results.solution) else None
     status = STATUS.get(told, "error")
     if told in (TerminationCondition.maxTimeLimit, TerminationCondition.maxIterations):  # what AMPL's 400 to 499 are
         status = one.stopped(values is not None)
@@ -62,13 +65,3 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     if status == "optimal" and not form.integer.any():
         bound = objective
     return one.ended(status, str(results.solver.message or told), values, objective, bound)
-
-
-def _settings(options: SolveOptions) -> dict[str, Any]:
-    settings = {"mip:gap": options.rel_gap, "tech:threads": options.threads, "mip:bestbound": 1}
-    return settings if options.time_limit_s is None else settings | {"lim:time": options.time_limit_s}
-
-
-def _values(form: StandardForm) -> Any:
-    """Return the values of the columns; those that the driver left out are 0."""
-    return np.array([float(column.value or 0.0) for column in form.columns])

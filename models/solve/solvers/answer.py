@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +96,14 @@ class Run:
         point = tuple(old if new is None else new for new, old in zip(known, last[1:], strict=True))
         if last[1:] != point:
             self.trace.append(TracePoint(clock.now() - self.began if at_s is None else at_s, *point))
+
+    def follow(self, told: Told, incumbent: Callable[[float], float], bound: Callable[[float], float]) -> float | None:
+        """Note what a program has told, each number as its function says; return the last bound."""
+        last: float | None = None
+        for line in told.lines:
+            last = bound(line["bound"]) if "bound" in line else last
+            self.reached(incumbent(line["incumbent"]) if "incumbent" in line else None, last, line["at"])
+        return last
 
     def value(self, number: float | None) -> float | None:
         """Return a number of the solver's with the constant; ``None`` for one that means infinity."""

@@ -51,11 +51,15 @@ def executable() -> str:
 def run(form: StandardForm, options: SolveOptions) -> Solution:
     """Solve a form by CBC; killed or interrupted, it leaves the last bound and incumbent's value of its log."""
     program, one = executable(), Run(form, options)
+    settings = ["-timeMode", "elapsed", "-ratio", repr(options.rel_gap), "-randomCbcSeed", str(options.seed + 1)]
+    settings += ["-threads", str(options.threads)] if options.threads > 1 else []
+    settings += [] if options.time_limit_s is None else ["-sec", repr(options.time_limit_s)]
+    settings += [] if options.nodes is None else ["-maxN", str(options.nodes)]
     with tempfile.TemporaryDirectory() as folder:
         model, log, answer = (Path(folder) / name for name in ("model.mps", "log", "answer.sol"))
         told = files.names(form, readable=False)
         model.write_text("\n".join(files.mps(replace(form, offset=0.0), "model", told)) + "\n")
-        command = [program, str(model), *_settings(options), "-solve", "-solution", str(answer)]
+        command = [program, str(model), *settings, "-solve", "-solution", str(answer)]
         with log.open("w") as out:
             one.begin()
             code = wait(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT), options)
@@ -64,16 +68,16 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     return _read(one, told.columns, text, found, code)
 
 
-def _settings(options: SolveOptions) -> list[str]:
-    settings = ["-timeMode", "elapsed", "-ratio", repr(options.rel_gap), "-randomCbcSeed", str(options.seed + 1)]
-    settings += ["-threads", str(options.threads)] if options.threads > 1 else []
-    settings += [] if options.time_limit_s is None else ["-sec", repr(options.time_limit_s)]
-    return settings + ([] if options.nodes is None else ["-maxN", str(options.nodes)])
-
-
 def _read(one: Run, names: list[str], log: str, found: files.Answer | None, code: int) -> Solution:
     form, sign = one.form, -1.0 if one.form.maximise else 1.0
-    _follow(one, log, sign)
+    for line in log.splitlines():
+        if match := PROGRESS.search(line):
+            _, best, possible, at = match.groups()
+            one.reached(sign * float(best), sign * _least(possible), float(at))
+        elif match := FOUND.search(line):
+            one.reached(sign * float(match[1]), None, float(match[2]))
+        elif match := ROOT.search(line):
+            one.reached(None, sign * _least(match[1]), float(match[2]))
     last = one.trace[-1].bound if one.trace else None
     bound = None if last is None else last - form.offset
     if found is None:
@@ -109,14 +113,3 @@ def _least(printed: str) -> float:
     decimals = len(printed.partition(".")[2])
     number = float(printed)
     return number - max(0.5 * 10.0**-decimals if decimals and "e" not in printed else 0.0, DIGITS * abs(number))
-
-
-def _follow(one: Run, log: str, sign: float) -> None:
-    for line in log.splitlines():
-        if match := PROGRESS.search(line):
-            _, best, possible, at = match.groups()
-            one.reached(sign * float(best), sign * _least(possible), float(at))
-        elif match := FOUND.search(line):
-            one.reached(sign * float(match[1]), None, float(match[2]))
-        elif match := ROOT.search(line):
-            one.reached(None, sign * _least(match[1]), float(match[2]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,56 +27,39 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     if importlib.util.find_spec("ortools") is None:
         raise absent("cp-sat")
     one, reduced = Run(form, options), whole(form)
-    costs = _costs(reduced.form)
-    with tempfile.TemporaryDirectory() as folder:
-        _save(model := Path(folder) / "model.npz", reduced.form, costs)
-        return _read(one, reduced, costs, one.program("_cp_sat.py", model, _settings(options)))
-
-
-def _settings(options: SolveOptions) -> dict[str, Any]:
-    limit_s = options.time_limit_s
+    # Costs, to be minimised, as a row in whole numbers.
+    cost, endless = -reduced.form.cost if form.maximise else reduced.form.cost, np.full(1, np.inf)
+    costs = scaled(sp.csr_array(cost[None, :]), -endless, endless, _most(reduced.form))
     settings = {"num_workers": options.threads, "random_seed": options.seed, "relative_gap_limit": options.rel_gap}
-    return settings if limit_s is None else settings | {"max_time_in_seconds": limit_s}
+    settings |= {} if options.time_limit_s is None else {"max_time_in_seconds": options.time_limit_s}
+    with tempfile.TemporaryDirectory() as folder:
+        model, integral = Path(folder) / "model.npz", reduced.form
+        rows = scaled(integral.matrix.tocsr(), integral.row_lower, integral.row_upper, _most(integral))
+        np.savez(
+            model,
+            lower=np.ceil(integral.lower).astype(np.int64),
+            upper=np.floor(integral.upper).astype(np.int64),
+            row_lower=rows.lower,
+            row_upper=rows.upper,
+            **{name: getattr(rows.matrix, name) for name in ("indptr", "indices", "data")},
+            cost=costs.matrix.data,
+            cost_indices=costs.matrix.indices,
+        )
+        return _read(one, reduced, costs, one.program("_cp_sat.py", model, settings))
 
 
 def _most(form: StandardForm) -> Array:
     return np.maximum(abs(form.lower), abs(form.upper))
 
 
-def _costs(form: StandardForm) -> Rows:
-    """Return the costs, to be minimised, as a row in whole numbers."""
-    cost = sp.csr_array((-form.cost if form.maximise else form.cost)[None, :])
-    endless = np.full(1, np.inf)
-    return scaled(cost, -endless, endless, _most(form))
-
-
-def _save(path: Path, form: StandardForm, costs: Rows) -> None:
-    rows = scaled(form.matrix.tocsr(), form.row_lower, form.row_upper, _most(form))
-    np.savez(
-        path,
-        lower=np.ceil(form.lower).astype(np.int64),
-        upper=np.floor(form.upper).astype(np.int64),
-        row_lower=rows.lower,
-        row_upper=rows.upper,
-        **{name: getattr(rows.matrix, name) for name in ("indptr", "indices", "data")},
-        cost=costs.matrix.data,
-        cost_indices=costs.matrix.indices,
-    )
-
-
 def _read(one: Run, reduced: Whole, costs: Rows, told: Told) -> Solution:
     form, sign = one.form, -1.0 if one.form.maximise else 1.0
     moved = reduced.form.offset - form.offset
 
-    def value(counted: float, rounding: float = 0.0) -> float:
-        return sign * (counted - rounding) / float(costs.factor[0]) + moved
-
-    bound: float | None = None
-    for line in told.lines:
-        if "bound" in line:
-            bound = value(line["bound"], float(costs.moved[0]))
-        incumbent = value(line["incumbent"]) if "incumbent" in line else None
-        one.reached(incumbent, bound, line["at"])
+    factor, rounding = float(costs.factor[0]), float(costs.moved[0])
+    bound = one.follow(
+        told, lambda found: sign * found / factor + moved, lambda found: sign * (found - rounding) / factor + moved
+    )
     if told.failure is not None:
         return one.ended(*told.failure, bound=bound)
     last = told.lines[-1]

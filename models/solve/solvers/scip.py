@@ -38,10 +38,7 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
         model = Path(folder) / "model.mps"
         model.write_text("\n".join(files.mps(replace(form, offset=0.0), "model", names)) + "\n")
         told = one.program("_scip.py", model, limits)
-    bound: float | None = None
-    for line in told.lines:
-        bound = sign * line["bound"] if "bound" in line else bound
-        one.reached(sign * line["incumbent"] if "incumbent" in line else None, bound, line["at"])
+    bound = one.follow(told, lambda number: sign * number, lambda number: sign * number)
     if told.failure is not None:
         return one.ended(*told.failure, bound=bound)
     last = told.lines[-1]
