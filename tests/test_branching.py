@@ -27,7 +27,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import Schedule, View
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.admission.columns import admitting
-from schedgap.models.columns import Columns, Covers, Dive, Domain, Packing, Tree, generate
+from schedgap.models.columns import Columns, Covers, Dive, Domain, Packing, Tree, children, generate
 from schedgap.models.elastic import ElasticJobs, Grid
 from schedgap.models.elastic import Pricing as RunPricing
 from schedgap.models.elastic import schedules as schedules_of_runs
@@ -197,6 +197,15 @@ def test_a_triangle_is_branched_on() -> None:
     assert problem.generate(TIGHT).bound == pytest.approx(1.5)
     assert steps[-1][1] == 1.0
     assert steps[-1][0].nodes > 1
+
+
+def test_ends_are_split_where_either_side_changes_most() -> None:
+    """Between its ends at 0 and 3, what a job is worth falls most after 2; right after 0, later ends hardly change."""
+    domain = Domain.of(Packing(np.ones(1), 1, worth=np.array([[10.0, 9.0, 8.0, 1.0]])))
+    known = Columns.of(1, [(0, 10.0, np.array([0]), np.ones(1)), (0, 1.0, np.array([0]), np.ones(1))], [0, 3])
+    pair = children(domain, known, np.array([0.6, 0.4]), True)
+    assert pair is not None
+    assert [(int(part.first[0]), int(part.last[0])) for part in pair] == [(0, 2), (3, 4)]
 
 
 @st.composite

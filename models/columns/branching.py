@@ -100,7 +100,7 @@ class Tree:
         """Seek covers where nothing is decided, before anything is known; the first node then begins with them."""
         if self.packing.most is None:
             return
-        found = self.relax(self.root.domain, self.floor, 0.0, time_limit_s)
+        found = self.relax(self.root.domain, self.root.prices, self.floor, 0.0, time_limit_s)
         self.root.priced(found)
         self.open = [Node(self.root.bound, 0, self.root.domain, self.root)]
 
@@ -124,7 +124,7 @@ class Tree:
         self.nodes += 1
         bound = node.bound
         for early in (EARLY if known else 0.0, 0.0):
-            found = self.relax(node.domain, cutoff, early, time_limit_s)
+            found = self.relax(node.domain, node.branch.prices, cutoff, early, time_limit_s)
             bound = min(bound, found.bound)
             node.branch.priced(found)
             if found.ended in ("infeasible", "cut off") or (known and bound <= cutoff):
@@ -148,12 +148,19 @@ class Tree:
         counts = domain.must[found.columns.block] | (domain.values(found.columns) != 0)
         return found, found.columns.take((found.x > 0.5) & counts if pair is None else np.zeros(0, np.int64))
 
-    def relax(self, domain: Domain, cutoff: float, early: float, time_limit_s: float | None) -> Generated:
-        """Solve the relaxation of a domain, from the columns of all others, with covers as long as they help."""
+    def relax(
+        self, domain: Domain, prices: Array, cutoff: float, early: float, time_limit_s: float | None
+    ) -> Generated:
+        """Solve the relaxation of a domain, with covers as long as they help.
+
+        It goes on from the columns of all others, and from `prices` that are good somewhere near.
+        """
         gap = min(self.solver.rel_gap / 10, CLOSE)
-        began, before, prices, left = clock.now(), np.inf, np.zeros(0), time_limit_s
+        began, before, left = clock.now(), np.inf, time_limit_s
         while True:
-            options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=left)
+            # Covers that came later cost nothing at first.
+            prices = np.pad(prices, (0, len(self.packing.limits) - len(prices)))
+            options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=left, start=prices)
             found = generate(self.based(domain), self.oracle, options, self.solver, self.master)
             self.master, self.pivots = found.master, self.pivots + found.pivots
             self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
@@ -163,8 +170,8 @@ class Tree:
             if found.bound <= before:
                 before, prices = found.bound, found.prices
             if stronger is None:
-                # The last prices may be worse, where time is up; those of covers that came later are 0.
-                return replace(found, bound=before, prices=np.pad(prices, (0, len(found.prices) - len(prices))))
+                # The last prices may be worse, where time is up.
+                return replace(found, bound=before, prices=prices)
             self.packing = stronger
             left = None if time_limit_s is None else max(time_limit_s - (clock.now() - began), 0.1)
 

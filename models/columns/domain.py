@@ -139,31 +139,45 @@ def children(domain: Domain, columns: Columns, x: Array, whole: bool) -> tuple[D
 
 
 def _by_end(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:
-    """Split the ends of the block whose worth differs most among its columns."""
+    """Split the ends of the block, and where, so that the part in which its worth changes least changes most."""
     some = np.flatnonzero(x > FRACTION)
     block, share, worth = columns.block[some], x[some], domain.values(columns)[some]
     blocks = domain.packing.blocks
     mean = np.bincount(block, share * worth, blocks)
     none = np.where(domain.must, 0.0, np.maximum(1 - np.bincount(block, share, blocks), 0.0))
     spread = np.bincount(block, share * np.abs(worth - mean[block]), blocks) + none * np.abs(mean)
-    chosen = int(spread.argmax()) if blocks else 0
-    if not blocks or spread[chosen] <= FRACTION * max(np.abs(worth).max(initial=0.0), 1e-300):
+    best, found = 0.0, None
+    for chosen in np.flatnonzero(spread > FRACTION * max(np.abs(worth).max(initial=0.0), 1e-300)).tolist():
+        own = some[block == chosen]
+        ends = np.append(np.maximum(columns.end[own], domain.first[chosen]), domain.ends)
+        change, last, likelier = _split(np.append(domain.worth[chosen], 0.0), ends, np.append(x[own], none[chosen]))
+        if change > best:
+            best, found = change, (chosen, last, likelier)
+    if found is None:
         return None
-    own = block == chosen
-    ends = np.append(np.maximum(columns.end[some[own]], domain.first[chosen]), domain.ends)
-    worths, shares = np.append(worth[own], 0.0), np.append(share[own], none[chosen])
-    order = np.argsort(ends, kind="stable")
-    order = order[shares[order] > 0]
-    ends, worths, done = ends[order], worths[order], np.cumsum(shares[order])
-    steps = np.flatnonzero(worths[:-1] > worths[1:])
-    if not steps.size:
-        return None
-    at = steps[np.abs(done[steps] - 0.5).argmin()]
-    # All ends that are worth as much belong to the same side.
-    table = domain.worth[chosen, ends[at] :]
-    split = int(ends[at]) + int(np.flatnonzero(table >= worths[at])[-1])
-    early, late = domain.ending(chosen, 0, split), domain.ending(chosen, split + 1, domain.ends)
-    return (early, late) if done[at] >= 0.5 else (late, early)
+    chosen, last, likelier = found
+    early, late = domain.ending(chosen, 0, last), domain.ending(chosen, last + 1, domain.ends)
+    return (early, late) if likelier else (late, early)
+
+
+def _split(worth: Array, ends: Ints, share: Array) -> tuple[float, int, bool]:
+    """Return how much a block's worth changes on either side of its best split, the split, and the likelier side.
+
+    What ends late would be worth no less than the split, and what ends early no more than the end after it. Right after
+    the last of several close ends, the part with all later ones would hardly change: 36 of 42 nodes of ``gen/50jobs``
+    split off one end after another, and 60 s ended at 503.62 and not at 503.52. Ends that are worth as much belong to
+    the same side.
+    """
+    ends, share = ends[share > 0], share[share > 0]
+    steps = np.flatnonzero(worth[:-1] > worth[1:])[:, None]
+    late = ends > steps
+    less = np.where(late, share * np.maximum(worth[steps] - worth[ends], 0.0), 0.0).sum(axis=1)
+    more = np.where(late, 0.0, share * np.maximum(worth[ends] - worth[steps + 1], 0.0)).sum(axis=1)
+    change = np.minimum(less, more)
+    if not change.size:
+        return 0.0, 0, True
+    at = int(change.argmax())
+    return float(change[at]), int(steps[at, 0]), bool(share[~late[at]].sum() >= 0.5)
 
 
 def _by_use(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:

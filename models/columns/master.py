@@ -26,6 +26,13 @@ BROKEN = 1e-6
 
 BASIC = highspy.HighsBasisStatus.kBasic
 
+SETTLED = 1e-10
+"""Reduced costs that count as none, in units of the largest value: less than what makes a column worth adding.
+
+At HiGHS's own 1e-7 columns that seem to gain 4e-8 were added again and again, as copies of those that were there: 2,000
+rounds on ``gen/50jobs`` with 201 covers, after which the bound was 0.07 % above the master.
+"""
+
 PIVOTS_PER_ROW = 50
 """Primal simplex can cycle in column generation (HiGHS issue 1616); beyond so many pivots the dual takes over."""
 
@@ -143,6 +150,7 @@ class Master:
         self.iterations = 0
         bare = replace(options, time_limit_s=None, mip_start=None, basis=None, cross_check=False, method="simplex")
         self._session = Session(form(domain, columns, self.scale, self.penalty, self.rows), bare)
+        self._session.set_option("dual_feasibility_tolerance", SETTLED)
 
     @property
     def size(self) -> Size:
