@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import logging
+import re
 import textwrap
 from dataclasses import replace
 from functools import partial
@@ -106,16 +107,20 @@ def formulations(app: Sphinx) -> None:
 
 
 def reproductions(app: Sphinx) -> None:
-    """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings."""
+    """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings.
+
+    Names in tables may be divided where their parts end, so that verdicts are to be seen beside them.
+    """
     columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
     tables = (ROOT / f"results/{name}.json" for name in ("reproductions-whole", "reproductions"))
     whole, small = (replace(read_rows(table), settings=known()) for table in tables)
 
     def told(figure: str, kept: Reproduction) -> str:
         cells = [[column.cell(row) for column in columns] for row in kept.of(figure)]
+        table = re.sub("(?<=[:.])(?=[a-z])", "\u200b", to_table([Table("", columns, cells)]))
         pairs = [(f"`{which}`" if " " in which else which, what) for which, what in notes(kept, known()[figure])]
         said = "".join(f"- {which}: {what}\n" for which, what in pairs)
-        return f"**{kept.verdict(figure)}**\n\n{to_table([Table('', columns, cells)])}\n\n{said}"
+        return f"**{kept.verdict(figure)}**\n\n{table}\n\n{said}"
 
     pages: dict[str, list[str]] = {}
     for figure, setting in known().items():
