@@ -48,7 +48,8 @@ class Annealer(Packer):
         super().__init__(self.grid.packing(jobs), bound, options)
         self.kernels, self.ledger = kernels, Ledger(jobs.machines, jobs.options, jobs.slots)
         self.ledger.post(prices.reshape(self.ledger.price.shape))
-        self.cluster = kernels.Cluster(*self.ledger.parts)
+        ends, changed = np.zeros(jobs.slots + 1, np.int64), np.zeros((2, jobs.machines.size), np.int64)
+        self.cluster = kernels.Cluster(*(*self.ledger.parts, ends > 0, ends, changed))
         o, free = jobs.options, jobs.beyond is None
         none = np.zeros(jobs.size) if free else np.full(jobs.size, self.reward)
         # At a part of the prices, ends count so many times as much.
