@@ -11,11 +11,13 @@ from hypothesis import given, settings
 
 from schedgap import models
 from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.elastic import Machines, Options, classes
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, View
 from schedgap.models.columns import Domain, GenerationOptions, Master, generate
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, generation
+from schedgap.models.elastic import solve as solve_elastic
 from schedgap.models.solve import SolveOptions, build, solve
 from schedgap.models.zhou.columns import build_master, completing, weighing
 
@@ -121,3 +123,29 @@ def test_rows_are_periods_where_there_are_many_slots(monkeypatch: pytest.MonkeyP
     grid = generation.coarse(jobs, a.classes)
     assert grid.rows <= 20 + 4
     assert grid.packing(jobs).capacity.sum() == pytest.approx(Grid(a.classes, jobs.slots).packing(jobs).capacity.sum())
+
+
+def test_what_whole_workers_leave_on_servers_is_open_in_the_relaxation() -> None:
+    """Of 5 GPUs, a worker of 3 leaves 2, on which only others run: the relaxation has 10/3 of them on two servers."""
+    machines = Machines(
+        names=("a", "b"),
+        resources=("GPU",),
+        worker_types=("three", "two"),
+        ps_types=(),
+        capacity=np.full((2, 1), 5.0),
+        count=np.ones(2, np.int64),
+        kind=np.zeros(2, np.int64),
+        worker=np.array([[3.0], [2.0]]),
+        ps=np.zeros((0, 1)),
+        worker_bandwidth=np.ones(2),
+        ps_bandwidth=np.zeros(0),
+        able=np.ones((2, 2), bool),
+    )
+    each = np.ones(3, np.int64)
+    options = Options(np.arange(4), each, 0 * each, -each, each > 0, each)
+    jobs = ElasticJobs(machines, options, 1, 0 * each, np.full((3, 2), -1.0), None)
+    assert lp(jobs, Grid(classes(machines), 1)).bound == pytest.approx(3)
+    solution, found, _, _ = solve_elastic(jobs, OPTIONS, sense=1, first_slot=1)
+    assert (solution.status, solution.objective, solution.bound) == ("optimal", 2, pytest.approx(2))
+    assert found is not None
+    assert found.server.tolist() == [0, 1]

@@ -1,8 +1,8 @@
 """Compiled loops of :mod:`.search`, the cheapest way to run one job at given prices, and of :mod:`.options`.
 
 Imported when they are needed, because numba takes a while. Shapes: ``h`` servers (entries, of which there are
-``copies``), ``R`` resources, ``M`` and ``P`` types, ``T`` slots, ``L`` levels of sliding minima: level l holds minima
-over 2^l slots. Where what is free is the same in all slots, its table has one slot.
+``copies``), ``R`` resources, ``M`` and ``P`` types, ``T`` slots. Where what is free is the same in all slots, its
+tables have one slot.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from schedgap.instances.clock import njit
 
 SLACK = 1e-9
 ROUNDING = 1e-9
+BLOCK = 16
+"""Slots of which minima are kept."""
 BELOW = 1 - 1e-9
 """Factor that keeps floors, which are other sums than the prices of windows, below these."""
 PRINTED = 1
@@ -35,14 +37,18 @@ class Servers(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What is free of each resource and how many workers fit ``(L, R + M, h, T)``, summed prices ``(types, h, T + 1)``.
+    """What is ``free (T, h, R)``, how many workers fit, ``room (M, T, h)``, summed prices ``(types, h, T + 1)``.
 
-    So many workers fit on all servers together: ``room (M, T)``. The floors ``(types, T + 1)`` sum up the price where
-    it is lowest in each slot: no window costs less anywhere.
+    Minima over blocks of slots are ``least_free`` and ``least_room``. So many workers fit on all servers together:
+    ``total (M, T)``. The floors ``(types, T + 1)`` sum up the price where it is lowest in each slot: no window costs
+    less anywhere.
     """
 
-    low: Array
-    room: Array
+    free: Array
+    room: Ints
+    least_free: Array
+    least_room: Ints
+    total: Ints
     worker_sum: Array
     ps_sum: Array
     worker_floor: Array
@@ -78,7 +84,8 @@ class Goal(NamedTuple):
 class Window(NamedTuple):
     """Workers of one type in one window: room and cost per server ``(h,)``, and both by ascending cost.
 
-    ``at`` has begin, end, first column of the tables, width, level, and whether the order is there.
+    ``free (h, R)`` is what is free in all of its slots. ``at`` has begin and end, first and last columns of the tables,
+    and whether the order and what is free are there.
     """
 
     cost: Array
@@ -87,6 +94,7 @@ class Window(NamedTuple):
     rank: Ints
     filled: Ints
     spent: Array
+    free: Array
     at: Ints
 
 
@@ -98,40 +106,28 @@ class Best(NamedTuple):
 
 
 @njit(cache=True)
-def minima(
-    touched: Ints, first: int, last: int, free: Array, servers: Servers, able: Bools, low: Array, room: Array
-) -> None:
-    """Fill in, for some servers, what is free and how many workers fit, where that depends on some slots.
-
-    Only what changes is compared anew: moves of :mod:`schedgap.models.elastic.annealing` spend most of their time here.
-    """
-    levels, rows, _, length = low.shape
-    resources = servers.capacity.shape[1]
-    same = np.zeros(length, np.bool_)
-    for h in touched:
-        for t in range(first + 1, last):
-            same[t] = True
-            for r in range(resources):
-                same[t] &= free[h, r, t] == free[h, r, t - 1]
-        for row in range(rows):
-            m, base = row - resources, low[0, row, h]
-            begin, end = last, first
-            number = 0.0
-            for t in range(first, last):
-                if m < 0:
-                    number = free[h, row, t]
-                elif t == first or not same[t]:
-                    number = fitting(free, servers, m, h, t) if able[m, h] else 0
-                if number != base[t]:
-                    if m >= 0:
-                        room[m, t] += (number - base[t]) * servers.copies[h]
-                    base[t] = number
-                    begin, end = min(begin, t), t + 1
-            for level in range(1, levels if begin < end else 1):
-                half = 1 << (level - 1)
-                finer, coarser = low[level - 1, row, h], low[level, row, h]
-                for t in range(max(begin - 2 * half + 1, 0), min(end, length - 2 * half + 1)):
-                    coarser[t] = finer[t] if finer[t] < finer[t + half] else finer[t + half]
+def recount(h: int, first: int, last: int, servers: Servers, able: Bools, tables: Tables) -> None:
+    """Count how many workers fit on a server, where what is free has changed: from one slot on to another."""
+    free, room = tables.free, tables.room
+    begin = first
+    while begin < last:
+        end, same = begin + 1, True
+        while same and end < last:
+            for r in range(free.shape[2]):
+                same &= free[end, h, r] == free[begin, h, r]
+            end += same
+        for m in range(len(room)):
+            number = fitting(free, servers, m, h, begin) if able[m, h] else 0
+            for t in range(begin, end):
+                tables.total[m, t] += (number - room[m, t, h]) * servers.copies[h]
+                room[m, t, h] = number
+        begin = end
+    for block in range(first // BLOCK, (last - 1) // BLOCK + 1):
+        a, z = block * BLOCK, min((block + 1) * BLOCK, len(free))
+        for r in range(free.shape[2]):
+            tables.least_free[block, h, r] = free[a:z, h, r].min()
+        for m in range(len(room)):
+            tables.least_room[m, block, h] = room[m, a:z, h].min()
 
 
 @njit(cache=True)
@@ -140,7 +136,7 @@ def fitting(free: Array, servers: Servers, m: int, h: int, t: int) -> int:
     number = 1_000_000.0
     for r in range(servers.capacity.shape[1]):
         if servers.worker[m, r] > 0:
-            number = min(number, np.floor((free[h, r, t] + SLACK * servers.capacity[h, r]) / servers.worker[m, r]))
+            number = min(number, np.floor((free[t, h, r] + SLACK * servers.capacity[h, r]) / servers.worker[m, r]))
     return max(0, int(number))
 
 
@@ -172,9 +168,21 @@ def floors(summed: Array, floor: Array) -> None:
 
 
 @njit(cache=True)
-def lowest(low: Array, row: int, h: int, at: Ints) -> float:
-    """Return what is free of a resource of a server, or how many workers fit, in all slots of a window."""
-    return float(min(low[at[4], row, h, at[2]], low[at[4], row, h, at[2] + at[3] - (1 << at[4])]))
+def survey(window: Window, tables: Tables) -> None:
+    """Fill in what is free of all servers in all slots of a window, where that is not known."""
+    at, known = window.at, window.free
+    if at[5] == 1:
+        return
+    at[5] = 1
+    known[:] = np.inf
+    t = at[2]
+    while t < at[3]:
+        whole = t % BLOCK == 0 and t + BLOCK <= at[3]
+        free = tables.least_free[t // BLOCK] if whole else tables.free[t]
+        t += BLOCK if whole else 1
+        for h in range(known.shape[0]):
+            for r in range(known.shape[1]):
+                known[h, r] = free[h, r] if free[h, r] < known[h, r] else known[h, r]
 
 
 @njit(cache=True)
@@ -184,13 +192,13 @@ def paid_in(summed: Array, k: int, h: int, at: Ints) -> float:
 
 
 @njit(cache=True)
-def holds(tables: Tables, servers: Servers, at: Ints, m: int, p: int, h: int, workers: int, ps: int) -> bool:
+def holds(window: Window, servers: Servers, m: int, p: int, h: int, workers: int, ps: int) -> bool:
     """Return whether so many workers and parameter servers fit on a server in all slots of a window."""
     for r in range(servers.capacity.shape[1]):
         need = workers * servers.worker[m, r]
         if ps > 0:
             need += ps * servers.ps[p, r]
-        if need > 0 and need > lowest(tables.low, r, h, at) + SLACK * servers.capacity[h, r]:
+        if need > 0 and need > window.free[h, r] + SLACK * servers.capacity[h, r]:
             return False
     return True
 
@@ -225,7 +233,7 @@ def sort(window: Window, count: Ints) -> None:
             running += window.room[h] * count[h]
             paid += window.room[h] * count[h] * window.cost[h]
         window.filled[i], window.spent[i] = running, paid
-    window.at[5] = 1
+    window.at[4] = 1
 
 
 @njit(cache=True)
@@ -275,20 +283,33 @@ def offer(best: Best, window: Window, value: float, paid: float, part: float, wh
 
 
 @njit(cache=True)
-def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[float, int, int]:
-    """Fill in a window for workers of a type; return the least cost, and most workers on one and on all servers."""
-    least, most, total = np.inf, 0, 0
-    at, row = window.at, tables.low.shape[1] - tables.worker_sum.shape[0] + m
-    at[5] = 0
-    for h in range(count.size):
-        number = int(lowest(tables.low, row, h, at))
-        window.room[h] = number
-        if number > 0:
-            window.cost[h] = paid_in(tables.worker_sum, m, h, at)
+def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[int, int]:
+    """Fill in the room for workers of a type; return how many fit on one server at most, and on all of them."""
+    at, room = window.at, window.room
+    room[:] = tables.room[m, at[2]]
+    t = at[2] + 1
+    while t < at[3]:
+        whole = t % BLOCK == 0 and t + BLOCK <= at[3]
+        fits = tables.least_room[m, t // BLOCK] if whole else tables.room[m, t]
+        t += BLOCK if whole else 1
+        for h in range(room.size):
+            room[h] = min(room[h], fits[h])
+    most, total = 0, 0
+    for h in range(room.size):
+        most = max(most, room[h])
+        total += room[h] * count[h]
+    return most, total
+
+
+@njit(cache=True)
+def ask(window: Window, tables: Tables, m: int) -> float:
+    """Fill in what workers of a type cost where there is room; return the least."""
+    least = np.inf
+    for h in range(window.room.size):
+        if window.room[h] > 0:
+            window.cost[h] = paid_in(tables.worker_sum, m, h, window.at)
             least = min(least, window.cost[h])
-            most = max(most, number)
-            total += number * count[h]
-    return least, most, total
+    return least
 
 
 @njit(cache=True)
@@ -297,6 +318,8 @@ def try_together(
 ) -> None:
     """Offer everything on one server."""
     m, p, number = choice
+    if p >= 0:
+        survey(window, tables)
     for h in range(servers.copies.size):
         if window.room[h] < number:
             continue
@@ -306,7 +329,7 @@ def try_together(
         if not wanted(best, late + paid, window.at[1]):
             continue
         ps = 1 if p >= 0 else 0
-        if ps == 0 or holds(tables, servers, window.at, m, p, h, number, ps):
+        if ps == 0 or holds(window, servers, m, p, h, number, ps):
             part = share(servers, m, p, number, ps, window.at[1] - window.at[0])
             offer(best, window, late + paid, paid, part, (o, h, number, ps))
 
@@ -344,36 +367,34 @@ def try_spread(
     """Offer parameter servers on one host, for every host."""
     m, p, number = choice
     at = window.at
+    survey(window, tables)
     previous, price_before = -1, -1.0
     for h in range(servers.copies.size):
         price = paid_in(tables.ps_sum, p, h, at)
         if not wanted(best, late + number * least + price, at[1]):
             continue
-        if previous >= 0 and price == price_before and alike(window, tables, previous, h):
+        if previous >= 0 and price == price_before and alike(window, previous, h):
             continue
         previous, price_before = h, price
         if how == PRINTED:
-            beside, ps, paid = printed(window, tables, servers, h, choice, price)
+            beside, ps, paid = printed(window, servers, h, choice, price)
         else:
-            beside, ps, paid = exact(window, tables, servers, h, choice, price)
+            beside, ps, paid = exact(window, servers, h, choice, price)
         if paid < np.inf and wanted(best, late + paid, at[1]):
             offer(best, window, late + paid, paid, share(servers, m, p, number, ps, at[1] - at[0]), (o, h, beside, ps))
 
 
 @njit(cache=True)
-def alike(window: Window, tables: Tables, a: int, b: int) -> bool:
+def alike(window: Window, a: int, b: int) -> bool:
     """Return whether two servers have the same room, price of a worker and free resources in a window."""
     if window.room[a] != window.room[b] or (window.room[a] > 0 and window.cost[a] != window.cost[b]):
         return False
-    for r in range(tables.low.shape[1] - tables.worker_sum.shape[0]):
-        if lowest(tables.low, r, a, window.at) != lowest(tables.low, r, b, window.at):
-            return False
-    return True
+    return bool((window.free[a] == window.free[b]).all())
 
 
 @njit(cache=True)
 def exact(
-    window: Window, tables: Tables, servers: Servers, host: int, choice: tuple[int, int, int], price: float
+    window: Window, servers: Servers, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
     """Return workers and parameter servers on `host`, and the least cost; at least one worker is elsewhere."""
     m, p, number = choice
@@ -381,7 +402,7 @@ def exact(
     for g in range(min(number - 1, window.room[host]), -1, -1):
         s = max(1, needed(number - g, servers.worker_bandwidth[m], servers.ps_bandwidth[p]))
         own = s * price + (g * window.cost[host] if g > 0 else 0.0)
-        if own >= paid or not holds(tables, servers, window.at, m, p, host, g, s):
+        if own >= paid or not holds(window, servers, m, p, host, g, s):
             continue
         total = own + cheapest_elsewhere(window, servers.copies, number - g, host)
         if total < paid:
@@ -391,7 +412,7 @@ def exact(
 
 @njit(cache=True)
 def printed(
-    window: Window, tables: Tables, servers: Servers, host: int, choice: tuple[int, int, int], price: float
+    window: Window, servers: Servers, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
     """Return what Algorithm 4 puts on `host` (lines 10 to 29) and the cost, infinite where it finds nothing.
 
@@ -407,7 +428,7 @@ def printed(
                 most = 1_000_000.0
                 for r in range(servers.total.size):
                     if servers.ps[p, r] > 0:
-                        free = lowest(tables.low, r, k, window.at) - g * servers.worker[m, r]
+                        free = window.free[k, r] - g * servers.worker[m, r]
                         most = min(most, np.floor((free + SLACK * servers.capacity[k, r]) / servers.ps[p, r]))
                 asked = needed(number - g, servers.worker_bandwidth[m], servers.ps_bandwidth[p])
                 if most >= asked:
@@ -439,31 +460,48 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
             last += 1
         full, looked = -1, goal.earliest
         for begin in range(goal.earliest, goal.latest - slots + 1):
-            if not wanted(best, goal.late[begin + slots], begin + slots):
+            end = begin + slots
+            if not wanted(best, goal.late[end], end):
                 break
-            if begin > goal.earliest and not goal.stops[begin] and not goal.stops[begin + slots]:
+            if begin > goal.earliest and not goal.stops[begin] and not goal.stops[end]:
                 continue
-            if tables.room.shape[1] > 1:
+            if tables.total.shape[1] > 1:
                 # The last slot of the window in which too few workers fit on all servers together.
-                for t in range(looked, begin + slots):
-                    if tables.room[m, t] < fewest:
+                for t in range(looked, end):
+                    if tables.total[m, t] < fewest:
                         full = t
-                looked = begin + slots
+                looked = end
                 if full >= begin:
                     continue
-            start(window, tables, begin, slots)
-            search_window(choices, first, last, goal, servers, tables, window, best)
+            for o in range(first, last):
+                if wanted(best, floored(choices, o, goal, tables, begin, end), end):
+                    start(window, tables, begin, end)
+                    search_window(choices, o, last, goal, servers, tables, window, best)
+                    break
 
 
 @njit(cache=True)
-def start(window: Window, tables: Tables, begin: int, slots: int) -> None:
-    """Move a window; its level is the largest whose minima are over at most so many slots."""
-    constant = tables.low.shape[3] == 1
-    window.at[0], window.at[1] = begin, begin + slots
-    window.at[2], window.at[3] = (0, 1) if constant else (begin, slots)
-    window.at[4] = 0
-    while (2 << window.at[4]) <= window.at[3]:
-        window.at[4] += 1
+def start(window: Window, tables: Tables, begin: int, end: int) -> None:
+    """Move a window, of which nothing is known yet."""
+    window.at[0], window.at[1] = begin, end
+    window.at[2], window.at[3] = (0, 1) if len(tables.free) == 1 else (begin, end)
+    window.at[4], window.at[5] = 0, 0
+
+
+@njit(cache=True)
+def lateness(goal: Goal, o: int, begin: int, end: int) -> float:
+    """Return what an option costs beside its placement."""
+    return float(goal.late[end] + goal.extra[o, end] - goal.extra[o, begin] if len(goal.extra) > 0 else goal.late[end])
+
+
+@njit(cache=True)
+def floored(choices: Choices, o: int, goal: Goal, tables: Tables, begin: int, end: int) -> float:
+    """Return what an option costs at least in a window, wherever it is."""
+    m, p = choices.worker_type[o], choices.ps_type[o]
+    paid = choices.workers[o] * (tables.worker_floor[m, end] - tables.worker_floor[m, begin])
+    if p >= 0:
+        paid += tables.ps_floor[p, end] - tables.ps_floor[p, begin]
+    return float(lateness(goal, o, begin, end) + BELOW * paid)
 
 
 @njit(cache=True)
@@ -472,25 +510,22 @@ def search_window(
 ) -> None:
     """Offer the options of one duration and worker type in one window."""
     begin, end, m = window.at[0], window.at[1], choices.worker_type[first]
-    floor = tables.worker_floor[m]
-    least, most, total = -1.0, 0, 0
+    most, total = look(window, tables, servers.copies, m)
+    least = -1.0
     for o in range(first, last):
-        p, number, late = choices.ps_type[o], choices.workers[o], goal.late[end]
-        if len(goal.extra) > 0:
-            late += goal.extra[o, end] - goal.extra[o, begin]
-        least_paid = number * (floor[end] - floor[begin])
-        if p >= 0:
-            least_paid += tables.ps_floor[p, end] - tables.ps_floor[p, begin]
-        if not wanted(best, late + BELOW * least_paid, end):
+        p, number, late = choices.ps_type[o], choices.workers[o], lateness(goal, o, begin, end)
+        if number > (most if choices.together[o] else total):
             continue
         if least < 0:
-            least, most, total = look(window, tables, servers.copies, m)
-        if number > (most if choices.together[o] else total) or not wanted(best, late + number * least, end):
+            least = ask(window, tables, m)
+        if not wanted(best, late + number * least, end):
+            continue
+        if not wanted(best, floored(choices, o, goal, tables, begin, end), end):
             continue
         if choices.together[o]:
             try_together(best, window, tables, servers, late, o, (m, p, number))
             continue
-        if window.at[5] == 0:
+        if window.at[4] == 0:
             sort(window, servers.copies)
         if p < 0:
             try_ring(best, window, servers, late, o, m, number, goal.how)
@@ -509,8 +544,9 @@ def place(choices: Choices, servers: Servers, tables: Tables, window: Window, be
         left -= inside
     if left == 0:
         return
-    start(window, tables, begin, end - begin)
+    start(window, tables, begin, end)
     look(window, tables, servers.copies, choices.worker_type[o])
+    ask(window, tables, choices.worker_type[o])
     sort(window, servers.copies)
     for h in window.order:
         count = servers.copies[h] - 1 if h == host else servers.copies[h]

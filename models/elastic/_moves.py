@@ -21,10 +21,11 @@ from schedgap.instances.elastic._kernels import (
     Tables,
     Window,
     holds,
-    minima,
     place,
+    recount,
     search,
     start,
+    survey,
 )
 
 ANYWHERE = 0.5
@@ -70,22 +71,27 @@ class Runs(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Servers, ``able (M, h)`` to run workers, what is ``free (h, R, T)`` of them, and tables of the search."""
+    """Servers, ``able (M, h)`` to run workers, tables of the search, and what it writes to.
+
+    So many runs have their end before each slot, ``ends (T + 1,)``: there others may begin, or end. What is free has
+    changed since workers were counted from the first slot before the last, ``changed (2, h)``: moves change most twice.
+    """
 
     servers: Servers
     able: Bools
-    free: Array
     tables: Tables
-    stops: Bools
     window: Window
     best: Best
+    stops: Bools
+    ends: Ints
+    changed: Ints
 
 
 @njit(cache=True)
 def book(runs: Runs, job: int, sign: int, cluster: Cluster) -> None:
     """Take what a job's run needs; give it back with `sign` −1."""
     servers, m, p = cluster.servers, runs.worker_type[job], runs.ps_type[job]
-    touched, count = cluster.window.order, 0
+    begin, end = runs.begin[job], runs.end[job]
     for h in range(servers.copies.size):
         workers, ps = runs.workers[job, h], runs.ps[job] if runs.host[job] == h else 0
         if workers + ps > 0:
@@ -94,11 +100,22 @@ def book(runs: Runs, job: int, sign: int, cluster: Cluster) -> None:
                 if ps > 0:
                     use += ps * servers.ps[p, r]
                 if use > 0:
-                    cluster.free[h, r, runs.begin[job] : runs.end[job]] -= sign * use
-            touched[count] = h
-            count += 1
-    begin, end, tables = runs.begin[job], runs.end[job], cluster.tables
-    minima(touched[:count], begin, end, cluster.free, servers, cluster.able, tables.low, tables.room)
+                    cluster.tables.free[begin:end, h, r] -= sign * use
+            first, last = cluster.changed[:, h]
+            cluster.changed[0, h] = min(first, begin) if first < last else begin
+            cluster.changed[1, h] = max(last, end)
+    cluster.ends[end] += sign
+    cluster.stops[end] = cluster.ends[end] > 0
+
+
+@njit(cache=True)
+def settle(cluster: Cluster) -> None:
+    """Count how many workers fit, where what is free has changed."""
+    for h in range(cluster.servers.copies.size):
+        first, last = cluster.changed[:, h]
+        if first < last:
+            recount(h, first, last, cluster.servers, cluster.able, cluster.tables)
+            cluster.changed[:, h] = 0
 
 
 @njit(cache=True)
@@ -121,6 +138,7 @@ def insert(runs: Runs, job: int, way: int, jobs: Jobs, cluster: Cluster) -> None
     late = jobs.asked[way, job]
     goal = Goal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, np.empty((0, 0)))
     found = cluster.best.where
+    settle(cluster)
     search(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best)
     if found[0] >= 0:
         place(choices, cluster.servers, cluster.tables, cluster.window, cluster.best, runs.workers[job])
@@ -137,10 +155,12 @@ def put(runs: Runs, job: int, known: Runs, cluster: Cluster) -> None:
     m, p = known.worker_type[job], known.ps_type[job]
     if m < 0:
         return
-    start(cluster.window, cluster.tables, known.begin[job], known.end[job] - known.begin[job])
+    settle(cluster)
+    start(cluster.window, cluster.tables, known.begin[job], known.end[job])
+    survey(cluster.window, cluster.tables)
     for h in range(cluster.servers.copies.size):
         workers, ps = known.workers[job, h], known.ps[job] if known.host[job] == h else 0
-        if workers + ps > 0 and not holds(cluster.tables, cluster.servers, cluster.window.at, m, p, h, workers, ps):
+        if workers + ps > 0 and not holds(cluster.window, cluster.servers, m, p, h, workers, ps):
             return
     copy(known, job, runs, job)
     book(runs, job, 1, cluster)
@@ -153,9 +173,8 @@ def load(runs: Runs, known: Runs, order: Ints, jobs: Jobs, cluster: Cluster) -> 
         remove(runs, job, jobs, cluster)
     for r in range(cluster.servers.capacity.shape[1]):
         for h in range(cluster.servers.copies.size):
-            cluster.free[h, r] = cluster.servers.capacity[h, r]  # what rounding has left is gone
-    everywhere, end, tables = np.arange(cluster.servers.copies.size), cluster.free.shape[2], cluster.tables
-    minima(everywhere, 0, end, cluster.free, cluster.servers, cluster.able, tables.low, tables.room)
+            cluster.tables.free[:, h, r] = cluster.servers.capacity[h, r]  # what rounding has left is gone
+    cluster.changed[0], cluster.changed[1] = 0, len(cluster.tables.free)
     for job in order:
         put(runs, job, known, cluster)
 

@@ -32,7 +32,7 @@ from schedgap.models.elastic.jobs import ElasticJobs, Grid
 from schedgap.models.solve import SolveOptions
 
 CELLS = 2_000_000
-"""Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
+"""Servers times slots up to which a schedule is sought unasked: about half a gigabyte of tables."""
 
 
 class Pricing(Oracle):
