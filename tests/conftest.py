@@ -30,22 +30,31 @@ HARNESS = str(Path(sys.executable).with_name("harness"))
 Command = Callable[..., CompletedProcess[str]]
 
 LONGEST = (
-    "test_notebooks",
+    "test_conformance",
+    "test_readme",
+    "test_certificates",
     "test_harness",
     "test_cli",
-    "test_readme",
-    "test_conformance",
+    "test_notebooks",
     "test_simulate_cli",
+    "test_reproduce",
     "test_cluster",
+    "test_plugins",
     "test_audit",
     "test_adversary",
+    "test_branching",
     "test_oef_models",
     "test_hadar_online",
-    "test_synergy_heuristics",
     "test_hadar_columns",
+    "test_decisions",
+    "test_trust",
+    "test_synergy_heuristics",
+    "test_artefact",
     "test_columns",
     "test_sweeps",
-    "test_trust",
+    "test_fairness",
+    "test_report_browser",
+    "test_oef_dynamics",
 )
 """Files of tests that take more than about ten seconds, the longest first."""
 

@@ -167,5 +167,5 @@ def reached(bench: Any, goal: Goal, run: Callable[[], Any]) -> None:
     known = solution.objective is not None and solution.bound is not None
     gap = abs(solution.bound - solution.objective) / abs(solution.bound) if known else np.inf
     busy = f"{used_s:.0f} s of computing at a load of {os.getloadavg()[0]:.0f}"
-    note = f"{solution.objective} of {solution.bound}, {solution.nodes} nodes, {busy}"
+    note = f"{solution.objective} of {solution.bound}, {solution.nodes} nodes, {busy}, at most {peak_mb():.0f} MB"
     bench.gap(f"{goal.model}, {goal.instance}", seconds, gap, goal.gap, note, enough=peak_mb() <= goal.most_mb)
