@@ -4,9 +4,10 @@ The machine is that of :mod:`schedgap.models.single_machine`: job j takes its vo
 earlier than :math:`r_j`, and completes at :math:`e_j` at the earliest. A job is *in time* for t if it completes by
 :math:`a_j + t`, where :math:`a_j` is its arrival. Jobs that are in time are so on the machine, too, and have
 :math:`e_j \le a_j + t`. Whoever may start later is due later, so that the machine serves those in time one after
-another. The most that can be follow from going through the jobs in this order: where one is late, the job without which
-all up to here end soonest is given up (Kise, Ibaraki, Mine: A solvable case of the one-machine scheduling problem with
-ready and due times, 1978). Where fewer than k can be in time for t, the k-th smallest completion time is more than t.
+another. Going through the jobs in this order tells how many can be in time at most: where one is late, the job without
+which all up to here end soonest is given up (Kise, Ibaraki, Mine: A solvable case of the one-machine scheduling problem
+with ready and due times, 1978). Where fewer than k can be in time for t, the k-th smallest completion time is more than
+t.
 
 The percentile of n times lies between the k-th and the next one, :math:`(n - 1) p / 100 = k - 1 + f`, at the part f of
 the way: it is no less than the same mean of their bounds.

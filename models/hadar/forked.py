@@ -36,7 +36,7 @@ from schedgap.models.columns import (
 )
 from schedgap.models.hadar.columns import search
 from schedgap.models.hadar.common import able, classes, too_large
-from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
+from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
 from schedgap.models.solve import SolveOptions
 
 NOTHING = -1e200
@@ -219,7 +219,6 @@ MODELS.register(
         problem=FORKED.id,
         kind="relaxation",
         build=build_master,
-        decode=no_decision,
         source="HadarE §V, by column generation",
         procedure=forked_bound,
         too_large=too_large,
@@ -233,7 +232,6 @@ MODELS.register(
         problem=FORKED.id,
         kind="exact",
         build=build_master,
-        decode=no_decision,
         source="HadarE §V, by column generation and branching",
         procedure=columns,
         too_large=too_large,

@@ -13,7 +13,7 @@ from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule,
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
 from schedgap.models.elastic.counting import elastic_schedules
-from schedgap.models.registry import SEEDED, Outcome, model, no_decision
+from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
 
@@ -124,7 +124,6 @@ for _arch in ARCHITECTURES:
             f"zhou.{_arch}.columns{_name}",
             problem=f"zhou.{_arch}.{'weight' if _weight else 'completion'}",
             kind="matheuristic",
-            decode=no_decision,
             source=f"Zhou et al. §5.1, the schedules of (8) and (17), objective of {_equations}",
             procedure=partial(columns, arch=_arch, weight=_weight),
             skip=skip(_arch),

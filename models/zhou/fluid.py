@@ -15,7 +15,7 @@ from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ROUNDING, Architecture, View
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome, model
 from schedgap.models.single_machine import Jobs, Ways, build_intervals, closed_form
 from schedgap.models.solve import Solution, SolveOptions
 from schedgap.models.zhou.common import skip
@@ -259,7 +259,6 @@ for _name in ("ps", "ra"):
         f"zhou.{_name}.fluid",
         problem=f"zhou.{_name}.preemptive",
         kind="bound",
-        decode=no_decision,
         source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Zhou's resources",
         procedure=partial(bound, name=_name),
         skip=skip(_name),

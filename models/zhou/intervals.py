@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.views.zhou import ARCHITECTURES, ROUNDING, View
 from schedgap.models import intervals
-from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.registry import Outcome, model
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
 from schedgap.models.zhou.fluid import run_of
@@ -62,7 +62,6 @@ for _name in ARCHITECTURES:
         f"zhou.{_name}.intervals",
         problem=f"zhou.{_name}.preemptive",
         kind="bound",
-        decode=no_decision,
         source="Fluid relaxation over intervals of time, by column generation",
         procedure=partial(bound, name=_name),
         skip=skip(_name),
