@@ -14,7 +14,6 @@ import pytest
 from hypothesis import settings
 
 from schedgap.harness import cli
-from schedgap.harness.environment import cores
 
 # The same examples on every machine and run: few in `make test`, many in `make test-thorough`. A test that has its own
 # number of examples is cheap, or needs that many. HYPOTHESIS_PROFILE=explore looks for new ones.
@@ -58,11 +57,6 @@ LONGEST = (
     "test_oef_dynamics",
 )
 """Files of tests that take more than about ten seconds, the longest first."""
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Return one worker more than there are cores: a sixth of the time, tests wait for what they have started."""
-    return cores() + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
