@@ -489,6 +489,16 @@ def test_bounds_are_about_the_jobs_of_the_window(tmp_path: Path) -> None:
             proofs.check(proof | {"window": "4:10"}, instance)
 
 
+def test_bounds_of_jobs_that_are_not_in_the_order_of_arrival_are_certified() -> None:
+    """Multipliers of single jobs are in the instance's order."""
+    made = instances.load(TINY)
+    turned = made.model_copy(update={"jobs": made.jobs[::-1]})
+    found = sg.simulate(turned, ["fifo"], jobs=1)
+    assert {bound.certificate is not None for bound in found.bounds} == {True}
+    for bound in found.bounds:
+        proofs.check(dict(bound.certificate), json.loads(instance_json(turned)))
+
+
 def test_the_command_repeats_with_all_its_options(tmp_path: Path) -> None:
     found = sg.simulate(TINY, ["synergy.tune.las"], window=Window(2, 9), profiling_s=90.0, jobs=1, results=tmp_path)
     assert found.folder is not None
