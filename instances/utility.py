@@ -53,13 +53,11 @@ class Utilities(NamedTuple):
 
         Indices of jobs and positive durations are broadcast against each other.
         """
-        from scipy.special import expit  # a fifth of the time to start a simulation, in which only few need it
-
         jobs, d = np.broadcast_arrays(np.asarray(jobs, np.int64), np.asarray(duration_s, float))
         shape, a, b, c = self.of(jobs)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             late = np.where(d <= b, 0.0, (d - b) / c)
-            choices = a / d, a * expit(-b * (d - c)), a * (1.0 - np.minimum(late, 1.0))
+            choices = a / d, a / (1.0 + np.exp(b * (d - c))), a * (1.0 - np.minimum(late, 1.0))
         return np.asarray(np.choose(shape, choices))
 
 
