@@ -30,6 +30,9 @@ $(VENV)/.dev: $(VENV)/.installed
 compare: install
 	$(BIN)/harness compare --instance '$(INSTANCE)'
 
+# Code is compiled once, not by each of the hundreds of processes that tests and runs start.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A file of tests stays in one process: what it computes once is shared. Long files come first, see tests/conftest.py.
 test: dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
