@@ -30,7 +30,7 @@ $(VENV)/.dev: $(VENV)/.installed
 compare: install
 	$(BIN)/harness compare --instance '$(INSTANCE)'
 
-# Code is compiled once, not by each of the hundreds of processes that tests and runs start.
+# What Python has compiled is kept, also where this is set: otherwise every process that tests start compiles it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 # A file of tests stays in one process: what it computes once is shared. Long files come first, see tests/conftest.py.
