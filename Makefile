@@ -30,6 +30,9 @@ $(VENV)/.dev: $(VENV)/.installed
 compare: install
 	$(BIN)/harness compare --instance '$(INSTANCE)'
 
+# What Python has compiled is kept, also where this is set: otherwise every process that tests start compiles it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A file of tests stays in one process: what it computes once is shared. Long files come first, see tests/conftest.py.
 test: dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder

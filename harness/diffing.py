@@ -241,24 +241,20 @@ def _change(
     (old, was), (new, now) = before, after
     values: dict[str, tuple[Any, Any, Change]] = {}
     changed: Change
+    # A model or a bound that stopped before it had a proof: what it had found hangs on how fast the machine is.
+    timed = any(str(row.get("status")).startswith("time limit") for row in (was, now))
+    stopped = {"feasible", "gap left", "time limit with incumbent"}
+    early = any(row.get("termination") is not None and row["status"] in stopped for row in (was, now))
+    hurried = {*LIMITED, *["own_bound"] * timed, *["objective"] * early}
     for name, (value, sense) in what.values.items():
         wanted = sense if sense in ("max", "min", "same") else was["sense"]
         wanted = {"max": "min", "min": "max"}[wanted] if sense == "bound" else wanted
-        most = max(tolerance, EARLY * _early(value, was, now))
-        changed = _compared(was[value], now[value], wanted, most)
+        changed = _compared(was[value], now[value], wanted, max(tolerance, EARLY * (value in hurried)))
         changed = "same" if str(was.get("what")).startswith(SECONDS) else changed
         values[name] = was[value], now[value], changed
     took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
     slower = took[1] / took[0] if len(took) > 1 else None
     return RowChange(was, now, values, slower, _trouble(old, new))
-
-
-def _early(value: str, *rows: Mapping[str, Any]) -> bool:
-    """Return whether a value hangs on how fast the machine is: a model or a bound stopped before it had a proof."""
-    timed = any(str(row.get("status")).startswith("time limit") for row in rows)
-    stopped = {"feasible", "gap left", "time limit with incumbent"}
-    early = any(row.get("termination") is not None and row["status"] in stopped for row in rows)
-    return value in LIMITED or (value == "own_bound" and timed) or (value == "objective" and early)
 
 
 def _compared(old: Any, new: Any, sense: str, tolerance: float) -> Change:

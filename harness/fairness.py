@@ -241,8 +241,12 @@ def strategy_proof(
     honest = [-least(told, -own_worth(view, tenant)) for tenant in range(view.size)]
 
     def tried(tenant: int, report: Array) -> Misreport:
-        speedups = told.speedups.copy()
-        speedups[tenant] = _allowed(view.true_speedups[tenant], report, direction, reach)
+        speedups, truth = told.speedups.copy(), view.true_speedups[tenant]
+        # the nearest report in the direction: mirrored at the truth, then kept within reach
+        if direction != "any":
+            report = (np.maximum if direction == "over" else np.minimum)(report, truth**2 / report)
+        report = np.maximum(np.clip(report, truth / reach, truth * reach), np.minimum(truth, 1.0))
+        speedups[tenant, 0], speedups[tenant, 1:] = 1.0, report[1:]
         gained = least(replace(told, speedups=speedups), own_worth(view, tenant))
         return Misreport(tenant, speedups[tenant], honest[tenant], gained)
 
@@ -264,14 +268,3 @@ def strategy_proof(
 def own_worth(view: View, row: int) -> Array:
     """Return what devices are worth to the owner of a virtual row, ``(v, k)``: true speedups in its rows, else 0."""
     return np.where((view.owner == view.owner[row])[:, None], view.true_speedups, 0.0)
-
-
-def _allowed(truth: Array, report: Array, direction: Direction, reach: float) -> Array:
-    """Return the nearest report in a direction: mirrored at the truth, then kept within reach."""
-    if direction == "over":
-        report = np.maximum(report, truth**2 / report)
-    elif direction == "under":
-        report = np.minimum(report, truth**2 / report)
-    report = np.maximum(np.clip(report, truth / reach, truth * reach), np.minimum(truth, 1.0))
-    report[0] = 1.0
-    return report

@@ -31,7 +31,7 @@ TINY = "gen/20jobs?jobs=10"
 # Methods above their stated size are skipped with a reason: what one finds by the end of its time does not repeat.
 LIMITS = Limits(time_limit_s=20)
 # A model that cannot close the gap searches until its limit.
-SHORT = Limits(time_limit_s=2)
+SHORT = Limits(time_limit_s=1)
 SPECS = specs()
 
 

@@ -109,7 +109,7 @@ def test_times_of_a_whole_schedule(problem: str, tmp_path: Path) -> None:
 
 
 def test_commands_write_and_verify_with_a_certified_gap(command: Command) -> None:
-    words = ["--instance", FIG1, "--jobs", 1, "--no-report"]
+    words = ["--instance", FIG1, "--jobs", 1, "--no-report", "--no-bound"]
     done = command("compare", *words, "--method", "hadar.srtf", "--method", "synergy.tune", "--decisions", "out/d")
     assert "decisions: out/d (1, as CSV and JSON" in done.stderr
     again = command(

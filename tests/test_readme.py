@@ -42,6 +42,7 @@ SMALLER = {
     "gen/50jobs --policy": "paper/hadar-fig1 --policy",
     "gen/20jobs --policy exec": "paper/hadar-fig1 --policy exec",
     "gen/50jobs": "gen/20jobs",
+    "gen/20jobs?utility": "gen/20jobs?jobs=3&slot_s=7200&utility",
     "--solution p1.sol": "--solution p1.sol --no-bound",
     "gen/20jobs --json": "paper/hadar-fig1 --json",
     "gen/20jobs --problem": "paper/hadar-fig1 --no-bound --problem",

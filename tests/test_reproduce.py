@@ -351,9 +351,9 @@ def test_unknown_names_are_answered_with_near_ones() -> None:
 # runs ---------------------------------------------------------------------------------------------
 
 
-def rows_of(path: Path, **more: object) -> dict[str, ReproducedRow]:
-    found = reproduce([str(path)], jobs=1, **more)  # type: ignore[arg-type]
-    return {row.what: row for row in found.rows}
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    return reproduce([str(written(tmp_path_factory.mktemp("mine")))], jobs=1)
 
 
 def test_a_setting_of_ones_own(tmp_path: Path, command: Command) -> None:
@@ -379,9 +379,8 @@ def test_a_setting_of_ones_own(tmp_path: Path, command: Command) -> None:
     assert shown.returncode == 0, shown.stderr
 
 
-def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
-    found = reproduce([str(written(tmp_path))], jobs=1)
-    setting, cases = found.settings["mine"], found.cases["mine"]
+def test_what_figures_are_drawn_from(mine: Reproduction) -> None:
+    setting, cases = mine.settings["mine"], mine.cases["mine"]
     lines, bars, heat, cdf = (drawn_of(setting, drawing, cases) for drawing in setting.drawings)
     assert [(one["x"], one["series"]) for one in lines if "value" in one] == [
         (load, policy) for policy in ("hadar.srtf", "hadar.fifo") for load in ("0.5", "1.5")
@@ -401,7 +400,7 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
     rounds = drawn_of(setting, setting.drawings[-1].model_copy(update={"quantity": "gru"}), cases)
     assert all(0 < one["x"] <= 1 and 0 < one["value"] <= 1 for one in rounds)
     assert [one["value"] for one in rounds if one["series"] == "hadar.fifo"][-1] == 1
-    drawn, failures = draw_all(found)
+    drawn, failures = draw_all(mine)
     assert failures == []
     assert [one.name for one in drawn] == [f"mine-shape-mine-{n}" for n in range(1, 5)]
     dashed = {each["x"]: each["bound"] for each in records_of(drawn[0]) if "of" in each}
@@ -441,10 +440,10 @@ def test_single_jobs_are_compared_where_a_figure_is_about_them(tmp_path: Path) -
     assert found.rows[1].measured == pytest.approx(theirs.max() / ours.max())
 
 
-def test_a_small_version_has_the_same_rows(tmp_path: Path) -> None:
-    whole, small = rows_of(written(tmp_path)), rows_of(written(tmp_path), quick=True)
-    assert list(whole) == list(small)
-    first = next(iter(small.values()))
+def test_a_small_version_has_the_same_rows(mine: Reproduction, tmp_path: Path) -> None:
+    small = reproduce([str(written(tmp_path))], jobs=1, quick=True)
+    assert [row.what for row in small.rows] == [row.what for row in mine.rows]
+    first = small.rows[0]
     assert (first.cases, first.verdict) == (2, IMPOSSIBLE)
 
 

@@ -143,7 +143,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("results/*-simulate/run.json")) and time.monotonic() < deadline:
         time.sleep(0.1)
-    time.sleep(3)  # until the worker is at it
+    time.sleep(1)  # until the worker is at it
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
@@ -348,10 +348,10 @@ def test_whatever_a_policy_does_is_a_row(name: str, status: str, verified: bool 
 
 
 def test_a_simulation_that_takes_too_long_is_one_failed_row() -> None:
-    found = sg.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, limits=Limits(time_limit_s=2.0))
+    found = sg.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, limits=Limits(time_limit_s=1.0))
     (row,) = found.rows
     assert row.status == "time limit"
-    assert "killed after 2 s" in (row.reason or "")
+    assert "killed after 1 s" in (row.reason or "")
     assert not found.ok
 
 

@@ -27,7 +27,17 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: F
     found: Sequence[tuple[str, ...]]
     match kind:  # what other lists are about is not imported
         case "figures":
-            found = _figures()
+            from schedgap.harness.page.columns import REPRODUCE
+            from schedgap.harness.reproduce.measure import rows
+            from schedgap.harness.reproduce.setting import known as figures
+
+            (printed,) = (column.text for column in REPRODUCE if column.key == "published")
+            found = []
+            for id, one in figures().items():
+                told = [f"{r.method} {r.what} {printed(r)}".strip() if one.runs else printed(r) for r in rows(one, [])]
+                needs = f"needs {one.needs}" if one.needs else ""
+                compared = f"{len(one.items)}{'; more ' * bool(needs)}{needs}" if one.runs else f"no: {needs}"
+                found.append((id, one.place, one.title, compared, "; ".join(told)))
         case "formats":
             from schedgap.instances.importers import IMPORTERS
 
@@ -61,22 +71,6 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: F
 
             found = [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
     emit_lines(kind, LISTS[kind], found, output)
-
-
-def _figures() -> list[tuple[str, ...]]:
-    from schedgap.harness.page.columns import REPRODUCE
-    from schedgap.harness.reproduce.measure import rows
-    from schedgap.harness.reproduce.setting import known
-
-    (printed,) = (column.text for column in REPRODUCE if column.key == "published")
-    found: list[tuple[str, ...]] = []
-    for id, setting in known().items():
-        parts = list(rows(setting, []))
-        told = [f"{row.method} {row.what} {printed(row)}".strip() if setting.runs else printed(row) for row in parts]
-        needs = f"needs {setting.needs}" if setting.needs else ""
-        compared = f"{len(setting.items)}{'; more ' * bool(needs)}{needs}" if setting.runs else f"no: {needs}"
-        found.append((id, setting.place, setting.title, compared, "; ".join(told)))
-    return found
 
 
 LISTS: dict[Kind, tuple[str, ...]] = {

@@ -234,9 +234,24 @@ def _place(task: MethodTask, method: str) -> Name:
 
 
 def collected(found: Finished) -> Comparison:
-    """Put results into a comparison: in the order of the plan, with bounds, gaps and ratios certified."""
+    """Put results into a comparison: by instance and registration, with bounds, gaps and ratios certified.
+
+    Heuristics that only helped are left out. It raises `UsageError` where only unnamed limits tell two rows of a method
+    apart, as in merged folders.
+    """
     about = ("instance", "fingerprint", "method", "seed", "limits")
-    results = _ordered(found)
+    at = {fingerprint: i for i, fingerprint in enumerate(found.instances)}
+    order = {spec.id: i for i, spec in enumerate(specs())}
+
+    def place(result: MethodResult) -> tuple[int, int]:
+        method = result.row.method
+        return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
+
+    results = sorted((one for one in found.results if not one.helps or one.row.kind in BOUNDING), key=place)
+    for name, count in Counter(one.row.name for one in results if not one.helps).items():
+        if count > 1:
+            where = found.instances[name[0]].name
+            raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name them in the sweep file")
     certified = list(zip(results, certify(one.row for one in results), strict=True))
     shown = [(one, row) for one, row in certified if not one.helps or row.wrong]
     return Comparison(
@@ -253,26 +268,6 @@ def collected(found: Finished) -> Comparison:
         prices={one.row.name: one.prices for one, _ in shown if one.prices is not None},
         bounds=[row for one, row in certified if one.helps and not row.wrong],
     )
-
-
-def _ordered(found: Finished) -> list[MethodResult]:
-    """Return all results but heuristics that only helped, in the order of instances and of registration.
-
-    It raises `UsageError` where only unnamed limits tell two rows of a method apart, as in merged folders.
-    """
-    at = {fingerprint: i for i, fingerprint in enumerate(found.instances)}
-    order = {spec.id: i for i, spec in enumerate(specs())}
-
-    def place(result: MethodResult) -> tuple[int, int]:
-        method = result.row.method
-        return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
-
-    results = sorted((one for one in found.results if not one.helps or one.row.kind in BOUNDING), key=place)
-    for name, count in Counter(one.row.name for one in results if not one.helps).items():
-        if count > 1:
-            where = found.instances[name[0]].name
-            raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name them in the sweep file")
-    return results
 
 
 TIMED = ("time_s", "incumbent", "bound")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
-from schedgap.harness.verify import VERIFIERS, Verdict, differ
+from schedgap.harness.verify import VERIFIERS, differ
 from schedgap.heuristics import Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.registry import PAPERS, Status
@@ -200,14 +200,17 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         return found
     began = clock.now()
     verdict = VERIFIERS.get(paper.id).check(view, found.decision, spec.problem, spec.claims)
-    violations = (
-        *verdict.violations,
-        *(_disagreements(solution, verdict, spec.kind != "baseline") if solution else ()),
-    )
+    violations, objective = list(verdict.violations), verdict.objective
+    if solution:
+        second, claimed = solution.cross_check, solution.objective if spec.kind != "baseline" else None
+        if second is not None and second > CROSS_CHECK_TOLERANCE:
+            violations.append(f"CBC finds another optimum: relative difference {second:.2g}")
+        if claimed is not None and objective is not None and differ(claimed, objective, ROUNDING * solution.scale):
+            violations.append(f"the solver reports {claimed:.9g}, the checker finds {objective:.9g}")
     row = found.row.replace(
         objective=verdict.objective,
         verified=not violations,
-        violations=violations,
+        violations=tuple(violations),
         metrics=dict(verdict.metrics),
         check_s=clock.now() - began,
     )
@@ -248,12 +251,3 @@ def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> MethodResult:
     if guarantee:
         row = row.replace(guarantee=guarantee.text, guarantee_factor=guarantee.factor)
     return MethodResult(row, decision)
-
-
-def _disagreements(solution: Solution, verdict: Verdict, bounds: bool) -> Iterator[str]:
-    """Yield lines for a solver that the second solver contradicts, or whose objective is not the checker's."""
-    second, claimed, found = solution.cross_check, solution.objective if bounds else None, verdict.objective
-    if second is not None and second > CROSS_CHECK_TOLERANCE:
-        yield f"CBC finds another optimum: relative difference {second:.2g}"
-    if claimed is not None and found is not None and differ(claimed, found, ROUNDING * solution.scale):
-        yield f"the solver reports {claimed:.9g}, the checker finds {found:.9g}"

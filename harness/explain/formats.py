@@ -93,19 +93,18 @@ class Document:
 def _converter() -> Any:
     from pylatexenc.latex2text import LatexNodes2Text, MacroTextSpec, get_default_latex_context_db
 
+    def fraction(node: Any, l2tobj: Any) -> str:
+        above, below = (l2tobj.nodelist_to_text([part]).strip("{}") for part in node.nodeargd.argnlist)
+        return "/".join(f"({part})" if re.search(r"[ +−·/-]", part) else part for part in (above, below))
+
     known = get_default_latex_context_db()
     signs = {"colon": ": ", "ne": "≠", "left": "", "right": ""}
-    specs = [MacroTextSpec("frac", _fraction), *(MacroTextSpec(name, sign) for name, sign in signs.items())]
+    specs = [MacroTextSpec("frac", fraction), *(MacroTextSpec(name, sign) for name, sign in signs.items())]
     known.add_context_category("formulas", specs, prepend=True)
     # Without this, what the library does not know would vanish from the formula.
     known.set_unknown_macro_spec(MacroTextSpec("", lambda node, l2tobj: node.latex_verbatim()))
     braces = {"keep_braced_groups": True, "keep_braced_groups_minlen": 2}
     return LatexNodes2Text(known, math_mode="text", strict_latex_spaces=True, **braces)
-
-
-def _fraction(node: Any, l2tobj: Any) -> str:
-    above, below = (l2tobj.nodelist_to_text([part]).strip("{}") for part in node.nodeargd.argnlist)
-    return "/".join(f"({part})" if re.search(r"[ +−·/-]", part) else part for part in (above, below))
 
 
 def plain(latex: str) -> str:

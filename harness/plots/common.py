@@ -94,21 +94,18 @@ def by_method(
     if single:
         layers.append(base.mark_text(align="left", dx=8).encode(text="beside:N"))
     else:
-        layers = [*_boxes(base), *layers]
+        # the middle half of the results of methods that have several, and their median
+        several = base.transform_joinaggregate(n="count()", groupby=["problem", "method"])
+        several = several.transform_filter(alt.datum.n >= BOX_FROM)
+        middle = several.mark_bar(color=style.FAINT, size=11).encode(x="q1(value):Q", x2="q3(value):Q")
+        median = several.mark_tick(color=style.MUTED, thickness=2, size=13).encode(x="median(value):Q")
+        layers = [middle, median, *layers]
     chart = alt.layer(*layers, data=style.rows(points))
     if len(problems) == 1:
         return chart
     # Gaps to different optima do not rank methods, so each problem has its heading.
     heads = alt.Row("problem:N", title=None, sort=problems, header=alt.Header(labelFontWeight="bold"))
     return chart.facet(row=heads).resolve_scale(y="independent")
-
-
-def _boxes(base: alt.Chart) -> list[Any]:
-    """Return the middle half of the results of methods that have several, and their median."""
-    several = base.transform_joinaggregate(n="count()", groupby=["problem", "method"])
-    several = several.transform_filter(alt.datum.n >= BOX_FROM)
-    middle = several.mark_bar(color=style.FAINT, size=11).encode(x="q1(value):Q", x2="q3(value):Q")
-    return [middle, several.mark_tick(color=style.MUTED, thickness=2, size=13).encode(x="median(value):Q")]
 
 
 # ---------------------------------------------------------------- gap, ratio, time

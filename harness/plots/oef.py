@@ -79,31 +79,28 @@ def efficiencies(data: Compared) -> Drawn:
     split = per_tenant(view, efficiency(view.true_speedups, view.equal_split))
     reached = {method: per_tenant(view, efficiency(view.true_speedups, d.devices)) for method, d in allocations.items()}
     if len(view.tenants) <= FEW_TENANTS:
-        return _efficiency_bars(data, reached, split), _words(data, "In slowest-GPU equivalents; dashed: equal split.")
+        tenants = [clean(tenant, 14) for tenant in view.tenants]
+        bars = [
+            {"method": style.name(method), "tenant": tenant, "efficiency": value, "split": equal}
+            for method, values in reached.items()
+            for tenant, value, equal in zip(tenants, values, split, strict=True)
+        ]
+        order, place = list(map(style.name, reached)), alt.X("tenant:N", sort=None, title="tenant")
+        base = alt.Chart(width=style.WIDTH).encode(place)
+        drawn = base.mark_bar().encode(
+            style.y("efficiency", "efficiency [slowest-GPU equivalents]"),
+            xOffset=alt.XOffset("method:N", sort=order),
+            tooltip=style.tip("method", "tenant", "efficiency", ("split", "equal split")),
+            **style.colour(data.looks, order),
+        )
+        line = base.mark_tick(color=style.INK, thickness=1.5, strokeDash=style.DASHED, bandSize=60).encode(y="split:Q")
+        chart = alt.layer(drawn, line, data=style.rows(bars))
+        return chart, _words(data, "In slowest-GPU equivalents; dashed: equal split.")
     words = (
         "Divided by that of the equal split (1: the same, purple: worse, orange: better); neighbours in order of "
         "speedup are averaged if many."
     )
     return _efficiency_map(view, {method: values / split for method, values in reached.items()}), _words(data, words)
-
-
-def _efficiency_bars(data: Compared, reached: dict[str, Array], split: Array) -> Any:
-    tenants = [clean(tenant, 14) for tenant in data.view.tenants]
-    bars = [
-        {"method": style.name(method), "tenant": tenant, "efficiency": value, "split": equal}
-        for method, values in reached.items()
-        for tenant, value, equal in zip(tenants, values, split, strict=True)
-    ]
-    order, place = list(map(style.name, reached)), alt.X("tenant:N", sort=None, title="tenant")
-    base = alt.Chart(width=style.WIDTH).encode(place)
-    drawn = base.mark_bar().encode(
-        style.y("efficiency", "efficiency [slowest-GPU equivalents]"),
-        xOffset=alt.XOffset("method:N", sort=order),
-        tooltip=style.tip("method", "tenant", "efficiency", ("split", "equal split")),
-        **style.colour(data.looks, order),
-    )
-    line = base.mark_tick(color=style.INK, thickness=1.5, strokeDash=style.DASHED, bandSize=60).encode(y="split:Q")
-    return alt.layer(drawn, line, data=style.rows(bars))
 
 
 def _efficiency_map(view: View, relative: dict[str, Array]) -> Any:

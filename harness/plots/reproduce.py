@@ -78,18 +78,15 @@ def records_of(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> lis
         return [record for method in methods for record in _shares(method, drawing.quantity, here)]
     if drawing.kind == "map":
         return list(_pairs(drawing, methods, here))
-    return [*_means(drawing, methods, here), *_printed(setting, drawing, methods)]
-
-
-def _means(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
-    """Yield means with intervals along a parameter, for each method and value of another parameter."""
-    for other, among in groups(drawing.across, cases).items():
+    records = []
+    for other, among in groups(drawing.across, here).items():
         points = groups(drawing.along, among).values()
-        alike = [one for here in points for one in shared(methods, drawing.quantity, here)]
+        alike = [one for point in points for one in shared(methods, drawing.quantity, point)]
         for method in methods:
             name = f"{method}, {drawing.across} = {other}" if drawing.across else method
-            for at, found in curve(method, drawing.quantity, drawing.along, alike).items():
-                yield {"x": at, "series": name, **_mean(found)}
+            means = curve(method, drawing.quantity, drawing.along, alike)
+            records += [{"x": at, "series": name, **_mean(found)} for at, found in means.items()]
+    return [*records, *_printed(setting, drawing, methods)]
 
 
 def _mean(found: Found) -> Record:

@@ -211,7 +211,12 @@ class SimulationTask(InstanceTask[SimulationResult]):
             PAPERS.get(spec.paper).accepted(instance)
         work, cluster = workload(instance), servers(instance)
         tables = profiles(instance, work, cluster) if rules.sensitive else None
-        optimum = partial(_optimum, self.seed)
+
+        def optimum(model: str, view: Any) -> Any:
+            from schedgap.harness.compare.methods import verified_oracle  # only who asks pays for importing solvers
+
+            return verified_oracle(Limits().options(self.seed))(model, view)
+
         built = self.program.start() if self.program else nullcontext(spec.build(instance, optimum))
         with built as policy:
             trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
@@ -238,13 +243,6 @@ class SimulationTask(InstanceTask[SimulationResult]):
             **{name: None if math.isnan(value) else value for name, value in numbers.items()},
         )
         return SimulationResult(row, (trace, worth))
-
-
-def _optimum(seed: int, model: str, view: Any) -> Any:
-    """Return the optimal decision of a model, for policies that ask for it; only these pay for importing solvers."""
-    from schedgap.harness.compare.methods import verified_oracle
-
-    return verified_oracle(Limits().options(seed))(model, view)
 
 
 def _worth(trace: Trace, worth: Rounds) -> dict[str, float]:

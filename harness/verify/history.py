@@ -20,7 +20,7 @@ from schedgap.harness.verify import TOLERANCE, Verdict
 from schedgap.harness.verify.rules import Groups, Rows, refuse, refusing, well_formed
 from schedgap.harness.verify.sensitive import Speeds, gangs, overfull
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
-from schedgap.instances.arrays import Array, Bools
+from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
 from schedgap.instances.workload import Servers, Workload, servers, workload
 
@@ -144,19 +144,13 @@ def _facts(trace: Trace, work: Workload, cluster: Servers, speeds: Speeds | None
         runs.rate = runs.least(one) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
     number = np.rint(trace.start_s / trace.rules.round_s)
     rounds = Rows(names, row=np.arange(trace.rounds), number=number)
-    jobs = Rows(names | REASONS, job=np.arange(work.size), possible=_possible(speeds, trace, work, cluster))
+    if speeds is not None:  # jobs advance on one GPU type with their proportional share
+        possible = speeds.pooled.able.any(axis=1)
+    else:  # on an empty cluster, where one GPU is enough for jobs that fork
+        usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
+        possible = usable >= (1 if trace.rules.forks else work.gpus)
+    jobs = Rows(names | REASONS, job=np.arange(work.size), possible=np.asarray(possible))
     return Facts(trace, work, cluster, speeds, held, runs, rounds, jobs)
-
-
-def _possible(speeds: Speeds | None, trace: Trace, work: Workload, cluster: Servers) -> Bools:
-    """Return ``(n,)`` which jobs could run on an empty cluster; where they fork, one GPU is enough.
-
-    Where rates are sensitive, they advance on one GPU type with their proportional share.
-    """
-    if speeds is not None:
-        return np.asarray(speeds.pooled.able.any(axis=1))
-    usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
-    return np.asarray(usable >= (1 if trace.rules.forks else work.gpus))
 
 
 # ---------------------------------------------------------------- who holds what when
@@ -242,27 +236,20 @@ def _speeds(facts: Facts) -> list[str]:
 # ---------------------------------------------------------------- what they achieve
 
 
-def _stayed(facts: Facts) -> Bools:
-    """Return ``(g,)`` which runs hold exactly the GPUs that the job held in the round before."""
-    runs, held = facts.runs, facts.held
-    follows = (np.diff(runs.job, prepend=-1) == 0) & (np.diff(runs.row, prepend=-2) == 1)
-    follows &= runs.count == np.append(0, runs.count)[:-1]
-    # The entry of the same rank in the run before; where none follows, itself.
-    before = np.arange(held.job.size) - runs.spread(np.where(follows, runs.count, 0))
-    same = (held.server == held.server[before]) & (held.gpus == held.gpus[before])
-    return np.asarray(follows & runs.least(same))
-
-
 def _run(facts: Facts) -> None:
     """Compute what every run achieves: its iterations and computing seconds, first start and completion of each job.
 
     Progress counts in parts of a job's work, and adds up job by job and only over earlier runs, so that no large part
     takes digits from others. Where the last run ends within :data:`SLIVER` of the work, the claim decides.
     """
-    trace, work, runs, jobs = facts.trace, facts.work, facts.runs, facts.jobs
+    trace, work, runs, held, jobs = facts.trace, facts.work, facts.runs, facts.held, facts.jobs
     jobs.completion_s, jobs.first_start_s = np.full(work.size, math.nan), np.full(work.size, math.nan)
-    begins, stayed = np.diff(runs.job, prepend=-1) != 0, _stayed(facts)
-    runs.changed = ~begins & ~stayed
+    begins = np.diff(runs.job, prepend=-1) != 0
+    follows = ~begins & (np.diff(runs.row, prepend=-2) == 1) & (runs.count == np.append(0, runs.count)[:-1])
+    # The entry of the same rank in the run before; where none follows, itself.
+    before = np.arange(held.job.size) - runs.spread(np.where(follows, runs.count, 0))
+    same = (held.server == held.server[before]) & (held.gpus == held.gpus[before])
+    runs.changed = ~begins & ~(follows & runs.least(same))
     overhead_s = np.where(runs.changed, trace.rules.restart_s, 0.0)
     end_s = np.minimum(runs.start_s + trace.rules.round_s, work.leave_s[runs.job])
     useful_s = np.maximum(end_s - runs.start_s - overhead_s, 0.0)

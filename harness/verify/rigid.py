@@ -55,7 +55,13 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     lines += _on_servers(view, runs, decision)
     overfull, idle = _in_pools(view, runs, jobs, pool)
     measured = objectives(view, jobs.most(runs.end), idle)
-    told = _metrics(view, runs, jobs, ran, measured)
+    waited, hours = (jobs.most(runs.end) - view.release - ran).astype(float), view.ticks_of_hour
+    told = {
+        "wait_h": float(waited.mean()) / hours,
+        "longest_wait_h": float(waited.max()) / hours,
+        "start_delay_h": float((jobs.least(runs.start) - view.release).astype(float).mean()) / hours,
+        **{metric(name): value for name, value in measured.items()},
+    }
     return Verdict(measured[problem.split(".")[1]], (*lines, *overfull), told, measured)
 
 
@@ -126,18 +132,6 @@ def objectives(view: View, completion: Ints, idle: int) -> dict[str, float]:
         "weighted": float(weighted / hour / sum(weight)) if any(weight) else 0.0,
         "makespan": float((int(completion.max()) - int(view.release.min())) / hour),
         "idle": float(idle / hour),
-    }
-
-
-def _metrics(view: View, runs: Rows, jobs: Groups, ran: Ints, measured: dict[str, float]) -> dict[str, float]:
-    first = jobs.least(runs.start)
-    waited = (jobs.most(runs.end) - view.release - ran).astype(float)
-    hours = view.ticks_of_hour
-    return {
-        "wait_h": float(waited.mean()) / hours,
-        "longest_wait_h": float(waited.max()) / hours,
-        "start_delay_h": float((first - view.release).astype(float).mean()) / hours,
-        **{metric(name): value for name, value in measured.items()},
     }
 
 

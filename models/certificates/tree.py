@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -75,7 +74,12 @@ class Tree:
 
     def cut(self, at: int, domain: Domain, rest: Domain, prices: int) -> int:
         """Split off the ends of a domain that are not in the rest; return the node of that rest."""
-        cuts = tuple(_cuts(domain, rest))
+        cuts = []
+        for job in np.flatnonzero((domain.first != rest.first) | (domain.last != rest.last)).tolist():
+            if rest.first[job] > domain.first[job]:
+                cuts.append((job, int(rest.first[job]) - 1, True))
+            if rest.last[job] < domain.last[job]:
+                cuts.append((job, int(rest.last[job]), False))
         for job, end, keeps_late in cuts:
             off, kept = self.new(), self.new()
             self.nodes[at] = {"job": job, "end": end, "then": [off, kept] if keeps_late else [kept, off]}
@@ -85,15 +89,6 @@ class Tree:
         if ends:
             self.leaves.append(Leaf(domain, prices, ends))
         return at
-
-
-def _cuts(domain: Domain, rest: Domain) -> Iterator[tuple[int, int, bool]]:
-    """Yield jobs and ends where they are split, and whether the later ends are kept."""
-    for job in np.flatnonzero((domain.first != rest.first) | (domain.last != rest.last)).tolist():
-        if rest.first[job] > domain.first[job]:
-            yield job, int(rest.first[job]) - 1, True
-        if rest.last[job] < domain.last[job]:
-            yield job, int(rest.last[job]), False
 
 
 def split(domain: Domain, one: Domain, other: Domain) -> tuple[dict[str, Any], int]:
