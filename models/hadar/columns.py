@@ -20,6 +20,7 @@ from schedgap.models.columns import (
     Answer,
     Choice,
     Columns,
+    Generated,
     Inserting,
     Oracle,
     Packing,
@@ -32,6 +33,7 @@ from schedgap.models.columns import statement as master
 from schedgap.models.hadar.common import somebody_rejected, too_large
 from schedgap.models.hadar.counting import gang_schedules
 from schedgap.models.hadar.fluid import OverIntervals
+from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
 from schedgap.models.solve import SolveOptions
@@ -115,14 +117,27 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     began = clock.now()
     pricing = Pricing(view, complete)
     effort = PackingOptions(hot=HOT, cold=COLD)
-    many = view.slots > MANY or view.size * view.slots > CELLS
-    intervals = many and view.possible.size > FEW and options.time_limit_s is not None
-    fluid = OverIntervals(view, complete, options) if intervals else None
-    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, fluid)
+    few = view.possible.size <= FEW or options.time_limit_s is None
+    fluid = None if few or view.size * view.slots <= CELLS else OverIntervals(view, complete, options)
+    instead = fluid or (None if few or view.slots <= MANY else ByPeriod(pricing, options))
+    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, instead)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
-    if fluid:
-        return Outcome(answer.solution, decision, fluid.by_slot(answer.generated.prices), evidence=fluid.found)
-    return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots), answer.root)
+    prices = answer.generated.prices
+    if instead:
+        return Outcome(answer.solution, decision, instead.by_slot(prices), evidence=fluid and fluid.found)
+    return Outcome(answer.solution, decision, prices.reshape(-1, view.slots), answer.root)
+
+
+class Instead(Protocol):
+    """What proves a bound where column generation by slot would take too long."""
+
+    def relax(self, time_limit_s: float | None) -> Generated:
+        """Return what it proves."""
+        ...
+
+    def by_slot(self, prices: Array) -> Array:
+        """Return its prices as those of one GPU in each slot, ``(k, T)``."""
+        ...
 
 
 class Priceable(Oracle, Protocol):
@@ -143,15 +158,15 @@ def search(
     options: SolveOptions,
     built_s: float,
     seeded: bool,
-    fluid: OverIntervals | None = None,
+    instead: Instead | None = None,
 ) -> Answer:
     """Bound and search by a pricing; `kind` is that of each server, `built_s` how long building took.
 
-    Bound and prices are those of `fluid`, where that is given.
+    Bound and prices are those of `instead`, where that is given.
     """
 
     def packer(bound: float, prices: Array, effort: PackingOptions) -> Inserting:
-        by_slot = fluid.by_slot(prices).ravel() if fluid else prices
+        by_slot = instead.by_slot(prices).ravel() if instead else prices
         return Inserting(pricing.packing, pricing.insert, bound, by_slot, effort)
 
     posed = PackingProblem(
@@ -161,8 +176,8 @@ def search(
         effort=effort,
         read=partial(read, pricing.worth, kind),
         share=BOUND_SHARE,
-        whole=not fluid,
-        otherwise=fluid,
+        whole=not instead,
+        otherwise=instead and instead.relax,
     )
     return solve_in_phases(posed, options, built_s, seeded)
 
