@@ -119,12 +119,13 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     effort = PackingOptions(hot=HOT, cold=COLD)
     few = view.possible.size <= FEW or options.time_limit_s is None
     fluid = None if few or view.size * view.slots <= CELLS else OverIntervals(view, complete, options)
-    instead = fluid or (None if few or view.slots <= MANY else ByPeriod(pricing, options))
+    periods = None if few or fluid or view.slots <= MANY else ByPeriod(pricing, options)
+    instead = fluid or periods
     answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, instead)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
     prices = answer.generated.prices
     if instead:
-        return Outcome(answer.solution, decision, instead.by_slot(prices), evidence=fluid and fluid.found)
+        return Outcome(answer.solution, decision, instead.by_slot(prices), evidence=fluid.found if fluid else periods)
     return Outcome(answer.solution, decision, prices.reshape(-1, view.slots), answer.root)
 
 

@@ -7,12 +7,14 @@ periods. Periods are short where ends matter.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import View
-from schedgap.models.columns import Columns, Domain, Generated, GenerationOptions, Oracle, Packing, Price, Priced, generate
+from schedgap.models.columns import Domain, Generated, GenerationOptions, Oracle, Packing, Price, Priced, generate
 from schedgap.models.hadar.common import earliest_finish
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.solve import SolveOptions
@@ -73,8 +75,9 @@ class ByPeriod(Oracle):
         return lambda prices, domain: self._priced(prices, closely=False)
 
     def _priced(self, prices: Array, closely: bool) -> Priced:
-        most, found = self.pricing.best(self.by_slot(prices), closely)
-        return Priced(most, Columns(found.block, found.value, sp.csc_array(self.sums @ found.use), found.end))
+        found = self.pricing.nearly(self.by_slot(prices), closely)
+        use = sp.csc_array(self.sums @ found.columns.use)
+        return replace(found, columns=replace(found.columns, use=use))
 
     def relax(self, time_limit_s: float | None) -> Generated:
         """Return what column generation proves."""

@@ -44,8 +44,8 @@ TOLERANCE = 1e-6
 """Error of a job, as part of the total payoff, up to which the cheapest slots are good enough."""
 
 
-NEARLY = 2e-6
-"""The same where there are thousands of slots."""
+NEARLY = 5e-7
+"""The same where there are thousands of slots, as part of the total payoff at the first prices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +218,7 @@ class Pricing(Oracle):
         found = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
         self.by_parts = np.array([j in found and found[j] is None for j in range(view.size)])
         self._exact = {j: known for j, known in found.items() if known}
-        self._machines = self._coarse = Machines.of(self._exact, view.size)
+        self._machines = Machines.of(self._exact, view.size)
         self._tried: set[int] = set()
         self._fine: dict[int, Machine] = {}
         self._total, self._close = math.inf, 0.0
@@ -236,15 +236,14 @@ class Pricing(Oracle):
         """The same with the cheapest slots for all jobs that have many states."""
         return partial(self._priced, tolerance=math.inf)
 
-    def best(self, prices: Array, closely: bool) -> tuple[Array, Columns]:
-        """Return the largest payoffs ``(n,)`` at prices ``(k, T)``, and schedules that pay so much, or nearly.
+    def nearly(self, prices: Array, closely: bool) -> Priced:
+        """Return schedules that pay nearly as much as any at prices ``(k, T)``, in less time where slots are many.
 
-        That is all, where thousands of slots make the rest dear. From the first time on that they are sought `closely`,
-        automata may have :data:`FINE` states for jobs to which that matters.
+        If `closely`, jobs to which that matters get automata of up to :data:`FINE` states, which they keep.
         """
         view, given = self.view, (prices, self.room, self._anything)
         found = self._price(view.possible, self._machines, *given, alone=True, close=self._close)
-        self._close = NEARLY * float(np.abs(found.most).sum())
+        self._close = self._close or NEARLY * float(np.abs(found.most).sum())
         most, columns = np.full(view.size, -np.inf), found.columns(self)
         most[found.job] = found.most
         unsure = found.job[self.by_parts[found.job] & (found.most - found.sure > self._close)]
@@ -252,7 +251,7 @@ class Pricing(Oracle):
             better = self._price(refined, self._machines, *given, alone=True)
             most[refined] = np.minimum(most[refined], better.most)
             columns = Columns.joined([columns.take(~np.isin(columns.block, refined)), better.columns(self)])
-        return most, columns
+        return Priced(most, columns)
 
     def _refine(self, jobs: Ints) -> Ints:
         """Give jobs an automaton of :data:`FINE` states, if that is enough; return those which have one now."""
@@ -309,7 +308,7 @@ class Pricing(Oracle):
         shape = self.room.shape
         free = room.astype(np.int64).reshape(shape)
         given = prices.reshape(shape), free, self._anything
-        found = self._price(np.array([job]), self._coarse, *given, alone=True, close=self._close)
+        found = self._price(np.array([job]), self._machines, *given, alone=True, close=self._close)
         if not len(found.last):
             return None
         # A view would keep all that the kernel could have filled: 6 GB for 20,000 jobs in 1152 slots.
