@@ -252,6 +252,15 @@ def test_a_little_less_cost_counts_also_beside_rewards_for_covered_blocks() -> N
     assert packer.incumbent == -7_964_261.0
 
 
+def test_lists_insert_blocks_in_the_order_of_their_ends() -> None:
+    columns = Columns.of(1, [(block, 1.0 + block, np.array([0]), np.ones(1)) for block in range(3)])
+    problem = Known.of(Packing(np.ones(1), 3), columns)
+    packer = Inserting(problem.packing, problem.insert, 3.0, np.zeros(1))
+    for ends, value in (([1, 2, 3], 1.0), ([3, 1, 2], 2.0), ([2, 3, 1], 3.0), ([1, 2, 3], 3.0)):
+        packer.follow(np.array(ends))
+        assert packer.incumbent == value
+
+
 def test_nothing_to_choose() -> None:
     nothing = Columns.of(2, [])
     for cover, ended in ((False, "exhausted"), (True, "infeasible")):

@@ -156,8 +156,8 @@ def in_many_slots(view: hadar.View, outcome: Outcome, found: ByPeriod) -> Proof 
         return pricing.nearly(prices.reshape(-1, view.slots), closely=False)
 
     tree = Tree([{}], [outcome.prices.ravel()], [Leaf(domain, 0, ())])
-    parts = np.flatnonzero(pricing.by_parts).tolist()
-    told = {"slot_s": view.slot_s, "slots": view.slots, "parts": parts}
+    divisible = np.flatnonzero(pricing.by_parts).tolist()
+    told = {"slot_s": view.slot_s, "slots": view.slots, "divisible": divisible}
     return by_prices(domain, oracle, pricing.worth, tree, claim, told, missing=FLOATS)
 
 

@@ -208,7 +208,32 @@ def earliest_end(forced, a):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def sweep(cost, begin, table, need, enough, worth, a, forced, floor, choice, value, payoffs, by_end, later):  # type: ignore[no-untyped-def]
+def advance(cost, table, value, choice, reach, forced):  # type: ignore[no-untyped-def]
+    """Let a slot with these costs by level serve any state in reach, or, if it is `forced`, every one."""
+    for s in range(reach, -1, -1):
+        if s == 0 and not forced:
+            break
+        least = INFINITE if forced else value[s]
+        for k in range(table.shape[1]):
+            if cost[k] < INFINITE:
+                total = cost[k] + value[table[s, k]]
+                if total < least:
+                    least = total
+                    choice[s] = k + 1
+        value[s] = least
+
+
+@njit(cache=True)
+def from_then_on(payoffs, later):  # type: ignore[no-untyped-def]
+    """Write the largest payoff of each or any later slot."""
+    most = -INFINITE
+    for t in range(len(later) - 1, -1, -1):
+        most = max(most, payoffs[t])
+        later[t] = most
+
+
+@njit(cache=True)
+def sweep(cost, begin, states, worth, a, forced, floor, choice, value, payoffs, by_end, later):  # type: ignore[no-untyped-def]
     """Find the cheapest slots that do the work by every last slot, and use those that are `forced`.
 
     ``value[s]`` is the least cost of getting from state ``s`` to the end with the slots so far; the DP goes over slots
@@ -221,15 +246,13 @@ def sweep(cost, begin, table, need, enough, worth, a, forced, floor, choice, val
     most, when_most, sure, when_sure
         Largest payoff and its last slot from state `need`, and from state `enough`; -1 where none is above `floor`.
     """
-    levels = table.shape[1]
+    table, need, enough = states
     value[0] = 0.0
     value[1 : enough + 1] = INFINITE
     most, when_most, sure, when_sure = floor, -1, floor, -1
     reach, final, run = 0, earliest_end(forced, a), 0
     payoffs[:] = -INFINITE
-    later[:] = by_end
-    for t in range(len(later) - 2, a - 1, -1):
-        later[t] = max(later[t], later[t + 1])
+    from_then_on(by_end, later)
     by_end[:final] = -INFINITE
     for t in range(a, len(worth)):
         if later[t] <= min(most, sure):
@@ -240,17 +263,7 @@ def sweep(cost, begin, table, need, enough, worth, a, forced, floor, choice, val
         while reach < enough and table[reach + 1, 0] <= before:
             reach += 1
         choice[t, : reach + 1] = 0
-        for s in range(reach, -1, -1):
-            if s == 0 and not forced[t]:
-                break
-            least = INFINITE if forced[t] else value[s]
-            for k in range(levels):
-                if cost[run, k] < INFINITE:
-                    total = cost[run, k] + value[table[s, k]]
-                    if total < least:
-                        least = total
-                        choice[t, s] = k + 1
-            value[s] = least
+        advance(cost[run], table, value, choice[t], reach, forced[t])
         if t < final or reach < need:
             continue
         by_end[t] = min(by_end[t], worth[t] - value[need])
@@ -287,6 +300,31 @@ def offer(cost, progress, slope, rate, reached):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def blank(size):  # type: ignore[no-untyped-def]
+    """Return room for so many steps: their order, and slope, iterations, level reached and count of each."""
+    numbers, amounts = np.empty((3, size), np.int64), np.empty((2, size))
+    return numbers[0], amounts[0], amounts[1], numbers[1], numbers[2]
+
+
+@njit(cache=True)
+def line_up(order, slope, head, tail, first, several, most):  # type: ignore[no-untyped-def]
+    """Put steps from `first` on that cost less than `most` per iteration between others, dearest first.
+
+    Returns how many there are now.
+    """
+    for g in range(first, first + several):
+        if slope[g] >= most:
+            break
+        at = tail
+        while at > head and slope[order[at - 1]] < slope[g]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = g
+        tail += 1
+    return tail
+
+
+@njit(cache=True)
 def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end, payoffs, steps):  # type: ignore[no-untyped-def]
     """Find slots that do the work by every last slot from the cheapest :func:`steps <offer>` of all slots.
 
@@ -320,18 +358,10 @@ def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end
             break
         first = i * levels
         several = offer(cost[i], progress, slope[first:], rate[first:], reached[first:])
-        added = 0
-        for g in range(first, first + several):
-            if done >= work and slope[g] >= slope[order[head]]:
-                break
-            count[g] = 0
-            at = tail
-            while at > head and slope[order[at - 1]] < slope[g]:
-                order[at] = order[at - 1]
-                at -= 1
-            order[at] = g
-            tail += 1
-            added += 1
+        count[first : first + several] = 0
+        most_each = slope[order[head]] if done >= work else INFINITE
+        before, tail = tail, line_up(order, slope, head, tail, first, several, most_each)
+        added = tail - before
         for t in range(max(begin[i], a), min(begin[i + 1], until)):
             if worth[t] - cheapest <= min(most, sure):
                 by_end[t:until] = worth[t:until] - cheapest
@@ -342,13 +372,13 @@ def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end
                     break
                 count[g] += 1
                 done, paid = done + rate[g], paid + rate[g] * slope[g]
-            while tail > head and done - rate[order[head]] >= work or (tail > head and count[order[head]] == 0):
+            while tail > head and (count[order[head]] == 0 or done - rate[order[head]] >= work):
                 g = order[head]
-                if count[g] > 0:
-                    count[g] -= 1
-                    done, paid = done - rate[g], paid - rate[g] * slope[g]
                 if count[g] == 0:
                     head += 1
+                else:
+                    count[g] -= 1
+                    done, paid = done - rate[g], paid - rate[g] * slope[g]
             if done >= work:
                 by_end[t] = worth[t] - paid + (done - work) * slope[order[head]]
                 payoffs[t] = worth[t] - paid
@@ -452,12 +482,12 @@ def unbind(bounds, room, held, free, forced):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def follow(choices, when, sure_when, a, progress, work, level):  # type: ignore[no-untyped-def]
+def follow(choice, states, when, sure_when, a, progress, work, level):  # type: ignore[no-untyped-def]
     """Write the schedule from the necessary units that ends in `when`, or, where that does too little, the sure one.
 
     Returns its last slot, -1 where there is none, and whether it is the first one.
     """
-    choice, table, need, enough = choices
+    table, need, enough = states
     trail(choice, table, need, when, a, level)
     if work_of(level, progress) >= work * (1 - DONE):
         return when, True
@@ -493,54 +523,37 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
     Returns the number of schedules; -1 where the entries do not fit.
     """
     arrival, gpus, work, order, among, progress = jobs
-    tables, offset, need, enough, kept, credit = machines
+    tables, offset, need, enough, kept = machines
     most, sure, by_end, owner, last, ends, cell, count = out
     slots = prices.shape[1]
     size = int(enough[which].max()) + 1 if len(which) else 1
     choice = np.empty((slots, size), np.uint8)
     value, payoffs, paid, spare = np.empty(size), np.empty(slots), np.empty(slots), np.empty(slots)
-    level = np.zeros(slots, np.int64)
-    held, forced = np.zeros_like(room), np.zeros(slots, np.bool_)
+    held, forced, level = np.zeros_like(room), np.zeros(slots, np.bool_), np.zeros(slots, np.int64)
     free = room.copy() if uses.shape[1] else room
     own, dearer = prices.copy(), np.zeros((prices.shape[0], slots, gpus.max() if len(covers[0]) > 0 else 0))
     begin = alike(prices, room, uses, covers)
-    most_steps = len(begin) * len(prices)
-    numbers = np.empty((3, most_steps), np.int64)
-    steps = numbers[0], np.empty(most_steps), np.empty(most_steps), numbers[1], numbers[2]
+    steps = blank(len(begin) * len(prices))
     found, entries = 0, 0
     for i in range(len(which)):
         j = which[i]
         charge(prices, covers, j, gpus[j], own, dearer)
         bounds = uses[:, np.searchsorted(uses[0], j) : np.searchsorted(uses[0], j, side="right")]
         bind(bounds, room, held, free, forced)
-        a = arrival[j]
+        a, target = arrival[j], work[j] * (1 - DONE)
         table = tables[offset[j] : offset[j + 1]].reshape(-1, kept[j])
-        rough = len(table) == 0
         speeds = progress[j, : np.count_nonzero(progress[j])]
         cost = np.empty((len(begin) - 1, len(speeds)))
         costs(own, dearer, free, held, order[j], among[j], gpus[j], begin, cost)
         cheapest = least_cost(cost, begin, speeds, work[j], a)
-        target = work[j] * (1 - DONE)
         most[i], sure[i], when, _, _ = greedy(
             cost, begin, speeds, target, worth[j], a, slots, cheapest, floor[j], paid, payoffs, steps
         )
-        rough = rough or most[i] - sure[i] <= close
+        rough = len(table) == 0 or (close > 0 and most[i] - sure[i] <= close and not forced.any())
+        states = table, need[j], enough[j]
         if not rough:
             most[i], when, sure[i], sure_when = sweep(
-                cost,
-                begin,
-                table,
-                need[j],
-                enough[j],
-                worth[j],
-                a,
-                forced,
-                floor[j],
-                choice,
-                value,
-                payoffs,
-                paid,
-                spare,
+                cost, begin, states, worth[j], a, forced, floor[j], choice, value, payoffs, paid, spare
             )
         elif forced.any():  # which steps know nothing of
             sure[i], when = -INFINITE, -1
@@ -552,13 +565,12 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
             if when < 0:
                 break
             if rough:
-                found_steps = greedy(
+                again = greedy(
                     cost, begin, speeds, target, worth[j], a, when + 1, cheapest, floor[j], paid, spare, steps
                 )
-                ends_in = taken(steps, found_steps[3], found_steps[4], begin, a, len(speeds), level)
+                ends_in = taken(steps, again[3], again[4], begin, a, len(speeds), level)
             else:
-                choices = choice, table, need[j], enough[j]
-                ends_in, true = follow(choices, when, -1 if second else sure_when, a, speeds, work[j], level)
+                ends_in, true = follow(choice, states, when, -1 if second else sure_when, a, speeds, work[j], level)
                 sure[i] = most[i] if true and not second else sure[i]
             if ends_in < 0:
                 break

@@ -178,7 +178,7 @@ def search(
         read=partial(read, pricing.worth, kind),
         share=BOUND_SHARE,
         whole=not instead,
-        otherwise=instead and instead.relax,
+        otherwise=instead.relax if instead else None,
     )
     return solve_in_phases(posed, options, built_s, seeded)
 

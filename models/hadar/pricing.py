@@ -164,7 +164,6 @@ class Machines:
     need: Ints
     enough: Ints
     kept: Ints
-    credit: Array
 
     @staticmethod
     def of(machines: dict[int, Machine], n: int) -> Machines:
@@ -177,13 +176,12 @@ class Machines:
             need=np.array([m.need for m in listed]),
             enough=np.array([m.enough for m in listed]),
             kept=np.array([m.table.shape[1] for m in listed]),
-            credit=np.array([m.credit for m in listed]),
         )
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
         """The fields, for a kernel."""
-        return self.tables, self.offset, self.need, self.enough, self.kept, self.credit
+        return self.tables, self.offset, self.need, self.enough, self.kept
 
 
 class Pricing(Oracle):
@@ -315,7 +313,14 @@ class Pricing(Oracle):
         return Choice(float(self.worth[job, found.last[0]]), found.cell.copy(), found.gpus.astype(float))
 
     def _price(
-        self, which: Ints, machines: Machines, prices: Array, room: Ints, goal: _Goal, alone: bool = False, close: float = 0.0
+        self,
+        which: Ints,
+        machines: Machines,
+        prices: Array,
+        room: Ints,
+        goal: _Goal,
+        alone: bool = False,
+        close: float = 0.0,
     ) -> _Found:
         from schedgap.models.hadar import _kernels as kernels
 

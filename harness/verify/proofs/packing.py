@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .basics import DEAR, HIGH, LESS, LOW, MORE, NEVER, Array, Data, Gangs, require, up, work_of
+from .basics import DEAR, LESS, LOW, MORE, NEVER, Array, Data, Gangs, require, up, work_of
 
 Uses = tuple[tuple[int, int, int, int], ...]
 """Decisions of a tree: job, row, the least and the most that it takes of it."""
@@ -55,7 +55,7 @@ class Packing:
 
     def take(self, proof: Data) -> None:
         """Read prices, and which jobs may count as if parts of slots could do parts of their work."""
-        self.parts = set(proof.get("parts", ()))
+        self.divisible = set(proof.get("divisible", ()))
         cells, given = len(self.capacity) * self.slots, [np.array(prices, np.int64) for prices in proof["prices"]]
         self.prices = [prices[:cells].reshape(len(self.capacity), self.slots) for prices in given]
         self.whole, covers = [Fraction(float(c)) for c in self.capacity], proof.get("covers", ())
@@ -192,7 +192,7 @@ class Hadar(Packing):
         costs = [self.cost(among, prices, low, high, gang) for among in self.gangs.levels(j)]
         if not costs:
             return never
-        if j in self.parts:
+        if j in self.divisible:
             return max(never, self.divided(j, worth, np.array(costs)))
         table, best = self.states(j), never
         value = np.append(0, np.full(len(table) - 1, DEAR))
@@ -211,7 +211,8 @@ class Hadar(Packing):
         Whatever its work is paid for, slots up to an end cost no less than that, less what they gain from it at most.
         """
         since, need = self.arrival[j], self.work[j] * LESS
-        pace = np.append(0.0, [self.jobs[j]["gpus"] * self.rates[j][k].min() * self.slot_s for k in self.gangs.levels(j)])
+        own = [self.rates[j][types].min() * self.jobs[j]["gpus"] * self.slot_s for types in self.gangs.levels(j)]
+        pace = np.append(0.0, own)
         worth, cost = worth[since:], np.vstack([np.zeros(self.slots - since), costs[:, since:]])
         begin = np.flatnonzero(np.append(True, np.diff(cost).any(axis=0)))
         cost, length = cost[:, begin], np.diff(begin, append=cost.shape[1])
@@ -219,15 +220,15 @@ class Hadar(Packing):
         each = np.concatenate([(cost[a] - cost[b]) / (pace[a] - pace[b]) for a, b in pairs])
         each = np.unique(np.append(each[each > 0], DEAR / pace.max()))[:, None]
         require(each.size * len(begin) < 5e7, f"prices are too many for job {j} and this plain program")
-        gain = np.max([each * p - c for p, c in zip(pace, cost, strict=True)], axis=0) * HIGH
+        gain = np.max([each * p - c for p, c in zip(pace, cost, strict=True)], axis=0)
         after = np.cumsum(gain * length, axis=1)
-        least = np.clip((each * need / HIGH - after).max(axis=0), 0.0, DEAR)
+        least = np.clip((each * need * LOW - after).max(axis=0), 0.0, DEAR)
         most, best = np.maximum.reduceat(worth, begin) - least.astype(np.int64), NEVER
         for i in np.argsort(-most).tolist():
             if most[i] <= best:
                 break
             slots = np.arange(length[i])
-            least = (each * need / HIGH - after[:, i : i + 1] + gain[:, i : i + 1] * slots).max(axis=0)[::-1]
+            least = (each * need * LOW - after[:, i : i + 1] + gain[:, i : i + 1] * slots).max(axis=0)[::-1]
             paid = np.clip(least, 0.0, DEAR).astype(np.int64)
             best = max(best, int((worth[begin[i] : begin[i] + length[i]] - paid).max()))
         return best
