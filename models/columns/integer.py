@@ -268,7 +268,8 @@ class Inserting(Packer):
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
 
     def follow(self, ends: Array) -> None:
-        """Insert all blocks in the order of these ends, at prices times each of :data:`NOISE`; keep the best."""
+        """Insert all blocks by payoff, and in the order of these ends at prices times each of :data:`NOISE`."""
+        super().follow(ends)
         order = np.argsort(ends, kind="stable").tolist()
         for prices in self.scaled:
             self.load({})

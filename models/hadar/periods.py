@@ -19,8 +19,12 @@ from schedgap.models.hadar.common import earliest_finish
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.solve import SolveOptions
 
-NUMBER = 160
-"""Periods, at most."""
+NUMBER = 720
+"""Periods, at most.
+
+After a minute of ``gen/hadar-480``, 160 periods prove 10,185.3 and leave 0.98 % open, and 720 prove 10,183.3 and leave
+0.89 %; in 2,880 slots of ``gen/200jobs`` it is 0.81 % and 0.63 % after 40 s.
+"""
 
 EVEN = 0.2
 """Part of the periods that are as long as each other; the others have as much of what ends can change."""
