@@ -45,8 +45,8 @@ MANY, FEW = 1_200, 50
 """Slots and jobs beyond which prices change by period only, where time is limited.
 
 ``gen/hadar-480`` has 14,284 slots: after a minute prices by slot leave 13 % open, and prices by period 0.9 %. In 2,880
-slots of ``gen/200jobs`` prices by slot leave 0.48 % open after 40 s, thanks to a dive, and prices by period 0.63 %; but
-then jobs are too long for the plain checker of certificates.
+slots of ``gen/200jobs`` prices by slot leave 0.48 % open after 40 s, and prices by period 0.49 % after 30 s; by slot,
+jobs are too long for the plain checker of certificates.
 """
 
 CELLS = 10_000_000
