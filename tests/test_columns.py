@@ -253,10 +253,12 @@ def test_a_little_less_cost_counts_also_beside_rewards_for_covered_blocks() -> N
 
 
 def test_lists_insert_blocks_in_the_order_of_their_ends() -> None:
-    columns = Columns.of(1, [(block, 1.0 + block, np.array([0]), np.ones(1)) for block in range(3)])
-    problem = Known.of(Packing(np.ones(1), 3), columns)
-    packer = Inserting(problem.packing, problem.insert, 3.0, np.zeros(1))
-    for ends, value in (([1, 2, 3], 1.0), ([3, 1, 2], 2.0), ([2, 3, 1], 3.0), ([1, 2, 3], 3.0)):
+    """One block of the largest payoff is in the way of two others; the best list is kept."""
+    each = enumerate(((3.0, 2.0), (2.0, 1.0), (2.0, 1.0)))
+    columns = Columns.of(1, [(block, value, np.array([0]), np.array([use])) for block, (value, use) in each])
+    problem = Known.of(Packing(np.array([2.0]), 3), columns)
+    packer = Inserting(problem.packing, problem.insert, 4.0, np.zeros(1))
+    for ends, value in (([1, 2, 2], 3.0), ([2, 1, 1], 4.0), ([1, 2, 2], 4.0)):
         packer.follow(np.array(ends))
         assert packer.incumbent == value
 
