@@ -38,7 +38,8 @@ class Outcome:
 
     `prices` are those of the resources that the bound comes from, in a shape that the paper's figures know; `tree` is
     what branch and bound did (:class:`schedgap.models.columns.Branch`). `evidence` is what else the bound follows from:
-    prices over intervals (:class:`schedgap.models.intervals.Tightest`), or a single machine
+    prices over intervals (:class:`schedgap.models.intervals.Tightest`), pricing by period
+    (:class:`schedgap.models.hadar.periods.ByPeriod`), or a single machine
     (:class:`schedgap.models.single_machine.Best`).
     """
 

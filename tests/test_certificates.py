@@ -173,20 +173,25 @@ def test_the_checker_refuses_what_was_changed(method: str, change: Callable[...,
         checker.check(signed(proof, instance), instance)
 
 
-@pytest.mark.parametrize(
-    ("method", "limit"),
-    [("hadar.p2.columns", "MANY"), ("hadar.p2.columns", "CELLS"), ("hadar.p2.columns.complete", "MANY")],
-)
-def test_a_bound_over_intervals_in_place_of_slots_is_proved(
-    method: str, limit: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("complete", ["", ".complete"])
+@pytest.mark.parametrize(("limit", "told"), [("MANY", "divisible"), ("CELLS", "edges")])
+def test_a_bound_over_periods_or_intervals_in_place_of_slots_is_proved(
+    complete: str, limit: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"schedgap.models.hadar.columns.{limit}", 10)
     monkeypatch.setattr("schedgap.models.hadar.columns.FEW", 3)
-    found, instance = result.__wrapped__(method, DAY)
-    assert "edges" in found.certificate
-    value = float(checker.check(plain(found.certificate), instance))
+    monkeypatch.setattr("schedgap.models.hadar.pricing.FINE", 100)
+    monkeypatch.setattr("schedgap.models.hadar.pricing.COARSE", 10)
+    found, instance = result.__wrapped__(f"hadar.p2.columns{complete}", CROWDED)
+    assert found.certificate.get(told)
+    value = checker.check(plain(found.certificate), instance)
     assert found.row.verified
-    assert value >= found.row.objective > 0.5 * value
+    assert value >= found.row.objective > 0.5 * float(value)
+    if told == "divisible":
+        proof = plain(found.certificate)
+        everybody = list(range(len(instance["jobs"])))
+        all_, none = (checker.proved(proof | {told: which}, instance)[1] for which in (everybody, []))
+        assert all_ > value >= none
 
 
 def test_covers_of_runs_are_checked() -> None:

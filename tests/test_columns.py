@@ -252,6 +252,17 @@ def test_a_little_less_cost_counts_also_beside_rewards_for_covered_blocks() -> N
     assert packer.incumbent == -7_964_261.0
 
 
+def test_lists_insert_blocks_in_the_order_of_their_ends() -> None:
+    """One block of the largest payoff is in the way of two others; the best list is kept."""
+    each = enumerate(((3.0, 2.0), (2.0, 1.0), (2.0, 1.0)))
+    columns = Columns.of(1, [(block, value, np.array([0]), np.array([use])) for block, (value, use) in each])
+    problem = Known.of(Packing(np.array([2.0]), 3), columns)
+    packer = Inserting(problem.packing, problem.insert, 4.0, np.zeros(1))
+    for ends, value in (([1, 2, 2], 3.0), ([2, 1, 1], 4.0), ([1, 2, 2], 4.0)):
+        packer.follow(np.array(ends))
+        assert packer.incumbent == value
+
+
 def test_nothing_to_choose() -> None:
     nothing = Columns.of(2, [])
     for cover, ended in ((False, "exhausted"), (True, "infeasible")):

@@ -22,6 +22,7 @@ from schedgap.models.columns import Domain, Generated, GenerationOptions, Priced
 from schedgap.models.hadar import columns as p2
 from schedgap.models.hadar import pricing
 from schedgap.models.hadar.forked import ForkedPricing
+from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Machine, Pricing, machine
 from schedgap.models.hadar.schedules import schedules
 from schedgap.models.solve import Solution, SolveOptions
@@ -240,6 +241,36 @@ def test_pricing_of_copies_bounds_every_gang_schedule(view: View, numbers: list[
     profit = np.zeros(view.size)
     np.maximum.at(profit, found.columns.block, found.columns.profit(prices))
     assert profit == pytest.approx(most)
+
+
+@settings(max_examples=40)
+@given(tiny(), PRICES)
+def test_pricing_by_period_is_that_by_slot(view: View, numbers: list[float]) -> None:
+    by_period = ByPeriod(Pricing(view), SolveOptions(), number=3)
+    prices = np.resize(np.array(numbers), len(by_period.packing.capacity))
+    found = by_period(prices, by_period.domain)
+    right = np.maximum(payoffs(view, by_period.by_slot(prices).ravel()), 0)
+    assert np.maximum(found.most, 0) == pytest.approx(right, abs=1e-4)
+    attained = found.columns.profit(prices)
+    assert attained == pytest.approx(right[found.columns.block], abs=1e-4)
+    generated = by_period.relax(None)
+    assert generated.bound >= relaxed_by(Pricing(view)).value - 1e-6
+
+
+def test_slots_that_are_alike_are_priced_as_slots_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of runs of slots are the same as those of slots with prices that differ a little."""
+    view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
+    monkeypatch.setattr(pricing, "COARSE", 1)
+    oracle, rng = Pricing(view), np.random.default_rng(0)
+    for _ in range(5):
+        edges = np.sort(rng.integers(0, view.slots, 6))
+        levels = rng.random((len(view.capacity), 7)) * 0.3
+        alike = levels[:, np.searchsorted(edges, np.arange(view.slots), side="right")].ravel()
+        found, other = (
+            oracle.rough(prices, oracle.anything) for prices in (alike, alike + 1e-9 * rng.random(alike.size))
+        )
+        assert found.most == pytest.approx(other.most, abs=1e-5)
+        assert found.by_end[view.possible] == pytest.approx(other.by_end[view.possible], abs=1e-5)
 
 
 def test_fig1_is_solved_by_columns() -> None:

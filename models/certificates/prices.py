@@ -16,9 +16,10 @@ from schedgap.models.admission.columns import admitting
 from schedgap.models.certificates.fluid import valued
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import Leaf, Tree
-from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, generate, lagrangian
+from schedgap.models.columns import Covers, Domain, GenerationOptions, Price, Priced, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
 from schedgap.models.hadar.forked import ForkedPricing
+from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing as GangPricing
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
@@ -43,7 +44,7 @@ ROUNDINGS = 1000
 
 def by_prices(
     domain: Domain,
-    oracle: Oracle,
+    oracle: Price,
     worth: Array,
     tree: Tree,
     claim: float,
@@ -85,7 +86,7 @@ def by_prices(
     return Proof.of(sense * value, abs(value), sense, content | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {}))
 
 
-def calm(prices: list[Array], leaves: Sequence[Leaf], oracle: Oracle, claim: float, scale: float) -> None:
+def calm(prices: list[Array], leaves: Sequence[Leaf], oracle: Price, claim: float, scale: float) -> None:
     """Make prices smaller, in place, where a leaf stays below the claim.
 
     Where nothing fits, they are penalties, a million times what anything is worth, and so would rounding be.
@@ -97,7 +98,7 @@ def calm(prices: list[Array], leaves: Sequence[Leaf], oracle: Oracle, claim: flo
             prices[which] = prices[which] * part
 
 
-def leaf_bound(leaf: Leaf, oracle: Oracle, prices: Array) -> tuple[float, float]:
+def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
     """Return the bound on a leaf at some prices, and the sum of its terms."""
     domain = leaf.domain
     priced = oracle(prices, domain)
@@ -124,6 +125,8 @@ def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand:
 
 def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
     """Prove a bound of Hadar's problems by prices of GPUs, those of the outcome or of the relaxation's columns."""
+    if isinstance(outcome.evidence, ByPeriod):
+        return in_many_slots(view, outcome, outcome.evidence)
     if outcome.evidence is not None:
         return valued(view, outcome.evidence)
     forked = problem == hadar.FORKED.id
@@ -140,6 +143,22 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
     claim = outcome.solution.bound
     assert claim is not None
     return by_prices(domain, oracle, oracle.worth, tree, claim, told, missing=FLOATS if forked else EXACT)
+
+
+def in_many_slots(view: hadar.View, outcome: Outcome, found: ByPeriod) -> Proof | None:
+    """Prove a bound by prices that change by period; of some jobs it is enough that parts of slots do their work."""
+    pricing = found.pricing
+    domain, claim = Domain.of(pricing.packing), outcome.solution.bound
+    assert outcome.prices is not None
+    assert claim is not None
+
+    def oracle(prices: Array, domain: Domain) -> Priced:
+        return pricing.nearly(prices.reshape(-1, view.slots), closely=False)
+
+    tree = Tree([{}], [outcome.prices.ravel()], [Leaf(domain, 0, ())])
+    divisible = np.flatnonzero(pricing.by_parts).tolist()
+    told = {"slot_s": view.slot_s, "slots": view.slots, "divisible": divisible}
+    return by_prices(domain, oracle, pricing.worth, tree, claim, told, missing=FLOATS)
 
 
 def covered(outcome: Outcome, domain: Domain, tree: Tree, told: dict[str, Any]) -> Domain:

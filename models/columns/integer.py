@@ -267,6 +267,16 @@ class Inserting(Packer):
         left = [b for b in range(self.packing.blocks) if b not in self.chosen]
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
 
+    def follow(self, ends: Array) -> None:
+        """Insert all blocks by payoff, and in the order of these ends at prices times each of :data:`NOISE`."""
+        super().follow(ends)
+        order = np.argsort(ends, kind="stable").tolist()
+        for prices in self.scaled:
+            self.load({})
+            self.recreate(order, prices)
+            if self.note(self.value, self.covered):
+                self.keep()
+
     def run(self, moves: int, temperature: float) -> None:
         """Make so many moves."""
         for _ in range(moves):

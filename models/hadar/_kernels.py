@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 
 from schedgap.instances.clock import njit
@@ -140,12 +138,31 @@ def fill(prices, dearer, room, held, order, among, gpus, t, take):  # type: igno
 
 
 @njit(cache=True)
-def costs(prices, dearer, room, held, order, among, gpus, a, out):  # type: ignore[no-untyped-def]
-    """Write the cost of a gang in every slot from `a` on, at every level, into `out`."""
+def alike(prices, room, uses, covers):  # type: ignore[no-untyped-def]
+    """Return where runs of slots begin that are alike for every job, and the end of the last one.
+
+    Prices and room do not change within a run, nor do bounds on what a job holds, or covers.
+    """
+    slots = prices.shape[1]
+    new = np.zeros(slots + 1, np.bool_)
+    new[0], new[slots] = True, True
+    for t in range(1, slots):
+        for r in range(len(prices)):
+            if prices[r, t] != prices[r, t - 1] or room[r, t] != room[r, t - 1]:
+                new[t] = True
+    for cells in (uses[1], covers[0]):
+        for cell in cells:
+            new[cell % slots], new[cell % slots + 1] = True, True
+    return np.flatnonzero(new)
+
+
+@njit(cache=True)
+def costs(prices, dearer, room, held, order, among, gpus, begin, out):  # type: ignore[no-untyped-def]
+    """Write the cost of a gang in the slots of every run, at every level, into `out`."""
     take = np.zeros(len(room), np.int64)
-    for t in range(a, room.shape[1]):
+    for i in range(len(out)):
         for k in range(out.shape[1]):
-            out[t, k] = fill(prices, dearer, room, held, order, among[k], gpus, t, take)
+            out[i, k] = fill(prices, dearer, room, held, order, among[k], gpus, begin[i], take)
 
 
 @njit(cache=True)
@@ -168,12 +185,13 @@ def charge(prices, covers, j, gpus, own, dearer):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True)
-def least_cost(cost, progress, work, a):  # type: ignore[no-untyped-def]
+def least_cost(cost, begin, progress, work, a):  # type: ignore[no-untyped-def]
     """Return what the work costs at least: all of it at the cheapest price per iteration."""
     best = np.inf
-    for t in range(a, len(cost)):
-        for k in range(cost.shape[1]):
-            best = min(best, cost[t, k] / progress[k])
+    for i in range(len(cost)):
+        if begin[i + 1] > a:
+            for k in range(cost.shape[1]):
+                best = min(best, cost[i, k] / progress[k])
     return max(work, 0.0) * best if best < INFINITE else INFINITE
 
 
@@ -190,46 +208,65 @@ def earliest_end(forced, a):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def sweep(cost, table, need, enough, worth, a, forced, cheapest, floor, choice, value, payoffs, by_end):  # type: ignore[no-untyped-def]
+def advance(cost, table, value, choice, reach, forced):  # type: ignore[no-untyped-def]
+    """Let a slot with these costs by level serve any state in reach, or, if it is `forced`, every one."""
+    for s in range(reach, -1, -1):
+        if s == 0 and not forced:
+            break
+        least = INFINITE if forced else value[s]
+        for k in range(table.shape[1]):
+            if cost[k] < INFINITE:
+                total = cost[k] + value[table[s, k]]
+                if total < least:
+                    least = total
+                    choice[s] = k + 1
+        value[s] = least
+
+
+@njit(cache=True)
+def from_then_on(payoffs, later):  # type: ignore[no-untyped-def]
+    """Write the largest payoff of each or any later slot."""
+    most = -INFINITE
+    for t in range(len(later) - 1, -1, -1):
+        most = max(most, payoffs[t])
+        later[t] = most
+
+
+@njit(cache=True)
+def sweep(cost, begin, states, worth, a, forced, floor, choice, value, payoffs, by_end, later):  # type: ignore[no-untyped-def]
     """Find the cheapest slots that do the work by every last slot, and use those that are `forced`.
 
     ``value[s]`` is the least cost of getting from state ``s`` to the end with the slots so far; the DP goes over slots
-    and states once. It ends where no later slot can beat the best one, given that the work costs at least `cheapest`.
-    ``payoffs[f]`` is what the cheapest slots pay where they end in ``f``, and ``by_end[f]`` what any do at most.
+    and states once. `by_end` comes with what any slots pay at most, by :func:`greedy`, and the DP ends where no `later`
+    slot can beat the best one. Then ``payoffs[f]`` is what the cheapest slots pay where they end in ``f``, and
+    ``by_end[f]`` what any do at most.
 
     Returns
     -------
     most, when_most, sure, when_sure
         Largest payoff and its last slot from state `need`, and from state `enough`; -1 where none is above `floor`.
     """
-    levels = cost.shape[1]
+    table, need, enough = states
     value[0] = 0.0
     value[1 : enough + 1] = INFINITE
     most, when_most, sure, when_sure = floor, -1, floor, -1
-    reach, final = 0, earliest_end(forced, a)
-    payoffs[:], by_end[:] = -INFINITE, -INFINITE
-    for t in range(a, cost.shape[0]):
-        if worth[t] - cheapest <= min(most, sure):
-            by_end[max(t, final) :] = worth[max(t, final) :] - cheapest
+    reach, final, run = 0, earliest_end(forced, a), 0
+    payoffs[:] = -INFINITE
+    from_then_on(by_end, later)
+    by_end[:final] = -INFINITE
+    for t in range(a, len(worth)):
+        if later[t] <= min(most, sure):
             break
+        while begin[run + 1] <= t:
+            run += 1
         before = reach
         while reach < enough and table[reach + 1, 0] <= before:
             reach += 1
         choice[t, : reach + 1] = 0
-        for s in range(reach, -1, -1):
-            if s == 0 and not forced[t]:
-                break
-            least = INFINITE if forced[t] else value[s]
-            for k in range(levels):
-                if cost[t, k] < INFINITE:
-                    total = cost[t, k] + value[table[s, k]]
-                    if total < least:
-                        least = total
-                        choice[t, s] = k + 1
-            value[s] = least
+        advance(cost[run], table, value, choice[t], reach, forced[t])
         if t < final or reach < need:
             continue
-        by_end[t] = worth[t] - value[need]
+        by_end[t] = min(by_end[t], worth[t] - value[need])
         # What does not use this slot ends earlier, where it is worth no less.
         if choice[t, need] > 0:
             payoffs[t] = worth[t] - value[need]
@@ -241,12 +278,58 @@ def sweep(cost, table, need, enough, worth, a, forced, cheapest, floor, choice, 
 
 
 @njit(cache=True)
-def greedy(cost, progress, work, worth, a, until, cheapest, floor, by_end, payoffs):  # type: ignore[no-untyped-def]
-    """Find slots that do the work by every last slot from the cheapest steps, which a slot takes from level to level.
+def offer(cost, progress, slope, rate, reached):  # type: ignore[no-untyped-def]
+    """Write the steps of a slot from level to level, and return their number.
 
-    A step from one level of a slot to a faster one, and from none to the first, has a cost per iteration, which grows
-    from step to step where levels above the line between two others are left out. The cheapest steps that are enough
-    do the work, and without the part of the last one that is too much they cost no more than any schedule.
+    Each has a cost per iteration, its iterations, and the level that it ends with. Levels above the line between two
+    others are left out, so that costs per iteration grow; of levels on a line the fastest one is taken at once.
+    """
+    count, speed, spent = 0, 0.0, 0.0
+    while True:
+        least, at = INFINITE, -1
+        for k in range(len(progress)):
+            if progress[k] > speed and cost[k] < INFINITE:
+                each = (cost[k] - spent) / (progress[k] - speed)
+                if each < least:
+                    least, at = each, k
+        if at < 0:
+            return count
+        slope[count], rate[count], reached[count] = least, progress[at] - speed, at
+        speed, spent = progress[at], cost[at]
+        count += 1
+
+
+@njit(cache=True)
+def blank(size):  # type: ignore[no-untyped-def]
+    """Return room for so many steps: their order, and slope, iterations, level reached and count of each."""
+    numbers, amounts = np.empty((3, size), np.int64), np.empty((2, size))
+    return numbers[0], amounts[0], amounts[1], numbers[1], numbers[2]
+
+
+@njit(cache=True)
+def line_up(order, slope, head, tail, first, several, most):  # type: ignore[no-untyped-def]
+    """Put steps from `first` on that cost less than `most` per iteration between others, dearest first.
+
+    Returns how many there are now.
+    """
+    for g in range(first, first + several):
+        if slope[g] >= most:
+            break
+        at = tail
+        while at > head and slope[order[at - 1]] < slope[g]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = g
+        tail += 1
+    return tail
+
+
+@njit(cache=True)
+def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end, payoffs, steps):  # type: ignore[no-untyped-def]
+    """Find slots that do the work by every last slot from the cheapest :func:`steps <offer>` of all slots.
+
+    The cheapest steps that are enough do the work, and without the part of the last one that is too much they cost no
+    more than any schedule. Steps of a run are alike: they are kept together, dearest first.
 
     Parameters
     ----------
@@ -254,57 +337,78 @@ def greedy(cost, progress, work, worth, a, until, cheapest, floor, by_end, payof
         Slot before which it ends.
     by_end, payoffs
         ``(slots,)`` what schedules with that last slot pay at most, and what the steps pay.
+    steps
+        ``order``, ``slope``, ``rate``, ``reached`` and ``count``, by run and step: what it needs, and what it takes.
 
     Returns
     -------
-    most, sure, when, heap
-        Largest payoff at most and of steps, with its last slot (-1 where none is above `floor`), and the steps that are
-        taken, the dearest first: minus its cost per iteration, level + 1, slot, iterations, cost.
+    most, sure, when, head, tail
+        Largest payoff at most and of steps, with its last slot (-1 where none is above `floor`), and where in `order`
+        the steps are that are taken in the end.
     """
-    heap = [(0.0, 0, 0, 0.0, 0.0)]
-    heap.clear()
-    done, paid = 0.0, 0.0
+    order, slope, rate, reached, count = steps
+    levels = len(progress)
+    head, tail, done, paid = 0, 0, 0.0, 0.0
     most, sure, when = floor, floor, -1
     by_end[:], payoffs[:] = -INFINITE, -INFINITE
-    for t in range(a, until):
-        if worth[t] - cheapest <= min(most, sure):
-            by_end[t:until] = worth[t:until] - cheapest
+    for i in range(len(cost)):
+        if begin[i + 1] <= a:
+            continue
+        if begin[i] >= until:
             break
-        speed, spent = 0.0, 0.0
-        while True:
-            least, at = INFINITE, -1
-            for k in range(len(progress)):
-                if progress[k] > speed and cost[t, k] < INFINITE:
-                    slope = (cost[t, k] - spent) / (progress[k] - speed)
-                    if slope < least:
-                        least, at = slope, k
-            if at < 0 or (done >= work and least >= -heap[0][0]):
-                break
-            # Of a slot's equally dear steps the one to the fastest level, which is the first in order, goes first.
-            heapq.heappush(heap, (-least, at + 1, t, progress[at] - speed, cost[t, at] - spent))
-            done, paid = done + progress[at] - speed, paid + cost[t, at] - spent
-            speed, spent = progress[at], cost[t, at]
-            while done - heap[0][3] >= work:
-                _, _, _, amount, price = heapq.heappop(heap)
-                done, paid = done - amount, paid - price
-        if done >= work:
-            by_end[t] = worth[t] - paid + (done - work) * -heap[0][0]
-            payoffs[t] = worth[t] - paid
-            most = max(most, by_end[t])
-            if payoffs[t] > sure:
-                sure, when = payoffs[t], t
-    return most, sure, when, heap
+        first = i * levels
+        several = offer(cost[i], progress, slope[first:], rate[first:], reached[first:])
+        count[first : first + several] = 0
+        most_each = slope[order[head]] if done >= work else INFINITE
+        before, tail = tail, line_up(order, slope, head, tail, first, several, most_each)
+        added = tail - before
+        for t in range(max(begin[i], a), min(begin[i + 1], until)):
+            if worth[t] - cheapest <= min(most, sure):
+                by_end[t:until] = worth[t:until] - cheapest
+                return most, sure, when, head, tail
+            for g in range(first, first + added):
+                if done >= work and slope[g] >= slope[order[head]]:
+                    added = g - first
+                    break
+                count[g] += 1
+                done, paid = done + rate[g], paid + rate[g] * slope[g]
+            while tail > head and (count[order[head]] == 0 or done - rate[order[head]] >= work):
+                g = order[head]
+                if count[g] == 0:
+                    head += 1
+                else:
+                    count[g] -= 1
+                    done, paid = done - rate[g], paid - rate[g] * slope[g]
+            if done >= work:
+                by_end[t] = worth[t] - paid + (done - work) * slope[order[head]]
+                payoffs[t] = worth[t] - paid
+                most = max(most, by_end[t])
+                if payoffs[t] > sure:
+                    sure, when = payoffs[t], t
+    return most, sure, when, head, tail
 
 
 @njit(cache=True)
-def taken(heap, level):  # type: ignore[no-untyped-def]
-    """Write the level + 1 of each slot (0: not used) of the steps in a heap; return the last slot."""
+def taken(steps, head, tail, begin, a, levels, level):  # type: ignore[no-untyped-def]
+    """Write the level + 1 of each slot (0: not used) of steps that are taken; return the last slot.
+
+    In the last run they take its first slots, to end early, and in others the last ones, which leaves early ones.
+    """
+    order, _, _, reached, count = steps
     level[:] = 0
+    final = -1
+    for at in range(head, tail):
+        if count[order[at]] > 0:
+            final = max(final, order[at] // levels)
     last = -1
-    for _, reached, t, _, _ in heap:
-        # Of a slot's steps the last one has the fastest level, which is the first in order.
-        level[t] = reached if level[t] == 0 else min(level[t], reached)
-        last = max(last, t)
+    for at in range(head, tail):
+        g = order[at]
+        i = g // levels
+        start = max(begin[i], a) if i == final else begin[i + 1] - count[g]
+        for t in range(start, start + count[g]):
+            # Of a slot's steps the last one has the fastest level, which is the first in order.
+            level[t] = reached[g] + 1 if level[t] == 0 else min(level[t], reached[g] + 1)
+            last = max(last, t)
     return last
 
 
@@ -378,12 +482,12 @@ def unbind(bounds, room, held, free, forced):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def follow(choices, when, sure_when, a, progress, work, level):  # type: ignore[no-untyped-def]
+def follow(choice, states, when, sure_when, a, progress, work, level):  # type: ignore[no-untyped-def]
     """Write the schedule from the necessary units that ends in `when`, or, where that does too little, the sure one.
 
     Returns its last slot, -1 where there is none, and whether it is the first one.
     """
-    choice, table, need, enough = choices
+    table, need, enough = states
     trail(choice, table, need, when, a, level)
     if work_of(level, progress) >= work * (1 - DONE):
         return when, True
@@ -393,7 +497,7 @@ def follow(choices, when, sure_when, a, progress, work, level):  # type: ignore[
 
 
 @njit(cache=True)
-def price(prices, room, which, jobs, machines, worth, floor, uses, covers, several, out):  # type: ignore[no-untyped-def]
+def price(prices, room, which, jobs, machines, worth, floor, uses, covers, several, close, out):  # type: ignore[no-untyped-def]
     """Price jobs one after another; :meth:`schedgap.models.hadar.pricing.Pricing._price` makes room for what is found.
 
     Parameters
@@ -404,6 +508,8 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
         Jobs to price; arrays of all jobs, and their ``(n, T)`` utilities.
     floor, several
         ``(n,)`` payoffs that do not count; whether to look for a second schedule of each job.
+    close
+        Error up to which the cheapest slots are good enough.
     uses
         ``(4, u)`` job, cell, and fewest and most GPUs that it holds there; jobs ascend.
     covers
@@ -417,39 +523,40 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
     Returns the number of schedules; -1 where the entries do not fit.
     """
     arrival, gpus, work, order, among, progress = jobs
-    tables, offset, need, enough, kept, credit = machines
+    tables, offset, need, enough, kept = machines
     most, sure, by_end, owner, last, ends, cell, count = out
     slots = prices.shape[1]
     size = int(enough[which].max()) + 1 if len(which) else 1
     choice = np.empty((slots, size), np.uint8)
     value, payoffs, paid, spare = np.empty(size), np.empty(slots), np.empty(slots), np.empty(slots)
-    level = np.zeros(slots, np.int64)
-    held, free, forced = np.zeros_like(room), room.copy(), np.zeros(slots, np.bool_)
+    held, forced, level = np.zeros_like(room), np.zeros(slots, np.bool_), np.zeros(slots, np.int64)
+    free = room.copy() if uses.shape[1] else room
     own, dearer = prices.copy(), np.zeros((prices.shape[0], slots, gpus.max() if len(covers[0]) > 0 else 0))
+    begin = alike(prices, room, uses, covers)
+    steps = blank(len(begin) * len(prices))
     found, entries = 0, 0
     for i in range(len(which)):
         j = which[i]
         charge(prices, covers, j, gpus[j], own, dearer)
         bounds = uses[:, np.searchsorted(uses[0], j) : np.searchsorted(uses[0], j, side="right")]
         bind(bounds, room, held, free, forced)
-        a, n = arrival[j], kept[j]
-        table = tables[offset[j] : offset[j + 1]].reshape(-1, n)
-        rough = len(table) == 0
-        speeds = progress[j, : np.count_nonzero(progress[j]) if rough else n]
-        cost = np.full((slots, len(speeds)), INFINITE)
-        costs(own, dearer, free, held, order[j], among[j], gpus[j], a, cost)
-        cheapest = least_cost(cost, progress[j], work[j] - credit[j], a)
-        target = work[j] * (1 - DONE)
-        if rough:
-            most[i], sure[i], when, _ = greedy(
-                cost, speeds, target, worth[j], a, slots, cheapest, floor[j], paid, payoffs
-            )
-            if forced.any():  # which steps know nothing of
-                sure[i], when = -INFINITE, -1
-        else:
+        a, target = arrival[j], work[j] * (1 - DONE)
+        table = tables[offset[j] : offset[j + 1]].reshape(-1, kept[j])
+        speeds = progress[j, : np.count_nonzero(progress[j])]
+        cost = np.empty((len(begin) - 1, len(speeds)))
+        costs(own, dearer, free, held, order[j], among[j], gpus[j], begin, cost)
+        cheapest = least_cost(cost, begin, speeds, work[j], a)
+        most[i], sure[i], when, _, _ = greedy(
+            cost, begin, speeds, target, worth[j], a, slots, cheapest, floor[j], paid, payoffs, steps
+        )
+        rough = len(table) == 0 or (close > 0 and most[i] - sure[i] <= close and not forced.any())
+        states = table, need[j], enough[j]
+        if not rough:
             most[i], when, sure[i], sure_when = sweep(
-                cost, table, need[j], enough[j], worth[j], a, forced, cheapest, floor[j], choice, value, payoffs, paid
+                cost, begin, states, worth[j], a, forced, floor[j], choice, value, payoffs, paid, spare
             )
+        elif forced.any():  # which steps know nothing of
+            sure[i], when = -INFINITE, -1
         if len(by_end):
             by_end[i] = paid
         for second in range(2):
@@ -458,11 +565,12 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
             if when < 0:
                 break
             if rough:
-                steps = greedy(cost, speeds, target, worth[j], a, when + 1, cheapest, floor[j], paid, spare)[3]
-                ends_in = taken(steps, level)
+                again = greedy(
+                    cost, begin, speeds, target, worth[j], a, when + 1, cheapest, floor[j], paid, spare, steps
+                )
+                ends_in = taken(steps, again[3], again[4], begin, a, len(speeds), level)
             else:
-                choices = choice, table, need[j], enough[j]
-                ends_in, true = follow(choices, when, -1 if second else sure_when, a, speeds, work[j], level)
+                ends_in, true = follow(choice, states, when, -1 if second else sure_when, a, speeds, work[j], level)
                 sure[i] = most[i] if true and not second else sure[i]
             if ends_in < 0:
                 break

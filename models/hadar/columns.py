@@ -20,6 +20,7 @@ from schedgap.models.columns import (
     Answer,
     Choice,
     Columns,
+    Generated,
     Inserting,
     Oracle,
     Packing,
@@ -32,6 +33,7 @@ from schedgap.models.columns import statement as master
 from schedgap.models.hadar.common import somebody_rejected, too_large
 from schedgap.models.hadar.counting import gang_schedules
 from schedgap.models.hadar.fluid import OverIntervals
+from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
 from schedgap.models.solve import SolveOptions
@@ -40,15 +42,15 @@ BOUND_SHARE = 0.6
 """Share of the time limit that the bound may take; the rest is for the schedule."""
 
 MANY, FEW = 1_200, 50
-"""Slots and jobs beyond which the bound is that of a fluid over intervals, where time is limited.
+"""Slots and jobs beyond which prices change by period only, where time is limited.
 
-``gen/hadar-480`` has 14,284 slots: after a minute prices by slot leave 63 % open, and prices by interval 5.7 %. In
-2,880 slots of ``gen/200jobs`` bounds by slot are 0.12 % better after 40 s, but the search finds 0.16 % less, and jobs
-are too long for the plain checker of certificates.
+``gen/hadar-480`` has 14,284 slots: after a minute prices by slot leave 13 % open, and prices by period 0.9 %. In 2,880
+slots of ``gen/200jobs`` prices by slot leave 0.48 % open after 40 s, and prices by period 0.49 % after 30 s; by slot,
+jobs are too long for the plain checker of certificates.
 """
 
 CELLS = 10_000_000
-"""Jobs times slots beyond which the same holds, however many slots there are.
+"""Jobs times slots beyond which the bound is that of a fluid over intervals, where time is limited.
 
 With 8,000 jobs on 6,000 GPUs, 5 million, prices by slot leave 0.35 % open after a minute of computing. With 20,000
 jobs, 23 million, they are not done after five; the fluid is in 24 s.
@@ -88,9 +90,9 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
 def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
     """Solve P2 by branch and price, from the bound of column generation with smoothed prices.
 
-    Prices move until bound and master agree but for the grid of progress. Where slots are :data:`MANY`, or there are
-    :data:`CELLS` of jobs and slots, and time is limited, bound and prices are those of a fluid over intervals, and
-    nobody branches.
+    Prices move until bound and master agree but for the grid of progress. Where time is limited and slots are
+    :data:`MANY`, prices change by period, and where there are :data:`CELLS` of jobs and slots, bound and prices are
+    those of a fluid over intervals; then nobody branches, and the search begins with lists of all jobs by their ends.
 
     Parameters
     ----------
@@ -115,14 +117,28 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     began = clock.now()
     pricing = Pricing(view, complete)
     effort = PackingOptions(hot=HOT, cold=COLD)
-    many = view.slots > MANY or view.size * view.slots > CELLS
-    intervals = many and view.possible.size > FEW and options.time_limit_s is not None
-    fluid = OverIntervals(view, complete, options) if intervals else None
-    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, fluid)
+    few = view.possible.size <= FEW or options.time_limit_s is None
+    fluid = None if few or view.size * view.slots <= CELLS else OverIntervals(view, complete, options)
+    periods = None if few or fluid or view.slots <= MANY else ByPeriod(pricing, options)
+    instead = fluid or periods
+    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, instead)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
-    if fluid:
-        return Outcome(answer.solution, decision, fluid.by_slot(answer.generated.prices), evidence=fluid.found)
-    return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots), answer.root)
+    prices = answer.generated.prices
+    if instead:
+        return Outcome(answer.solution, decision, instead.by_slot(prices), evidence=fluid.found if fluid else periods)
+    return Outcome(answer.solution, decision, prices.reshape(-1, view.slots), answer.root)
+
+
+class Instead(Protocol):
+    """What proves a bound where column generation by slot would take too long."""
+
+    def relax(self, time_limit_s: float | None) -> Generated:
+        """Return what it proves."""
+        ...
+
+    def by_slot(self, prices: Array) -> Array:
+        """Return its prices as those of one GPU in each slot, ``(k, T)``."""
+        ...
 
 
 class Priceable(Oracle, Protocol):
@@ -143,15 +159,15 @@ def search(
     options: SolveOptions,
     built_s: float,
     seeded: bool,
-    fluid: OverIntervals | None = None,
+    instead: Instead | None = None,
 ) -> Answer:
     """Bound and search by a pricing; `kind` is that of each server, `built_s` how long building took.
 
-    Bound and prices are those of `fluid`, where that is given.
+    Bound and prices are those of `instead`, where that is given.
     """
 
     def packer(bound: float, prices: Array, effort: PackingOptions) -> Inserting:
-        by_slot = fluid.by_slot(prices).ravel() if fluid else prices
+        by_slot = instead.by_slot(prices).ravel() if instead else prices
         return Inserting(pricing.packing, pricing.insert, bound, by_slot, effort)
 
     posed = PackingProblem(
@@ -161,8 +177,8 @@ def search(
         effort=effort,
         read=partial(read, pricing.worth, kind),
         share=BOUND_SHARE,
-        whole=not fluid,
-        otherwise=fluid,
+        whole=not instead,
+        otherwise=instead.relax if instead else None,
     )
     return solve_in_phases(posed, options, built_s, seeded)
 

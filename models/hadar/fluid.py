@@ -163,7 +163,7 @@ class OverIntervals:
     def __init__(self, view: View, complete: bool, options: SolveOptions) -> None:
         self.view, self.must, self.options = view, complete, options
 
-    def __call__(self, time_limit_s: float | None) -> Generated:
+    def relax(self, time_limit_s: float | None) -> Generated:
         """Return what it proves."""
         options = replace(self.options, time_limit_s=time_limit_s)
         self.found = relaxed(self.view, gangs(self.view), self.must, options)

@@ -44,6 +44,10 @@ TOLERANCE = 1e-6
 """Error of a job, as part of the total payoff, up to which the cheapest slots are good enough."""
 
 
+NEARLY = 5e-7
+"""The same where there are thousands of slots, as part of the total payoff at the first prices."""
+
+
 @dataclass(frozen=True, eq=False)
 class Jobs:
     """What the kernels need of ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
@@ -160,7 +164,6 @@ class Machines:
     need: Ints
     enough: Ints
     kept: Ints
-    credit: Array
 
     @staticmethod
     def of(machines: dict[int, Machine], n: int) -> Machines:
@@ -173,13 +176,12 @@ class Machines:
             need=np.array([m.need for m in listed]),
             enough=np.array([m.enough for m in listed]),
             kept=np.array([m.table.shape[1] for m in listed]),
-            credit=np.array([m.credit for m in listed]),
         )
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
         """The fields, for a kernel."""
-        return self.tables, self.offset, self.need, self.enough, self.kept, self.credit
+        return self.tables, self.offset, self.need, self.enough, self.kept
 
 
 class Pricing(Oracle):
@@ -212,10 +214,12 @@ class Pricing(Oracle):
         self.anything = Domain.of(self.packing)
         self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
         found = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
-        self._rough = np.array([j in found and found[j] is None for j in range(view.size)])
-        self._machines = Machines.of({j: known for j, known in found.items() if known}, view.size)
+        self.by_parts = np.array([j in found and found[j] is None for j in range(view.size)])
+        self._exact = {j: known for j, known in found.items() if known}
+        self._machines = Machines.of(self._exact, view.size)
+        self._tried: set[int] = set()
         self._fine: dict[int, Machine] = {}
-        self._total = math.inf
+        self._total, self._close = math.inf, 0.0
 
     def _task(self, job: int) -> tuple[Array, float]:
         """Return what a job does in a slot at each level, and its work."""
@@ -230,6 +234,34 @@ class Pricing(Oracle):
         """The same with the cheapest slots for all jobs that have many states."""
         return partial(self._priced, tolerance=math.inf)
 
+    def nearly(self, prices: Array, closely: bool) -> Priced:
+        """Return schedules that pay nearly as much as any at prices ``(k, T)``, in less time where slots are many.
+
+        If `closely`, jobs to which that matters get automata of up to :data:`FINE` states, which they keep.
+        """
+        view, given = self.view, (prices, self.room, self._anything)
+        found = self._price(view.possible, self._machines, *given, alone=True, close=self._close)
+        self._close = self._close or NEARLY * float(np.abs(found.most).sum())
+        most, columns = np.full(view.size, -np.inf), found.columns(self)
+        most[found.job] = found.most
+        unsure = found.job[self.by_parts[found.job] & (found.most - found.sure > self._close)]
+        if closely and (refined := self._refine(unsure)).size:
+            better = self._price(refined, self._machines, *given, alone=True)
+            most[refined] = np.minimum(most[refined], better.most)
+            columns = Columns.joined([columns.take(~np.isin(columns.block, refined)), better.columns(self)])
+        return Priced(most, columns)
+
+    def _refine(self, jobs: Ints) -> Ints:
+        """Give jobs an automaton of :data:`FINE` states, if that is enough; return those which have one now."""
+        untried = [j for j in jobs.tolist() if j not in self._tried]
+        found = {j: known for j in untried if (known := automaton(*self._task(j), FINE))}
+        self._tried |= set(untried)
+        if found:
+            self._exact |= found
+            self._machines = Machines.of(self._exact, self.view.size)
+            self.by_parts[list(found)] = False
+        return np.array(list(found), np.int64)
+
     def _priced(self, prices: Array, domain: Domain, tolerance: float) -> Priced:
         by_slot = np.ascontiguousarray(prices[: self.room.size].reshape(self.room.shape))
         goal = _Goal.of(domain, prices[self.room.size :])
@@ -238,7 +270,7 @@ class Pricing(Oracle):
         most, by_end = np.full(self.view.size, -np.inf), np.full_like(self.worth, -np.inf)
         most[found.job], by_end[found.job] = found.most, found.by_end
         self._total = float(np.abs(found.most).sum())
-        refined = found.job[self._rough[found.job] & (found.most - found.sure > tolerance * self._total)]
+        refined = found.job[self.by_parts[found.job] & (found.most - found.sure > tolerance * self._total)]
         if not refined.size:
             return Priced(most, found.columns(self), by_end)
         better = self._price(refined, self._refined(refined), by_slot, room, goal)
@@ -273,14 +305,22 @@ class Pricing(Oracle):
             return None
         shape = self.room.shape
         free = room.astype(np.int64).reshape(shape)
-        found = self._price(np.array([job]), self._machines, prices.reshape(shape), free, self._anything, alone=True)
+        given = prices.reshape(shape), free, self._anything
+        found = self._price(np.array([job]), self._machines, *given, alone=True, close=self._close)
         if not len(found.last):
             return None
         # A view would keep all that the kernel could have filled: 6 GB for 20,000 jobs in 1152 slots.
         return Choice(float(self.worth[job, found.last[0]]), found.cell.copy(), found.gpus.astype(float))
 
     def _price(
-        self, which: Ints, machines: Machines, prices: Array, room: Ints, goal: _Goal, alone: bool = False
+        self,
+        which: Ints,
+        machines: Machines,
+        prices: Array,
+        room: Ints,
+        goal: _Goal,
+        alone: bool = False,
+        close: float = 0.0,
     ) -> _Found:
         from schedgap.models.hadar import _kernels as kernels
 
@@ -290,10 +330,10 @@ class Pricing(Oracle):
         owner, last, ends = (np.zeros(2 * count, np.int64) for _ in range(3))
         size = 16 * self.view.slots + 40 * count
         while True:
-            cell, gpus = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            cell, gpus = np.empty(size, np.int64), np.empty(size, np.int64)
             out = most, sure, by_end, owner, last, ends, cell, gpus
             fixed = self.jobs.arrays, machines.arrays, goal.worth, goal.floor, goal.uses, goal.covers
-            found = kernels.price(prices, room, which, *fixed, self.several and not alone, out)
+            found = kernels.price(prices, room, which, *fixed, self.several and not alone, close, out)
             if found >= 0:
                 used = ends[found - 1] if found else 0
                 schedules = owner[:found], last[:found], ends[:found], cell[:used], gpus[:used]

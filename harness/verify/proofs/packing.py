@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache, partial
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,8 @@ class Packing:
         raise NotImplementedError
 
     def take(self, proof: Data) -> None:
-        """Read prices."""
+        """Read prices, and which jobs may count as if parts of slots could do parts of their work."""
+        self.divisible = set(proof.get("divisible", ()))
         cells, given = len(self.capacity) * self.slots, [np.array(prices, np.int64) for prices in proof["prices"]]
         self.prices = [prices[:cells].reshape(len(self.capacity), self.slots) for prices in given]
         self.whole, covers = [Fraction(float(c)) for c in self.capacity], proof.get("covers", ())
@@ -190,13 +192,46 @@ class Hadar(Packing):
         costs = [self.cost(among, prices, low, high, gang) for among in self.gangs.levels(j)]
         if not costs:
             return never
-        table = self.states(j)
-        value = np.full(len(table), NEVER)
-        for t in range(self.slots - 1, self.arrival[j] - 1, -1):
-            value[0] = worth[t]
-            run = np.max([value[after] - cost[t] for after, cost in zip(table.T, costs, strict=True)], axis=0)
-            value = np.maximum(run, NEVER if forced[t] else value)
-        return int(max(value[-1], never))
+        if j in self.divisible:
+            return max(never, self.divided(j, worth, np.array(costs)))
+        table, best = self.states(j), never
+        value = np.append(0, np.full(len(table) - 1, DEAR))
+        latest = np.maximum.accumulate(worth[::-1])[::-1]
+        for t in range(self.arrival[j], self.slots):
+            if latest[t] <= best:  # no later end is worth more
+                break
+            run = np.min([value[after] + cost[t] for after, cost in zip(table.T, costs, strict=True)], axis=0)
+            value = np.minimum(run, DEAR if forced[t] else value)
+            best = max(best, int(worth[t] - value[-1]))
+        return best
+
+    def divided(self, j: int, worth: Array, costs: Array) -> int:
+        """Return what a job is worth at most, less what it pays, where parts of slots may do parts of its work.
+
+        Whatever its work is paid for, slots up to an end cost no less than that, less what they gain from it at most.
+        """
+        since, need = self.arrival[j], self.work[j] * LESS
+        own = [self.rates[j][types].min() * self.jobs[j]["gpus"] * self.slot_s for types in self.gangs.levels(j)]
+        pace = np.append(0.0, own)
+        worth, cost = worth[since:], np.vstack([np.zeros(self.slots - since), costs[:, since:]])
+        begin = np.flatnonzero(np.append(True, np.diff(cost).any(axis=0)))
+        cost, length = cost[:, begin], np.diff(begin, append=cost.shape[1])
+        pairs = combinations(range(len(pace)), 2)
+        each = np.concatenate([(cost[a] - cost[b]) / (pace[a] - pace[b]) for a, b in pairs])
+        each = np.unique(np.append(each[each > 0], DEAR / pace.max()))[:, None]
+        require(each.size * len(begin) < 5e7, f"prices are too many for job {j} and this plain program")
+        gain = np.max([each * p - c for p, c in zip(pace, cost, strict=True)], axis=0)
+        after = np.cumsum(gain * length, axis=1)
+        least = np.clip((each * need * LOW - after).max(axis=0), 0.0, DEAR)
+        most, best = np.maximum.reduceat(worth, begin) - least.astype(np.int64), NEVER
+        for i in np.argsort(-most).tolist():
+            if most[i] <= best:
+                break
+            slots = np.arange(length[i])
+            least = (each * need * LOW - after[:, i : i + 1] + gain[:, i : i + 1] * slots).max(axis=0)[::-1]
+            paid = np.clip(least, 0.0, DEAR).astype(np.int64)
+            best = max(best, int((worth[begin[i] : begin[i] + length[i]] - paid).max()))
+        return best
 
 
 class Forked(Hadar):
