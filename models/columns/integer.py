@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -162,16 +163,30 @@ class Packer(ABC):
             return -np.inf if self.packing.cover and self.packing.blocks else 0.0
         return self.top[1] if not self.packing.cover or self.top[0] == self.packing.blocks else -np.inf
 
+    @abstractmethod
+    def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
+        """Yield ways to insert all blocks, one after another, that end at `ends` ``(b,)`` in a relaxation."""
+
     def follow(self, ends: Array) -> None:
-        """Start anew, if possible with blocks in the order of their ends ``(b,)`` in a relaxation."""
+        """Start anew: insert all blocks best first, then in each way of :meth:`lists` while its time lasts."""
+        left = self.left()
+        until = math.inf if left is None else clock.now() + LISTS * left
         self.offer({})
+        for insert_all in self.lists(ends):
+            if clock.now() < until:
+                self.load({})
+                insert_all()
+                self.record()
 
     def offer(self, known: Start) -> None:
         """Take these columns, as far as they fit, instead of what there is, and insert the other blocks, best first."""
         self.load(known)
-        if self.note(self.value, self.covered):
-            self.keep()
+        self.record()
         self.complete()
+        self.record()
+
+    def record(self) -> None:
+        """Remember what is chosen, if it is the best so far."""
         if self.note(self.value, self.covered):
             self.keep()
 
@@ -267,15 +282,10 @@ class Inserting(Packer):
         left = [b for b in range(self.packing.blocks) if b not in self.chosen]
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
 
-    def follow(self, ends: Array) -> None:
-        """Insert all blocks by payoff, and in the order of these ends at prices times each of :data:`NOISE`."""
-        super().follow(ends)
+    def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
+        """Yield lists in the order of these ends, at prices times each of :data:`NOISE`."""
         order = np.argsort(ends, kind="stable").tolist()
-        for prices in self.scaled:
-            self.load({})
-            self.recreate(order, prices)
-            if self.note(self.value, self.covered):
-                self.keep()
+        return (partial(self.recreate, order, prices) for prices in self.scaled)
 
     def run(self, moves: int, temperature: float) -> None:
         """Make so many moves."""
@@ -369,6 +379,9 @@ FEWEST_MOVES, MOVES_OF_BLOCK = 500, 20
 
 MOVES = 100
 """Moves at one temperature, and temperatures of an annealing, at most."""
+
+LISTS = 0.1
+"""Share of the time for lists of all blocks, before moves improve the best of them; one that has begun is completed."""
 
 LAST = 3
 """An annealing is the last one where fewer than so many as long as it would fit into the time that is left."""

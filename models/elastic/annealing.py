@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,9 +17,6 @@ from schedgap.models.elastic.jobs import ElasticJobs, Grid, Scheduled
 
 NOISE = (0.5, 0.8, 1.0, 1.2)
 """Factors on the prices at which jobs are inserted anew."""
-
-LISTS = 0.1
-"""Share of the time for lists of all jobs, one after another, before moves improve the best of them."""
 
 BEFORE = (0.5, 1.0, 0.0)
 """How many times its shortest run before its mean end in the relaxation a job comes in a list: nearly as it begins.
@@ -140,18 +139,11 @@ class Annealer(Packer):
                 self.kernels.complete(self.runs, some, way, self.problem, self.cluster)
         self._count(self.runs)
 
-    def follow(self, ends: Array) -> None:
-        """Make lists of all jobs by begins that lead to these ends, and by all ranks, at all prices; keep the best."""
-        super().follow(ends)
+    def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
+        """Yield lists of all jobs by begins that lead to these ends, and by all ranks, at all prices."""
         begins = (ends - factor * self.jobs.options.shortest for factor in BEFORE)
-        left = self.left()
-        until = np.inf if left is None else clock.now() + LISTS * left
-        for rank, way in product((*begins, *self.problem.rank), range(len(NOISE))):
-            if clock.now() < until:
-                self.load({})
-                self._list(rank, way)
-                if self.note(self.value, self.covered):
-                    self.keep()
+        ways = product((*begins, *self.problem.rank), range(len(NOISE)))
+        return (partial(self._list, rank, way) for rank, way in ways)
 
     def keep(self) -> None:
         """Remember the runs as the best."""
