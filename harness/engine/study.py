@@ -125,7 +125,14 @@ def execute(
     results, resume = (Path(path) if path else None for path in (running.get("results"), running.get("resume")))
     dask = running.get("dask")
     meta = described(study.kind, meta, instances)
-    earlier = _earlier(study, resume, meta) if resume else None
+    earlier = open_stored(resume, study.kind) if resume else None
+    if earlier:
+        with damage_explained(earlier.path):
+            if not set(earlier.meta["instances"]) <= set(meta["instances"]):  # the folder would lose the others
+                names = some(list(earlier.meta["instances"].values()))
+                raise UsageError(f"{resume}: a run of {names}; only a run of at least these instances can go on there")
+            if (other := earlier.meta.get("rules")) != meta.get("rules"):
+                raise UsageError(f"{resume}: a run under other rules ({other}); it cannot be resumed under these")
     with ExitStack() as stack:
         runner: Runner = stack.enter_context(closing(Pool(running.get("jobs", 0)))).run
         if dask is not None:
@@ -243,19 +250,6 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
         "code": environment.code_digest(),
         "interrupted": True,
     }
-
-
-def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored:
-    """Return an earlier run, unless it was about other instances, which the folder would lose, or under other rules."""
-    stored = open_stored(folder, study.kind)
-    with damage_explained(folder):
-        if not set(stored.meta["instances"]) <= set(meta["instances"]):
-            names = some(list(stored.meta["instances"].values()))
-            raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
-        if stored.meta.get("rules") != meta.get("rules"):
-            other = stored.meta.get("rules")
-            raise UsageError(f"{folder}: a run under other rules ({other}); it cannot be resumed under these")
-    return stored
 
 
 def reopen(folder: str | Path, kind: str | None = None) -> Any:
