@@ -191,7 +191,14 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
         }
         for run in (before, after)
     )
-    why_not = []
+    reasons, why_not = [], []
+    for which, mine, others in (("first", before, after), ("second", after, before)):
+        names = [instance.name for mark, instance in mine.instances.items() if mark not in others.instances]
+        same_name = {instance.name for instance in others.instances.values()}
+        if which == "first" and (changed := [name for name in names if name in same_name]):
+            reasons.append(f"{some(changed, 4)}: the same name, but other content, so not compared.")
+        if left := [name for name in names if name not in same_name]:
+            reasons.append(f"Only the {which} run has {some(left, 4)}.")
     for name, of in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")) if what.time else ():
         here, there = (_facts(run.meta.get(name)) for run in (before, after))
         differ = [key for key in here | there if here.get(key) != there.get(key) and key != "schedgap"]
@@ -202,7 +209,7 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
     changes = tuple(_change(what, one, other, tolerance, times=not why_not) for one, other in both)
     return Difference(
         after.kind,
-        reasons=(*_different_instances(before, after), *why_not),
+        reasons=(*reasons, *why_not),
         changes=changes,
         missing=tuple(data for name, (_, data) in old.items() if name not in new),
         new=tuple(data for name, (_, data) in new.items() if name not in old),
@@ -210,20 +217,6 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
         tests=tuple(_tests(what, changes)),
         times_compared=not why_not,
     )
-
-
-def _different_instances(before: Found[Any], after: Found[Any]) -> list[str]:
-    """Return what is said about instances that only one run has."""
-    found = []
-    for which, here, there in (("first", before, after), ("second", after, before)):
-        names = [instance.name for mark, instance in here.instances.items() if mark not in there.instances]
-        same_name = {instance.name for instance in there.instances.values()}
-        changed = [name for name in names if name in same_name]
-        if changed and which == "first":
-            found.append(f"{some(changed, 4)}: the same name, but other content, so not compared.")
-        if others := [name for name in names if name not in same_name]:
-            found.append(f"Only the {which} run has {some(others, 4)}.")
-    return found
 
 
 def _facts(value: object) -> dict[str, object]:

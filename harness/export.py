@@ -277,10 +277,20 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
         place = re.sub(r"[^A-Za-z0-9_.-]", "_", instance.name)
         for spec in MODELS:
             try:
-                entry = _added(folder, f"{place}/{spec.id}.mps.gz".replace("?", "_"), spec, instance)
+                view = PAPERS.get(spec.paper).view(instance)
+                reason = spec.skip(view) or spec.too_large(view)
+                one = None if reason else exported(spec.id, instance)
             except NotApplicableError as error:
-                left_out.append(f"{spec.id} on {instance.name}: {error}")
+                one, reason = None, str(error)
+            if one is None:
+                left_out.append(f"{spec.id} on {instance.name}: {reason}")
                 continue
+            name, form = f"{place}/{spec.id}.mps.gz".replace("?", "_"), one.form
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            digest = hashlib.sha256(_write(one, folder / name)).hexdigest()
+            about = (name, spec.id, spec.problem, spec.kind, "max" if form.maximise else "min", instance.name)
+            sizes = (*form.matrix.shape, int(form.integer.sum()), form.matrix.nnz)
+            entry = Entry(*about, instance.fingerprint, *sizes, sha256=digest)
             entry = _known(entry, spec, [row for row in rows if row.fingerprint == instance.fingerprint])
             old = before.get(entry.file)
             entries.append(_better(entry, old) if old and old.sha256 == entry.sha256 else entry)
@@ -294,19 +304,6 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
     told = "".join(f"{digest}  {name}\n" for name, digest in digests.items())  # as ``sha256sum -c`` reads it
     write_atomically(folder / "SHA256SUMS", told.encode())
     return entries, left_out
-
-
-def _added(folder: Path, name: str, spec: ModelSpec, instance: Instance) -> Entry:
-    """Write a model into a library, and return its line but for what is known."""
-    view = PAPERS.get(spec.paper).view(instance)
-    if reason := spec.skip(view) or spec.too_large(view):
-        raise NotApplicableError(reason)
-    one = exported(spec.id, instance)
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    content, form = _write(one, folder / name), one.form
-    about = (name, spec.id, spec.problem, spec.kind, "max" if form.maximise else "min", instance.name)
-    sizes = (*form.matrix.shape, int(form.integer.sum()), form.matrix.nnz)
-    return Entry(*about, instance.fingerprint, *sizes, sha256=hashlib.sha256(content).hexdigest())
 
 
 def _known(entry: Entry, spec: ModelSpec, rows: Sequence[Row]) -> Entry:

@@ -125,7 +125,14 @@ def execute(
     results, resume = (Path(path) if path else None for path in (running.get("results"), running.get("resume")))
     dask = running.get("dask")
     meta = described(study.kind, meta, instances)
-    earlier = _earlier(study, resume, meta) if resume else None
+    earlier = open_stored(resume, study.kind) if resume else None
+    if earlier:
+        with damage_explained(earlier.path):
+            if not set(earlier.meta["instances"]) <= set(meta["instances"]):  # the folder would lose the others
+                names = some(list(earlier.meta["instances"].values()))
+                raise UsageError(f"{resume}: a run of {names}; only a run of at least these instances can go on there")
+            if (other := earlier.meta.get("rules")) != meta.get("rules"):
+                raise UsageError(f"{resume}: a run under other rules ({other}); it cannot be resumed under these")
     with ExitStack() as stack:
         runner: Runner = stack.enter_context(closing(Pool(running.get("jobs", 0)))).run
         if dask is not None:
@@ -245,19 +252,6 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
     }
 
 
-def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored:
-    """Return an earlier run, unless it was about other instances, which the folder would lose, or under other rules."""
-    stored = open_stored(folder, study.kind)
-    with damage_explained(folder):
-        if not set(stored.meta["instances"]) <= set(meta["instances"]):
-            names = some(list(stored.meta["instances"].values()))
-            raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
-        if stored.meta.get("rules") != meta.get("rules"):
-            other = stored.meta.get("rules")
-            raise UsageError(f"{folder}: a run under other rules ({other}); it cannot be resumed under these")
-    return stored
-
-
 def reopen(folder: str | Path, kind: str | None = None) -> Any:
     """Return what a results folder of any kind holds, or of that kind only, as the function that ran it returned it.
 
@@ -344,7 +338,24 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
             for result in sound(study, part):
                 if result.key not in found or (result.finished and not found[result.key].finished):
                     found[result.key] = result
-    meta = _meta([part.meta for part in parts], [part.path for part in parts])
+    metas = [part.meta for part in parts]
+    # What is the same everywhere, and each part's own beside it.
+    told = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
+    meta: dict[str, Any] = {
+        "machine": {"processor": "several machines, see run.json"},
+        "versions": {},
+        "limits": {},
+        **{name: value for name, value in metas[0].items() if all(one.get(name) == value for one in metas)},
+        "command": shlex.join(["harness", "merge", *(str(part.path) for part in parts)]),
+        "started_utc": min(str(one.get("started_utc")) for one in metas),
+        "duration_s": sum(float(one.get("duration_s") or 0) for one in metas),
+        "instances": {mark: name for one in metas for mark, name in one["instances"].items()},
+        "plan": list(dict.fromkeys(key for one in metas for key in one["plan"])),
+        "plugins": list({it["name"]: it for one in metas for it in one.get("plugins", ())}.values()),
+        "needs": sorted({name for one in metas for name in one.get("needs", ())}),
+        "interrupted": False,
+        "merged": [{name: one.get(name) for name in told} for one in metas],
+    }
     instances = {mark: one for part in parts for mark, one in part.instances.items()}
     ordered = [found[key] for key in meta["plan"] if key in found]
     folder = Folder(new_folder(results, meta))
@@ -355,24 +366,3 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
     collected = study.collect(Finished(meta, instances, ordered, folder.path))
     folder.finish(meta, study.tables(collected))
     return collected
-
-
-def _meta(metas: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> dict[str, Any]:
-    """Return what ``run.json`` says: of what is the same everywhere that, and each part's own beside it."""
-    told = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
-    shared = {name: value for name, value in metas[0].items() if all(meta.get(name) == value for meta in metas)}
-    return {
-        "machine": {"processor": "several machines, see run.json"},
-        "versions": {},
-        "limits": {},
-        **shared,
-        "command": shlex.join(["harness", "merge", *map(str, folders)]),
-        "started_utc": min(str(meta.get("started_utc")) for meta in metas),
-        "duration_s": sum(float(meta.get("duration_s") or 0) for meta in metas),
-        "instances": {mark: name for meta in metas for mark, name in meta["instances"].items()},
-        "plan": list(dict.fromkeys(key for meta in metas for key in meta["plan"])),
-        "plugins": list({one["name"]: one for meta in metas for one in meta.get("plugins", ())}.values()),
-        "needs": sorted({name for meta in metas for name in meta.get("needs", ())}),
-        "interrupted": False,
-        "merged": [{name: meta.get(name) for name in told} for meta in metas],
-    }

@@ -100,31 +100,27 @@ def efficiencies(data: Compared) -> Drawn:
         "Divided by that of the equal split (1: the same, purple: worse, orange: better); neighbours in order of "
         "speedup are averaged if many."
     )
-    return _efficiency_map(view, {method: values / split for method, values in reached.items()}), _words(data, words)
-
-
-def _efficiency_map(view: View, relative: dict[str, Array]) -> Any:
-    """Return methods × tenants (in order of speedup), coloured by efficiency relative to the equal split."""
     groups, names = _ranked_tenants(view)
     cells = [
         {"method": style.name(method), "tenant": tenant, "value": value, "text": f"{value:.2f}"}
-        for method, values in relative.items()
-        for tenant, value in zip(names, (values[group].mean() for group in groups), strict=True)
+        for method, values in reached.items()
+        for tenant, value in zip(names, ((values / split)[group].mean() for group in groups), strict=True)
     ]
-    values = [cell["value"] for cell in cells]
+    relative = [cell["value"] for cell in cells]
     # one tenant that takes a whole type would leave no colour for all the others
-    away = min(1.0, max(max(values) - 1.0, 1.0 - min(values), 0.05))
+    away = min(1.0, max(max(relative) - 1.0, 1.0 - min(relative), 0.05))
     colours = alt.Scale(scheme="purpleorange", domain=[1.0 - away, 1.0 + away], clamp=True, domainMid=1.0)
     ratio = "efficiency / equal split"
-    return style.plot(
+    chart = style.plot(
         cells,
         "rect",
         alt.X("tenant:N", sort=names, title="tenants by speedup on the fastest type, lowest first"),
-        alt.Y("method:N", sort=list(map(style.name, relative)), title=None),
+        alt.Y("method:N", sort=list(map(style.name, reached)), title=None),
         color=alt.Color("value:Q", scale=colours, title=ratio),
         told=["method", "tenant", ("text", ratio)],
         size=(style.WIDTH - 120, alt.Step(style.ROW)),
     )
+    return chart, _words(data, words)
 
 
 def envy(view: View, devices: Array) -> Array:

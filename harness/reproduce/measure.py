@@ -158,7 +158,7 @@ def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean
         return None
     value = STATISTICS[of](known)
     low, high = interval(known) if of == "mean" else (value, value)
-    bounds = [_bound(method, quantity, case, cases) for case in cases if case.method == method and case.key in found]
+    bounds = [_bound(quantity, case, cases) for case in cases if case.method == method and case.key in found]
     sure = [bound for bound in bounds if bound is not None]
     if len(sure) < len(known) or len({sign for _, sign, _ in sure}) != 1:
         return Found(value, low, high, len(known))
@@ -166,7 +166,7 @@ def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean
     return Found(value, low, high, len(known), limit, sure[0][1], sure[0][2])
 
 
-def _bound(method: str, quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, str, str] | None:
+def _bound(quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, str, str] | None:
     """Return the certified bound on a quantity in a case, its sign, and the model.
 
     Of a ratio it is the most that the method can reach with the other method's result as it is.

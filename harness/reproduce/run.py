@@ -92,11 +92,21 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
     instances: list[Instance] = []
     references: dict[str, References] = {}
     absent, about = "", [item.quantity.replace("makespan", "ttd") for item in setting.items]
+    metrics = {one.model: one.metric.removesuffix("_s") for one in SIMULATED.values()}
+    bounded = {model for model, metric in metrics.items() if any(quantity.startswith(metric) for quantity in about)}
     for run in setting.runs:
         try:
             loaded = run.loaded()
-            different = {one.fingerprint: one for one in loaded.values()}
-            tasks += _tasks(run, list(different.values()), memory_mb, about)
+            different = list({one.fingerprint: one for one in loaded.values()}.values())
+            if run.policies:
+                limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
+                kinds = run.options.kinds(whole=True)
+                simulations = simulations_of(different, resolve(run.chosen), kinds, run.seeds, limits)
+                # bounds on times only where quantities are about these
+                tasks += [one for one in simulations if not isinstance(one, BoundTask) or one.model in bounded]
+            else:
+                by_label = {_label(one): one for one in run.kinds(Limits(memory_mb=memory_mb)).values()}
+                tasks += methods_of(different, run.specs(), run.seeds, by_label)
         except AbsentDataError as error:
             absent = str(error)
             continue
@@ -106,18 +116,6 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
         references[run.name] = {name: one.fingerprint for name, one in loaded.items()}
     content = setting.model_dump(mode="json", exclude_unset=True)
     return tasks, instances, {"content": content, "references": references, "absent": absent}
-
-
-def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int, about: Sequence[str]) -> Sequence[Task[Any]]:
-    """Return the tasks of a run, bounds on times only where quantities are about these."""
-    if not run.policies:
-        kinds = run.kinds(Limits(memory_mb=memory_mb))
-        return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
-    limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
-    tasks = simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
-    metrics = {one.model: one.metric.removesuffix("_s") for one in SIMULATED.values()}
-    bounded = {model for model, metric in metrics.items() if any(quantity.startswith(metric) for quantity in about)}
-    return [one for one in tasks if not isinstance(one, BoundTask) or one.model in bounded]
 
 
 def _label(limits: Limits) -> str:

@@ -75,7 +75,12 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     _readable(trace, work, cluster)
     facts = _facts(trace, work, cluster, Speeds(instance, work, cluster) if rules.sensitive else None)
     runs, jobs = facts.runs, facts.jobs
-    refuse([*_times(facts), *_entries(facts), *_there(facts, runs, "runs"), *_widths(facts), *_offers(facts)])
+    held, gang = facts.held, work.gpus[facts.held.job]
+    if rules.forks:
+        lines = held.broken(held.gpus > gang, AT + "a copy of {gpus} GPUs, its gang has {gang}", gang=gang)
+    else:
+        lines = runs.broken(runs.width != runs.gang, AT + "{width} GPUs, its gang is all {gang} or none")
+    refuse([*_times(facts), *_entries(facts), *_there(facts, runs, "runs"), *lines, *_offers(facts)])
     refuse(runs.broken(runs.rate <= 0, AT + "holds GPUs that it cannot run on"))
     order = np.lexsort((trace.progress[:, 0], trace.progress[:, 1]))
     same = np.array_equal(trace.progress[order], np.column_stack((runs.row, runs.job, runs.width)))
@@ -84,9 +89,19 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     refuse(_speeds(facts))
     runs.rate = runs.rate * runs.speed
     _run(facts)
+    sliver, lines = SLIVER * work.work[runs.job], []
+    for what, rows, claimed, made, least in (
+        ("iterations", runs, runs.claimed, runs.iterations, sliver),
+        ("computing seconds", runs, runs.claimed_s, runs.busy_s, sliver / runs.rate),
+        ("completion", jobs, trace.completion_s, jobs.completion_s, TOLERANCE),
+        ("first start", jobs, trace.first_start_s, jobs.first_start_s, TOLERANCE),
+    ):
+        differ = ~np.isclose(claimed, made, rtol=TOLERANCE, atol=least, equal_nan=True)
+        told = f"{{job}}: {what} {{claimed:.9g}}, its GPUs make it {{made:.9g}}{{more}}"
+        lines += rows.broken(differ, told, " ({count} differ)", claimed=claimed, made=made)
     done = np.flatnonzero(np.isfinite(jobs.completion_s))
     worth = work.utilities.value(done, jobs.completion_s[done] - work.arrival_s[done])
-    return Verdict(float(worth.sum()), (*_differences(facts), *_ending(facts), *_counts(facts)))
+    return Verdict(float(worth.sum()), (*lines, *_ending(facts), *_counts(facts)))
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -195,14 +210,6 @@ def _there(facts: Facts, rows: Rows, does: str) -> list[str]:
     ]
 
 
-def _widths(facts: Facts) -> list[str]:
-    """Return a line where a gang is not whole, or a copy has more GPUs than the gang."""
-    runs, held, gang = facts.runs, facts.held, facts.work.gpus[facts.held.job]
-    if facts.trace.rules.forks:
-        return held.broken(held.gpus > gang, AT + "a copy of {gpus} GPUs, its gang has {gang}", gang=gang)
-    return runs.broken(runs.width != runs.gang, AT + "{width} GPUs, its gang is all {gang} or none")
-
-
 def _offers(facts: Facts) -> list[str]:
     """Return a line where a policy picks a job twice or that is not there, or more GPUs than there are."""
     row, job = facts.trace.offered.T
@@ -263,29 +270,6 @@ def _run(facts: Facts) -> None:
     runs.iterations = runs.busy_s * runs.rate
     jobs.completion_s[runs.job[ends]] = (runs.start_s + overhead_s + runs.busy_s)[ends]
     jobs.first_start_s[runs.job[begins]] = runs.start_s[begins]
-
-
-def _differences(facts: Facts) -> list[str]:
-    """Return a line where the records of runs and jobs differ from what was computed."""
-    trace, runs, jobs = facts.trace, facts.runs, facts.jobs
-    sliver = SLIVER * facts.work.work[runs.job]
-    compared = (
-        ("iterations", runs, runs.claimed, runs.iterations, sliver),
-        ("computing seconds", runs, runs.claimed_s, runs.busy_s, sliver / runs.rate),
-        ("completion", jobs, trace.completion_s, jobs.completion_s, TOLERANCE),
-        ("first start", jobs, trace.first_start_s, jobs.first_start_s, TOLERANCE),
-    )
-    return [
-        line
-        for what, rows, claimed, made, least in compared
-        for line in rows.broken(
-            ~np.isclose(claimed, made, rtol=TOLERANCE, atol=least, equal_nan=True),
-            f"{{job}}: {what} {{claimed:.9g}}, its GPUs make it {{made:.9g}}{{more}}",
-            " ({count} differ)",
-            claimed=claimed,
-            made=made,
-        )
-    ]
 
 
 # ---------------------------------------------------------------- rounds and the end

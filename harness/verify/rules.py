@@ -6,14 +6,13 @@ template that names job, server, slot and numbers of the first of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from string import Formatter
 from types import SimpleNamespace
 from typing import Any, ParamSpec
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.verify import Verdict
 from schedgap.instances.arrays import Bools, Ints
@@ -69,22 +68,15 @@ def well_formed(decision: object, *tables: Mapping[str, Range]) -> None:
                 refuse([f"{name}: {array.size} entries, {first} has {arrays[first].size}"])
     for table in tables:
         for name, allowed in table.items():
-            refuse(_outside(name, arrays[name], allowed))
-
-
-def _outside(name: str, array: NDArray[Any], allowed: Range) -> Iterator[str]:
-    """Yield a line about a number that an array may not hold."""
-    if allowed is None:
-        if not np.all(np.isfinite(array) & (array >= 0)):
-            yield f"{name}: numbers of 0 or more"
-        return
-    if not array.size:
-        return
-    least, beyond = allowed if isinstance(allowed, tuple) else (0, allowed)
-    lowest, highest = int(array.min()), int(array.max())
-    if lowest < least or highest >= beyond:
-        right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
-        yield f"{name} {lowest if lowest < least else highest}: {right if beyond > least else 'there are none'}"
+            array = arrays[name]
+            if allowed is None:
+                refuse([] if np.all(np.isfinite(array) & (array >= 0)) else [f"{name}: numbers of 0 or more"])
+            elif array.size:
+                least, beyond = allowed if isinstance(allowed, tuple) else (0, allowed)
+                lowest, highest = int(array.min()), int(array.max())
+                right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
+                odd = [lowest] * (lowest < least) or [highest] * (highest >= beyond)
+                refuse(f"{name} {one}: {right if beyond > least else 'there are none'}" for one in odd)
 
 
 def whole(decision: object, *fields: str) -> dict[str, Ints]:

@@ -141,7 +141,14 @@ class Speeds:
                     np.minimum(np.floor(amount[part] * (1 + SLACK) / (unit * span)), top) * unit * span
                     for amount, (unit, top) in zip((cpus, memory_gb), self._units, strict=True)
                 )
-                out[part] = _piped(given, one[part], c, m)
+                # the slowest of computing, preparing and fetching; 0 without any CPUs or memory for the process
+                cached = np.minimum(np.maximum(m - given.process_memory_gb, 0.0) / given.dataset_gb, 1.0)
+                fetched_mb = given.item_mb_per_iteration * (1.0 - cached)
+                fetching = np.full(part.size, math.inf)
+                np.divide(given.storage_mb_per_s, fetched_mb, out=fetching, where=fetched_mb > 0)
+                runs = (c > 0) & (m > 0) & (m * (1 + SLACK) >= given.process_memory_gb)
+                slowest = np.minimum(np.minimum(one[part], given.prep_rate_per_cpu * c), fetching)
+                out[part] = np.where(runs, slowest, 0.0)
         return out
 
 
@@ -164,16 +171,6 @@ def _measured(given: MatrixSensitivity, gang: int, cpus: Array, memory_gb: Array
     a = np.searchsorted(gang * np.array(given.cpus_per_gpu), cpus * (1 + SLACK), "right")
     b = np.searchsorted(gang * np.array(given.memory_gb_per_gpu), memory_gb * (1 + SLACK), "right")
     return np.where((a > 0) & (b > 0), np.array(given.progress)[a - 1, b - 1], 0.0)
-
-
-def _piped(given: PipelineSensitivity, gpus: Array, cpus: Array, memory_gb: Array) -> Array:
-    """Return the slowest of computing, preparing and fetching; 0 without any CPUs or memory for the process."""
-    cached = np.minimum(np.maximum(memory_gb - given.process_memory_gb, 0.0) / given.dataset_gb, 1.0)
-    fetched_mb = given.item_mb_per_iteration * (1.0 - cached)
-    fetching = np.full(len(gpus), math.inf)
-    np.divide(given.storage_mb_per_s, fetched_mb, out=fetching, where=fetched_mb > 0)
-    runs = (cpus > 0) & (memory_gb > 0) & (memory_gb * (1 + SLACK) >= given.process_memory_gb)
-    return np.where(runs, np.minimum(np.minimum(gpus, given.prep_rate_per_cpu * cpus), fetching), 0.0)
 
 
 class Pooled:
@@ -279,25 +276,24 @@ def most_progress(speeds: Speeds, row: Ints, job: Ints, rounds: int, weight: Arr
 
 def bounds(options: Menu, count: Array) -> Array:
     """Return ``(R,)`` upper bounds on the progress of rounds with ``(R, K)`` jobs of each class on a menu."""
+    from scipy.optimize import linprog  # only policies that give out CPUs and memory pay for importing it
+
     different, which = np.unique(count, axis=0, return_inverse=True)
     first = np.full(len(different), len(count))
     np.minimum.at(first, which.ravel(), np.arange(len(count)))
     in_time = different[np.argsort(first, kind="stable")]
     chosen = np.unique(np.linspace(0, len(in_time) - 1, min(len(in_time), MOST_SEARCHES)).round().astype(np.int64))
     of, value, part = options
-    prices = np.stack([np.zeros(part.shape[1]), *(_prices(options, row) for row in in_time[chosen])])
+    size = part.shape[1]
+    best = [np.zeros(size)]
+    for row in in_time[chosen][in_time[chosen].any(axis=1)]:  # the best for it: a linear program in prices and profits
+        here = row > 0
+        able = here[of]
+        rows = np.hstack([part[able], np.eye(row.size)[of[able]][:, here]])
+        cost, free = np.concatenate([np.ones(size), row[here]]), [(0, None)] * size + [(None, None)] * int(here.sum())
+        found = linprog(cost, -rows, -value[able], bounds=free)
+        best.append(np.zeros(size) if found.x is None else np.maximum(found.x[:size], 0.0))
+    prices = np.stack(best)
     # the most that a job of each class is worth beyond what it holds, at each of the prices
     profit = np.maximum.reduceat(value - prices @ part.T, np.searchsorted(of, np.arange(count.shape[1])), axis=1)
     return np.asarray((prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])
-
-
-def _prices(options: Menu, count: Array) -> Array:
-    """Return ``(d,)`` the best prices for a round with ``(K,)`` jobs, by a linear program in prices and profits."""
-    from scipy.optimize import linprog  # only policies that give out CPUs and memory pay for importing it
-
-    here, (of, value, part) = count > 0, options
-    able, size = here[of], part.shape[1]
-    rows = np.hstack([part[able], np.eye(count.size)[of[able]][:, here]])
-    cost, free = np.concatenate([np.ones(size), count[here]]), [(0, None)] * size + [(None, None)] * int(here.sum())
-    found = linprog(cost, -rows, -value[able], bounds=free) if here.any() else None
-    return np.zeros(size) if found is None or found.x is None else np.maximum(found.x[:size], 0.0)

@@ -260,27 +260,15 @@ def _judged_round(facts: Facts, lines: list[str]) -> Verdict:
 # ---------------------------------------------------------------- the run
 
 
-def _completions(facts: Facts) -> Rows:
-    """Return a row per job that runs: the last round, and the parts of its work done before it (`before`) and in all.
-
-    A round that begins a hair before the end of the work is no round after it: sums round.
-    """
-    view, found = facts.view, facts.gangs
-    jobs, work = found.by("job"), view.workload.work
-    last = jobs.first + jobs.count - 1
-    part = found.rate * view.slot_s / work[found.job]
-    jobs.row, jobs.last, jobs.asked = found.row[last], part[last], work[jobs.job]
-    jobs.before = np.array([part[a:b].sum() for a, b in zip(jobs.first, last, strict=True)], float)
-    left, unknown = np.maximum(1.0 - jobs.before, 0.0), np.full(last.size, np.nan)
-    spent = np.divide(left, jobs.last, out=unknown, where=jobs.last > 0)
-    jobs.completion_s = (jobs.row + np.minimum(spent, 1.0)) * view.slot_s
-    return jobs
-
-
 def _judged_run(facts: Facts, lines: list[str]) -> Verdict:
     """Return the verdict on a run, in which every possible job completes: their mean completion time, or its end."""
-    view, found, jobs = facts.view, facts.gangs, _completions(facts)
-    arrival, done = view.arrival[found.job], jobs.before + jobs.last
+    view, found = facts.view, facts.gangs
+    jobs = found.by("job")
+    last = jobs.first + jobs.count - 1
+    part = found.rate * view.slot_s / view.workload.work[found.job]
+    jobs.row, jobs.asked, final = found.row[last], view.workload.work[jobs.job], part[last]
+    jobs.before = np.array([part[a:b].sum() for a, b in zip(jobs.first, last, strict=True)], float)
+    arrival, done = view.arrival[found.job], jobs.before + final
     others = Rows(found.names, job=np.arange(view.size))
     never = facts.pooled.able.any(axis=1) & ~np.isin(others.job, found.job)
     told = "{job} does {done:.9g} of its {asked:.9g} iterations"
@@ -293,8 +281,11 @@ def _judged_run(facts: Facts, lines: list[str]) -> Verdict:
             *others.broken(never, "{job} never runs{more}, but every possible job completes here"),
         ]
     )
+    # A round that begins a hair before the end of the work is no round after it: sums round.
+    left, unknown = np.maximum(1.0 - jobs.before, 0.0), np.full(last.size, np.nan)
+    spent = np.divide(left, final, out=unknown, where=final > 0)
     completion_s = np.full(view.size, np.nan)
-    completion_s[jobs.job] = jobs.completion_s
+    completion_s[jobs.job] = (jobs.row + np.minimum(spent, 1.0)) * view.slot_s
     done = np.isfinite(completion_s)
     refuse([] if done.any() else ["nothing completes"])
     jct_s = (completion_s - view.workload.arrival_s)[done]

@@ -304,7 +304,6 @@ class Gavel(GangPolicy):
         if not np.array_equal(state.jobs, self._jobs):
             self._jobs, jobs = state.jobs, in_order(state)
             if self._single:
-                self._account(state)
                 shares = self._one_by_one(state, jobs)
             else:
                 counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
@@ -330,6 +329,15 @@ class Gavel(GangPolicy):
 
         It is one of what is left now, or of the time that each job has taken and would have taken alone.
         """
+        # What jobs did at their rates on an n-th of the last set's cluster, and these rates anew.
+        self._alone_s[state.jobs] += (self._left[state.jobs] - state.remaining) / self._alone_rate[state.jobs]
+        self._left[state.jobs] = state.remaining
+        # Alone, a gang of W has an n-th of each type's GPUs, and runs there a W-th of that in time, at most always.
+        work = self.gangs.work
+        time = self.gangs.capacity / (jobs.size * work.gpus[jobs, None])
+        time /= np.maximum(time.sum(axis=1, keepdims=True), 1.0)
+        alone = (time * work.rates[jobs]).sum(axis=1) * work.gpus[jobs]
+        self._alone_rate[jobs] = np.where(alone > 0, alone, 1.0)
         shares = np.zeros((jobs.size, self.gangs.rates.shape[1]))
         able = self.gangs.best_rate[jobs] > 0
         jobs = jobs[able]
@@ -342,16 +350,3 @@ class Gavel(GangPolicy):
             program.reweigh(fair_rates(program, left, waited_s, self._alone_s[jobs] + left / self._alone_rate[jobs]))
         shares[able] = program.shares(np.ones(jobs.size, np.int64))
         return shares
-
-    def _account(self, state: State) -> None:
-        """Count what jobs did at their rates on an n-th of the last set's cluster, and renew these rates.
-
-        Alone, a gang of W has an n-th of each type's GPUs, and runs there a W-th of that in time, at most always.
-        """
-        jobs, work = state.jobs, self.gangs.work
-        self._alone_s[jobs] += (self._left[jobs] - state.remaining) / self._alone_rate[jobs]
-        self._left[jobs] = state.remaining
-        time = self.gangs.capacity / (jobs.size * work.gpus[jobs, None])
-        time /= np.maximum(time.sum(axis=1, keepdims=True), 1.0)
-        alone = (time * work.rates[jobs]).sum(axis=1) * work.gpus[jobs]
-        self._alone_rate[jobs] = np.where(alone > 0, alone, 1.0)

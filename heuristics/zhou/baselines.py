@@ -15,14 +15,14 @@ like opportunistic ones.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from schedgap.heuristics.registry import Context
-from schedgap.instances.arrays import Array, Bools, Ints, members
+from schedgap.instances.arrays import Array, Ints, members
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import Architecture, Schedule
@@ -137,12 +137,15 @@ class Cluster:
     def replan(self, order: Iterable[tuple[int, bool]]) -> None:
         """Plan this slot anew: jobs in order stay where they are, if nobody before them needs it, or are started.
 
-        They start as in the ideal case, or, as `order` says of each, with as many workers of that as fit.
+        They start as in the ideal case, or, as `order` says of each, with as many workers of that as fit. A job
+        that occurs again is asked for again only where it was not started.
         """
         before, self.running = self.running, {}
         for placed in before.values():
             self.ledger.book(placed.found, -1)
         for job, fewer in order:
+            if job in self.running:
+                continue
             stays, wanted = before.get(job), int(self.known.wanted[job])
             if stays:
                 touched = np.flatnonzero(stays.found.workers + stays.found.ps)
@@ -267,23 +270,15 @@ def antman(a: Architecture, context: Context, *, restart_slots: int = 0) -> Sche
     guaranteed = a.weight > np.median(a.weight)
     if not guaranteed.any():
         guaranteed[:] = True
-    cluster = Cluster(a, restart_slots)
-    return cluster.run(lambda c: c.replan(_by_class(c, guaranteed, set(c.running))))
 
+    def plan(cluster: Cluster) -> None:
+        active = sorted([*cluster.running, *cluster.waiting()], key=lambda j: (a.arrival[j], j))
+        first = [j for j in active if guaranteed[j]]
+        patient = {j for j in first if cluster.slot - a.arrival[j] < PATIENCE}
+        kept = sorted(first, key=lambda j: j not in cluster.running)
+        cluster.replan([*((j, False) for j in kept), *((j, True) for j in active if j not in patient)])
 
-def _by_class(cluster: Cluster, guaranteed: Bools, held: set[int]) -> Iterator[tuple[int, bool]]:
-    """Yield the active jobs in AntMan's order, and whether they may start with fewer workers than wanted.
-
-    `held` are those that ran until now: while the slot is planned anew, all are waiting until they are placed again.
-    """
-    a, active = cluster.a, cluster.waiting()
-    first = [j for j in active if guaranteed[j]]
-    for job in sorted(first, key=lambda j: j not in held):
-        yield job, False
-    patient = {j for j in first if cluster.slot - a.arrival[j] < PATIENCE}
-    for job in active:
-        if job not in cluster.running and job not in patient:
-            yield job, True
+    return Cluster(a, restart_slots).run(plan)
 
 
 def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = "any") -> Schedule:

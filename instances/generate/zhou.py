@@ -133,6 +133,20 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
             times = {worker.name: job.distributed.minibatch_ms[worker.name] for worker in offered}
             changes["distributed"] = job.distributed.model_copy(update={"minibatch_ms": times})
         limited.append(job.model_copy(update=changes))
+    with_servers = "" if spec.ring else " and PSs for their bandwidth"
+    rounding = "rounded" if spec.gpus == "rounded" else "in whole numbers of the same sum"
+    order = "the shortest goes to the fastest type" if spec.types == "aligned" else "each goes to any type"
+    derived = [
+        f"capacity of each resource = {spec.capacity:g} x ideal demand (D workers of the type that makes a job alone"
+        f" fastest{with_servers}, times its duration) / {spec.slots} slots, in servers scaled alike; GPUs {rounding}",
+        "worker types run on every server, as in the paper's (2h), which counts GPUs of one kind only",
+        f"memory of workers and servers as on EC2; of a job's times, {order}",
+    ]
+    if spec.arrival != "uniform":
+        start = spec.arrival == "start"
+        derived.append("all jobs are there in slot 1" if start else "jobs arrive at a constant rate (Poisson)")
+    if spec.workers:
+        derived.append(f"at most {spec.workers} workers: jobs with more chunks have that many, of more mini-batches")
     return {
         "cluster": Cluster(gpu_types=spec.gpu_types, servers=servers),
         "jobs": tuple(limited),
@@ -141,24 +155,8 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
         "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
         "unit_worth": spec.unit_worth or None,
         "due_slot": spec.due_slot or None,
-        "derived": tuple(_derived(spec)),
+        "derived": tuple(derived),
     }
-
-
-def _derived(spec: ZhouSpec) -> Iterator[str]:
-    with_servers = "" if spec.ring else " and PSs for their bandwidth"
-    rounding = "rounded" if spec.gpus == "rounded" else "in whole numbers of the same sum"
-    yield (
-        f"capacity of each resource = {spec.capacity:g} x ideal demand (D workers of the type that makes a job alone"
-        f" fastest{with_servers}, times its duration) / {spec.slots} slots, in servers scaled alike; GPUs {rounding}"
-    )
-    yield "worker types run on every server, as in the paper's (2h), which counts GPUs of one kind only"
-    order = "the shortest goes to the fastest type" if spec.types == "aligned" else "each goes to any type"
-    yield f"memory of workers and servers as on EC2; of a job's times, {order}"
-    if spec.arrival != "uniform":
-        yield "all jobs are there in slot 1" if spec.arrival == "start" else "jobs arrive at a constant rate (Poisson)"
-    if spec.workers:
-        yield f"at most {spec.workers} workers: jobs with more chunks have that many, of more mini-batches"
 
 
 def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:

@@ -41,6 +41,16 @@ UNITS = {"gpus": "GPU", "cpus": "CPU", "nodes": "node"}
 TRES = {"cpus": re.compile(r"(?:^|,)cpu=(\d+)"), "nodes": re.compile(r"(?:^|,)node=(\d+)")}
 GPUS = re.compile(r"(?:^|,)gres/gpu(?::([^=,]+))?=(\d+)")
 JOB = re.compile(r"\d+(_(\d+|\[.*\]))?(\+\d+)?(\.\S+)?")
+DATE = re.compile("|".join([*map(re.escape, history.UNKNOWN), ISO_DATE.pattern, r"\d+"]))
+FORMS = {
+    **dict.fromkeys(("JobID", "JobIDRaw"), JOB),
+    **dict.fromkeys(("Submit", "Eligible", "Start", "End"), DATE),
+    **dict.fromkeys(("NNodes", "NCPUS", "ElapsedRaw", "TimelimitRaw", "AllocCPUS", "AllocNodes"), re.compile(r"\d*")),
+    **dict.fromkeys(("AllocTRES", "ReqTRES"), re.compile("(.*=.*)?", re.DOTALL)),
+    "ExitCode": re.compile(r"(\d+:\d+)?"),
+}
+"""What columns can say, as far as their form is known."""
+
 HOSTS = re.compile(r"([^,\[\]]*)(?:\[([\d,-]+)\])?([^,\[\]]*)(?:,|$)")
 WANTED = "the header of sacct -P has JobID, Submit, Start, End and AllocTRES, ReqTRES, NCPUS or NNodes"
 MOST_HOSTS = 10_000
@@ -93,28 +103,14 @@ def settled(path: Path, number: int, header: Sequence[str], fields: list[str]) -
             width = 1 + way.count(place)
             row.append("|".join(fields[at : at + width]))
             at += width
-        if all(_plausible(name, value) for name, value in zip(header, row, strict=True)):
-            found[tuple(value for name, value in zip(header, row, strict=True) if name not in FREE)] = row
+        named = list(zip(header, row, strict=True))
+        if all(FORMS[name].fullmatch(value) for name, value in named if name in FORMS):
+            found[tuple(value for name, value in named if name not in FREE)] = row
     if len(found) != 1:
         why = "a name holds the delimiter, and the other columns do not settle which one" if extra > 0 else "cut off"
         how = "; print the log with sacct -P --delimiter=$'\\t'" if extra > 0 else ""
         raise InstanceError(f"{path}: line {number}: {len(fields)} fields instead of {len(header)}: {why}{how}")
     return next(iter(found.values()))
-
-
-def _plausible(name: str, value: str) -> bool:
-    """Return whether a column can have this value, as far as its form is known."""
-    if name in ("JobID", "JobIDRaw"):
-        return JOB.fullmatch(value) is not None
-    if name in ("Submit", "Eligible", "Start", "End"):
-        return value in history.UNKNOWN or ISO_DATE.fullmatch(value) is not None or value.isdigit()
-    if name in ("NNodes", "NCPUS", "ElapsedRaw", "TimelimitRaw", "AllocCPUS", "AllocNodes"):
-        return value == "" or value.isdigit()
-    if name in ("AllocTRES", "ReqTRES"):
-        return value == "" or "=" in value
-    if name == "ExitCode":
-        return value == "" or re.fullmatch(r"\d+:\d+", value) is not None
-    return True
 
 
 def log_of(path: Path, lines: pd.DataFrame, options: Options) -> history.Log:

@@ -85,11 +85,11 @@ def _job(rng: Source, room: Mapping[str, int], end_s: int) -> dict[str, Any]:
     }
 
 
-def private(count: int, slots: int = 8) -> Instance:
+def private(count: int) -> Instance:
     """Return so many jobs, each of which runs on a GPU type of its own, of which there is one GPU."""
     types = [f"type {i + 1}" for i in range(count)]
     jobs = [{"gpus": 1, "epochs": i + 1, "rates": {name: 1.0}} for i, name in enumerate(types)]
-    return linear(jobs, dict.fromkeys(types, 1), max(slots, count))
+    return linear(jobs, dict.fromkeys(types, 1), max(8, count))
 
 
 def gangs(n: int, seed: int = 1) -> Instance:

@@ -43,16 +43,14 @@ def matrix(cpus: Sequence[float], memory_gb: Sequence[float], progress: Sequence
     return {"kind": "matrix", "cpus_per_gpu": cpus, "memory_gb_per_gpu": memory_gb, "progress": progress}
 
 
-def pipeline(
-    cpus: float, dataset_gb: float = 5.0, cached_gb: float = 0.0, *, gpus: int = 1, rate: float = 1.0
-) -> dict[str, Any]:
+def pipeline(cpus: float, dataset_gb: float = 5.0, cached_gb: float = 0.0, *, gpus: int = 1) -> dict[str, Any]:
     """Return the pipeline of a gang that needs so many CPUs, and so much of its data cached, to run at full rate."""
     storage = 500.0
     missed = max(1e-3, 1.0 - cached_gb / dataset_gb)
     return {
         "kind": "pipeline",
-        "prep_rate_per_cpu": rate * gpus / cpus,
-        "item_mb_per_iteration": storage / (rate * gpus * missed),
+        "prep_rate_per_cpu": gpus / cpus,
+        "item_mb_per_iteration": storage / (gpus * missed),
         "dataset_gb": dataset_gb,
         "process_memory_gb": 10.0,
         "storage_mb_per_s": storage,

@@ -20,6 +20,9 @@ def describe(instance: Content) -> list[tuple[str, str]]:
     gangs = [f"{n} of {size} GPU{'s' * (size > 1)}" for size, n in sorted(Counter(job.gpus for job in jobs).items())]
     types = f"worker types: {len(instance.worker_types)}, PS types: {len(instance.ps_types)}"
     fluid = load(instance)
+    times = [job.submit_s for job in jobs] or [0.0]
+    first, last = min(times), max(times)
+    arrivals = f"from {_duration(first)} to {_duration(last)}" if last > first else f"all at {_duration(first)}"
     facts = [
         ("instance", instance.name),
         ("title", instance.title),
@@ -27,7 +30,7 @@ def describe(instance: Content) -> list[tuple[str, str]]:
         ("servers", _servers(instance)),
         ("tenants", _tenants(instance)),
         ("jobs", _jobs(instance)),
-        ("arrivals", _arrivals(instance)),
+        ("arrivals", arrivals if jobs else ""),
         ("load", f"{fluid:.2f} of the average GPUs, from the start to the last arrival" if fluid is not None else ""),
         ("gangs", _joined(gangs)),
         ("models", _named(Counter(job.model for job in jobs if job.model))),
@@ -107,15 +110,6 @@ def _jobs(instance: Content) -> str:
     utilities = Counter(job.utility.kind.replace("_", " ") for job in instance.jobs)
     parts.append(f"utility {_named(utilities)}")
     return ", ".join(parts)
-
-
-def _arrivals(instance: Content) -> str:
-    times = [job.submit_s for job in instance.jobs]
-    if not times:
-        return ""
-    if max(times) == min(times):
-        return f"all at {_duration(times[0])}"
-    return f"from {_duration(min(times))} to {_duration(max(times))}"
 
 
 def _duration(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -185,7 +184,8 @@ def _by_use(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain]
     worth = domain.values(columns)
     some = np.flatnonzero((x > FRACTION) & (x < 1 - FRACTION) & (domain.must[columns.block] | (worth != 0)))
     block = columns.block[some]
-    for chosen in _most_divided(block, x[some]):
+    several = [b for b in np.unique(block).tolist() if np.count_nonzero(block == b) > 1]
+    for chosen in sorted(several, key=lambda b: float(x[some[block == b]].max())):  # the most divided ones first
         own = some[block == chosen]
         use = columns.use[: len(domain.packing.capacity), own].toarray()
         share = x[own] / x[own].sum()
@@ -218,12 +218,6 @@ def _by_window(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Doma
     if alike[-1] < last:
         return domain.ending(chosen, 0, alike[-1]), domain.ending(chosen, alike[-1] + 1, domain.ends)
     return domain.ending(chosen, alike[0], domain.ends), domain.ending(chosen, 0, alike[0] - 1)
-
-
-def _most_divided(block: Ints, share: Array) -> Iterator[int]:
-    """Yield the blocks with several columns, those first whose largest share is smallest."""
-    several = [int(b) for b in np.unique(block) if np.count_nonzero(block == b) > 1]
-    yield from sorted(several, key=lambda b: (float(share[block == b].max()), b))
 
 
 ROUNDING = 1e-6

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.models.columns.domain import Domain
-from schedgap.models.columns.packing import Columns, Packing
+from schedgap.models.columns.packing import Columns
 from schedgap.models.columns.windows import Windows, sums
 from schedgap.models.solve import Session, Size, Solution, SolveOptions, StandardForm, Status, Times
 from schedgap.models.solve.session import DUAL_SIMPLEX
@@ -165,8 +165,12 @@ class Master:
         It may have more covers. All capacities are kept from now on.
         """
         self.loose = False
-        self._lift(domain.packing)
-        self.domain, blocks = domain, self.packing.blocks
+        first, last = len(self.packing.limits), len(domain.packing.limits)
+        self.domain, self.packing, blocks = domain, domain.packing, domain.packing.blocks
+        self.columns = self.packing.lifted(self.columns)
+        empty = sp.csr_array((self.rows.shape[0], last - first))
+        self.rows = sp.csr_array(sp.hstack([self.rows, empty], format="csr"))
+        self._demand(np.arange(first, last), np.arange(first, last) + 1)
         cost, upper = _priced(domain, self.columns, self.scale)
         must, highs = domain.must, self._session.highs
         every = np.arange(blocks + len(cost), dtype=np.int32)
@@ -183,14 +187,6 @@ class Master:
         """Return that there is no optimum."""
         rows, blocks, x = len(self.packing.limits), self.packing.blocks, np.zeros(len(self.columns))
         return Relaxation(status, -np.inf, np.zeros(rows), np.zeros(blocks), x, float(self.domain.must.sum()))
-
-    def _lift(self, packing: Packing) -> None:
-        """Add the rows of covers that are new."""
-        first = len(self.packing.limits)
-        self.packing, self.columns = packing, packing.lifted(self.columns)
-        covers = len(packing.limits) - first
-        self.rows = sp.csr_array(sp.hstack([self.rows, sp.csr_array((self.rows.shape[0], covers))], format="csr"))
-        self._demand(np.arange(first, first + covers), np.arange(first, first + covers) + 1)
 
     def _demand(self, start: Ints, end: Ints) -> None:
         """Add rows for sums of what is from each start to its end."""
@@ -215,15 +211,6 @@ class Master:
         self.windows, start, end = self.windows.split(over, self.latest.prices[: len(capacity)], usual, least)
         self._demand(start, end)
         return len(start) > 0
-
-    def _mend(self) -> bool:
-        """Add the rows of capacities that the last optimum breaks; return whether there are any."""
-        if self.loose or self.kept.all():
-            return False
-        broken = np.flatnonzero((self._over() > BROKEN) & ~self.kept)
-        self.kept[broken] = True
-        self._demand(broken, broken + 1)
-        return len(broken) > 0
 
     def _penalise(self, penalty: float) -> None:
         self.penalty = penalty
@@ -263,8 +250,12 @@ class Master:
         until = clock.now() + time_limit_s
         while True:
             relaxation = self._solve(until)
-            if relaxation.status == "optimal" and self._mend():
-                continue
+            if relaxation.status == "optimal" and not (self.loose or self.kept.all()):
+                broken = np.flatnonzero((self._over() > BROKEN) & ~self.kept)
+                if broken.size:
+                    self.kept[broken] = True
+                    self._demand(broken, broken + 1)
+                    continue
             if relaxation.status != "optimal" or relaxation.uncovered < 1e-7 or self.penalty >= LARGEST_PENALTY:
                 return relaxation
             self._penalise(10 * self.penalty)

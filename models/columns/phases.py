@@ -253,9 +253,15 @@ class _Solve:
             solve_s=clock.now() - self.began - self.generated.times.transfer_s,
         )
         trace = tuple(sorted(self.trace, key=lambda point: point.time_s))
-        solution = replace(solution, times=times, trace=trace)
-        if self.options.cross_check:
-            solution = replace(solution, cross_check=_second_opinion(self.domain, self.generated, self.options))
+        generated, second = self.generated, None
+        if self.options.cross_check and generated.master is not None and generated.ended != "error":
+            # The master's LP, with rows of all capacities, beside CBC on its statement in Pyomo.
+            master = Master(self.domain, generated.columns, self.options)
+            master.move(self.domain)
+            known = Solution(status="optimal", termination="master", objective=master.solve().value)
+            model = build(statement, self.domain.packing, generated.columns)
+            second = cross_check(model, known, self.options)
+        solution = replace(solution, times=times, trace=trace, cross_check=second)
         return Answer(solution, self.generated, packed, seed, None if tree is None else tree.proof)
 
     def stated(self, bound: float, value: float, tree: Tree | None, why: str, told: str) -> Solution:
@@ -291,13 +297,3 @@ DIVING = 0.3
 
 LATE = "the time limit is reached"
 """Why a search ended that went on until its time limit."""
-
-
-def _second_opinion(domain: Domain, generated: Generated, options: SolveOptions) -> float | None:
-    """Compare the master's LP, with rows of all capacities, with CBC on its statement in Pyomo."""
-    if generated.master is None or generated.ended == "error":
-        return None
-    master = Master(domain, generated.columns, options)
-    master.move(domain)
-    known = Solution(status="optimal", termination="master", objective=master.solve().value)
-    return cross_check(build(statement, domain.packing, generated.columns), known, options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,16 +57,6 @@ def add_finish(m: pyo.ConcreteModel, view: View, complete: bool) -> None:
         @m.Constraint(m.JOBS)
         def everybody(m: Any, j: int) -> Any:
             return m.pending[j, m.first[j]] == 1
-
-
-def maximise_utility(m: pyo.ConcreteModel, cost: Callable[[Any], Any] = lambda m: 0) -> pyo.ConcreteModel:
-    """Add the objective (1): total utility of the jobs that complete, less a cost."""
-
-    @m.Objective(sense=pyo.maximize)
-    def total(m: Any) -> Any:
-        return sum(m.utility[j, f] * m.v[j, f] for j, f in m.FINISH) - cost(m)
-
-    return m
 
 
 def nobody_completes(view: View) -> str | None:

@@ -26,28 +26,20 @@ def gang_schedules(view: View) -> tuple[float, bool]:
     """
     from scipy.special import logsumexp  # takes 0.05 s, and few count
 
-    jobs = view.possible.tolist()
-    counts = [_of_gang(view, j, BUDGET // max(1, len(jobs))) for j in jobs]
-    logs = np.array([log for log, _ in counts])
-    return (float(logsumexp(logs)) / math.log(10) if jobs else -math.inf), any(partly for _, partly in counts)
-
-
-def _of_gang(view: View, job: int, budget: int) -> tuple[float, bool]:
-    """Return the natural logarithm for one job, and whether paces were left out."""
-    from scipy.special import logsumexp
-
-    try:
-        found, partly = mixes(view, job), False
-    except TooManyError:
-        found, partly = mixes(view, job, extreme=True), True
-    values, count = np.unique([pace for _, pace in found if pace > 0], return_counts=True)
-    paces = list(zip(values.tolist(), count.tolist(), strict=True))  # ascending, with the mixes of each
-    need = float(view.workload.work[job]) * (1 - ROUNDING)
-    slots = int(view.slots - view.arrival[job])
-    while len(paces) > 1 and math.prod(min(slots, math.ceil(need / p)) + 1 for p, _ in paces[1:]) > budget:
-        paces, partly = paces[1:], True
-    parts = [_frontier(need, slots, paces[lowest:]) for lowest in range(len(paces))]
-    return float(logsumexp(np.concatenate([np.array([-np.inf]), *parts]))), partly
+    jobs, logs, partly = view.possible.tolist(), [np.array([-np.inf])], False
+    for job in jobs:
+        try:
+            found = mixes(view, job)
+        except TooManyError:
+            found, partly = mixes(view, job, extreme=True), True
+        values, count = np.unique([pace for _, pace in found if pace > 0], return_counts=True)
+        paces = list(zip(values.tolist(), count.tolist(), strict=True))  # ascending, with the mixes of each
+        need = float(view.workload.work[job]) * (1 - ROUNDING)
+        slots, budget = int(view.slots - view.arrival[job]), BUDGET // len(jobs)
+        while len(paces) > 1 and math.prod(min(slots, math.ceil(need / p)) + 1 for p, _ in paces[1:]) > budget:
+            paces, partly = paces[1:], True
+        logs += [_frontier(need, slots, paces[lowest:]) for lowest in range(len(paces))]
+    return float(logsumexp(np.concatenate(logs))) / math.log(10), partly
 
 
 def _frontier(need: float, slots: int, paces: list[tuple[float, int]]) -> Array:

@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import Ints
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.hadar import BETA, COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
-from schedgap.models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
+from schedgap.models.hadar.common import add_finish, nobody_completes, somebody_rejected, usable
 from schedgap.models.registry import model
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
@@ -190,12 +190,32 @@ def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0
     m.w = pyo.Var(m.HOLD, domain=pyo.NonNegativeIntegers, bounds=lambda m, j, t, p: (0, m.most[j, p]))
     m.x = pyo.Var(m.WINDOW, domain=pyo.NonNegativeReals)
     m.z = pyo.Var(m.RUN, domain=pyo.Binary)
-    if beta:
-        _add_communication(m, index, beta)
-    maximise_utility(m, _communication if beta else lambda m: 0)
+    cost = _add_communication(m, index, beta) if beta else 0
+    m.total = pyo.Objective(expr=sum(m.utility[j, f] * m.v[j, f] for j, f in m.FINISH) - cost, sense=pyo.maximize)
     _add_work(m)
-    _add_rates(m)
-    _add_times(m)
+
+    @m.Constraint(m.WINDOW)
+    def rate_1b(m: Any, j: int, t: int) -> Any:
+        return m.x[j, t] == sum(m.X[j, k] * m.z[j, t, k] for k in m.LEVELS[j])
+
+    @m.Constraint(m.HOLD)
+    def slowest_1b(m: Any, j: int, t: int, p: int) -> Any:
+        return m.w[j, t, p] <= m.most[j, p] * sum(m.z[j, t, k] for k in m.BELOW[j, p])
+
+    parts = ((part[j, t], m.EN[j] / (WORK * m.W[j] * m.L)) for part in (m.x, m.rate_1b) for j, t in part)
+    counted(m, parts)
+    until = {(j, t): max(t, m.first[j]) for j, t in m.WINDOW}
+    m.until = pyo.Param(m.WINDOW, initialize=until, within=pyo.Integers)
+
+    @m.Constraint(m.WINDOW)
+    def until_last_1c(m: Any, j: int, t: int) -> Any:
+        return sum(m.z[j, t, k] for k in m.LEVELS[j]) <= m.pending[j, m.until[j, t]]
+
+    # Not in the paper: without it an incumbent may count a job as later than it is, and no checker would agree.
+    @m.Constraint(m.FINISH)
+    def runs_last(m: Any, j: int, t: int) -> Any:
+        return m.v[j, t] <= sum(m.z[j, t, k] for k in m.LEVELS[j])
+
     if index.users:
         m.USERS = pyo.Set(list(index.users), initialize=index.users)
 
@@ -210,8 +230,8 @@ def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0
     return m
 
 
-def _add_communication(m: pyo.ConcreteModel, index: _Index, beta: float) -> None:
-    """Add which servers a gang is on in every slot."""
+def _add_communication(m: pyo.ConcreteModel, index: _Index, beta: float) -> Any:
+    """Add which servers a gang is on in every slot; return what those beyond its first cost."""
     server = dict(enumerate(index.places.server.tolist()))
     own = grouped(((j, server[p]), p) for j in index.jobs for p in index.hosts[j])
     m.OF = pyo.Set(list(own), initialize=own)
@@ -228,9 +248,6 @@ def _add_communication(m: pyo.ConcreteModel, index: _Index, beta: float) -> None
     def uses_server(m: Any, j: int, t: int, s: int) -> Any:
         return m.on[j, t, s] <= sum(m.w[j, t, p] for p in m.OF[j, s])
 
-
-def _communication(m: Any) -> Any:
-    """Return what servers beyond the first of a gang cost."""
     return m.beta * (sum(m.on[j, t, s] for j, t, s in m.PARTS) - sum(m.z[j, t, k] for j, t, k in m.RUN))
 
 
@@ -252,36 +269,6 @@ def _add_work(m: pyo.ConcreteModel) -> None:
         return m.done[j, t] >= (1 - ROUNDING) * m.EN[j] * (m.pending[j, m.first[j]] - m.pending[j, t + 1])
 
     counted(m, ((part[j, t], m.EN[j] / WORK) for part in (m.done, m.done_by, m.work_1a) for j, t in part))
-
-
-def _add_rates(m: pyo.ConcreteModel) -> None:
-    """Add (1b): ``x[j, t]`` is the rate of the type that z names, and no GPU in use is slower than that type."""
-
-    @m.Constraint(m.WINDOW)
-    def rate_1b(m: Any, j: int, t: int) -> Any:
-        return m.x[j, t] == sum(m.X[j, k] * m.z[j, t, k] for k in m.LEVELS[j])
-
-    @m.Constraint(m.HOLD)
-    def slowest_1b(m: Any, j: int, t: int, p: int) -> Any:
-        return m.w[j, t, p] <= m.most[j, p] * sum(m.z[j, t, k] for k in m.BELOW[j, p])
-
-    parts = ((part[j, t], m.EN[j] / (WORK * m.W[j] * m.L)) for part in (m.x, m.rate_1b) for j, t in part)
-    counted(m, parts)
-
-
-def _add_times(m: pyo.ConcreteModel) -> None:
-    """Add (1c): a job runs no later than its last slot, and in its last slot."""
-    until = {(j, t): max(t, m.first[j]) for j, t in m.WINDOW}
-    m.until = pyo.Param(m.WINDOW, initialize=until, within=pyo.Integers)
-
-    @m.Constraint(m.WINDOW)
-    def until_last_1c(m: Any, j: int, t: int) -> Any:
-        return sum(m.z[j, t, k] for k in m.LEVELS[j]) <= m.pending[j, m.until[j, t]]
-
-    # Not in the paper: without it an incumbent may count a job as later than it is, and no checker would agree.
-    @m.Constraint(m.FINISH)
-    def runs_last(m: Any, j: int, t: int) -> Any:
-        return m.v[j, t] <= sum(m.z[j, t, k] for k in m.LEVELS[j])
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution, by_server: bool) -> Schedule:

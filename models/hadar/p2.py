@@ -181,7 +181,11 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
         most, parts, slack = relaxed.objective, [relaxed.times], SLACK * relaxed.objective
         while True:
             kept = schedules(view, prices(view, relaxed, slack + TIES * most))
-            solution = _choose(build(build_p2, view, kept, complete), options.since(began))
+            model = build(build_p2, view, kept, complete)
+            left = options.since(began)
+            # Without presolve: at 9,133 schedules (Fig. 1 in 6 slots) HiGHS needs 5 s; with it, it found none in 30 s.
+            solution = solvers.highs(compile_model(model), left, presolve="off")
+            solution = checked(solution, left, build_p2, view, kept, complete)
             parts.append(solution.times)
             # Left out is only what is worth less than this.
             others = most * (1 - TIES) - slack
@@ -200,14 +204,6 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
         return Outcome(solution, decode(view, solution.model, solution) if solution.has_incumbent else None)
 
     return procedure
-
-
-def _choose(model: pyo.ConcreteModel, options: SolveOptions) -> Solution:
-    """Solve P2 over few schedules.
-
-    Without presolve: at 9,133 schedules (Fig. 1 in 6 slots) HiGHS needs 5 s, and with it found no incumbent in 30 s.
-    """
-    return checked(solvers.highs(compile_model(model), options, presolve="off"), options, lambda: model)
 
 
 @wraps(build_p3)

@@ -245,22 +245,16 @@ class Pricing(Oracle):
         most, columns = np.full(view.size, -np.inf), found.columns(self)
         most[found.job] = found.most
         unsure = found.job[self.by_parts[found.job] & (found.most - found.sure > self._close)]
-        if closely and (refined := self._refine(unsure)).size:
+        untried = [j for j in unsure.tolist() if j not in self._tried] if closely else []
+        self._tried |= set(untried)
+        if finer := {j: known for j in untried if (known := automaton(*self._task(j), FINE))}:
+            self._exact |= finer
+            self._machines, refined = Machines.of(self._exact, view.size), np.array(list(finer), np.int64)
+            self.by_parts[refined] = False
             better = self._price(refined, self._machines, *given, alone=True)
             most[refined] = np.minimum(most[refined], better.most)
             columns = Columns.joined([columns.take(~np.isin(columns.block, refined)), better.columns(self)])
         return Priced(most, columns)
-
-    def _refine(self, jobs: Ints) -> Ints:
-        """Give jobs an automaton of :data:`FINE` states, if that is enough; return those which have one now."""
-        untried = [j for j in jobs.tolist() if j not in self._tried]
-        found = {j: known for j in untried if (known := automaton(*self._task(j), FINE))}
-        self._tried |= set(untried)
-        if found:
-            self._exact |= found
-            self._machines = Machines.of(self._exact, self.view.size)
-            self.by_parts[list(found)] = False
-        return np.array(list(found), np.int64)
 
     def _priced(self, prices: Array, domain: Domain, tolerance: float) -> Priced:
         by_slot = np.ascontiguousarray(prices[: self.room.size].reshape(self.room.shape))
@@ -273,19 +267,15 @@ class Pricing(Oracle):
         refined = found.job[self.by_parts[found.job] & (found.most - found.sure > tolerance * self._total)]
         if not refined.size:
             return Priced(most, found.columns(self), by_end)
-        better = self._price(refined, self._refined(refined), by_slot, room, goal)
+        for j in refined.tolist():
+            if j not in self._fine:
+                self._fine[j] = machine(*self._task(j), int(self.view.slots - self.jobs.arrival[j]), FINE)
+        fine = Machines.of({j: self._fine[j] for j in refined.tolist()}, self.view.size)
+        better = self._price(refined, fine, by_slot, room, goal)
         most[refined] = np.minimum(most[refined], better.most)
         by_end[refined] = np.minimum(by_end[refined], better.by_end)
         kept = found.columns(self).take(~np.isin(found.owner, refined))
         return Priced(most, Columns.joined([kept, better.columns(self)]), by_end)
-
-    def _refined(self, jobs: Ints) -> Machines:
-        """Fine machines of those jobs; built when they are first needed."""
-        for j in jobs.tolist():
-            if j not in self._fine:
-                slots = int(self.view.slots - self.jobs.arrival[j])
-                self._fine[j] = machine(*self._task(j), slots, FINE)
-        return Machines.of({j: self._fine[j] for j in jobs.tolist()}, self.view.size)
 
     @cached_property
     def _anything(self) -> _Goal:

@@ -156,7 +156,12 @@ def schedules(view: View, prices: Prices | None = None, extreme: bool = False, m
         If there are more than `most`.
     """
     refused = TooManyError(f"more than {most:,} schedules; hadar.p2.columns makes them as needed")
-    if prices is None and sum(_of_best_mix(view, job) for job in view.possible.tolist()) > most:
+    fewest = 0  # those of a job's fastest mix alone: any of its slots, as many as it needs
+    for job in view.possible.tolist() if prices is None else []:
+        best = max(progress for _, progress in mixes(view, job))
+        slots = math.ceil(float(view.workload.work[job]) * (1 - ROUNDING) / best)
+        fewest += math.comb(view.slots - int(view.arrival[job]), slots)
+    if fewest > most:
         raise refused
     owner: list[int] = []
     worth: list[float] = []
@@ -171,10 +176,3 @@ def schedules(view: View, prices: Prices | None = None, extreme: bool = False, m
             worth.append(float(utility[steps[-1][0]]))
     table = np.array(uses, np.int64).reshape(-1, 4)
     return Schedules(np.array(owner, np.int64), np.array(worth, float), *table.T)
-
-
-def _of_best_mix(view: View, job: int) -> int:
-    """Return how many minimal schedules of a job hold its fastest mix alone: any of its slots, as many as it needs."""
-    best = max(progress for _, progress in mixes(view, job))
-    slots = math.ceil(float(view.workload.work[job]) * (1 - ROUNDING) / best)
-    return math.comb(view.slots - int(view.arrival[job]), slots)

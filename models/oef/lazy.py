@@ -9,7 +9,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.views.oef import Allocation, View, merged
 from schedgap.models.oef.printed import build_cooperative, build_efficiency, decode
 from schedgap.models.registry import Outcome, solve_built, total
@@ -87,24 +87,19 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
     )
     if solution.status == "optimal":
         return Outcome(solution, decode(view, model, solution))
-    return _unfinished(view, solution, [p.bound for p in parts if p.bound is not None], envy.columns)
-
-
-def _unfinished(view: View, solution: Solution, bounds: list[float], columns: Ints) -> Outcome:
-    """Return the equal split as incumbent and the best relaxation as bound; why the master ended is kept."""
-    split = Allocation(view.equal_split)
+    # The equal split, and the best relaxation as bound; why the master ended is kept.
     values = np.zeros(solution.size.columns)
-    values[columns] = split.devices
+    values[envy.columns] = view.equal_split
     out_of_time = solution.status == "time limit without incumbent"
     solution = replace(
         solution,
         status="time limit with incumbent" if out_of_time else solution.status,
         objective=float(view.split_efficiency.sum()),
-        bound=min(bounds) if bounds else None,
+        bound=min((p.bound for p in parts if p.bound is not None), default=None),
         column_values=values,
         basis=None,
     )
-    return Outcome(solution, split)
+    return Outcome(solution, Allocation(view.equal_split))
 
 
 class _EnvyRows:

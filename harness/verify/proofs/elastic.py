@@ -110,22 +110,13 @@ class Elastic(Packing):
         total = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
         return np.asarray(total[:, slots:] - total[:, :-slots])
 
-    @staticmethod
-    def cheapest(cost: Array, room: Array, number: int) -> Array:
-        """Return what the cheapest so many workers cost by window."""
-        order = np.argsort(cost, axis=0)
-        there = room[order]
-        taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)
-        cheapest = (taken * np.take_along_axis(cost, order, 0)).sum(axis=0)
-        return np.asarray(cheapest if room.sum() >= number else np.full_like(cheapest, DEAR))
-
     @cache  # noqa: B019
     def place(self, which: int, m: int, p: int, one: int, number: int, slots: int) -> Array:
         """Return what the cheapest placement of an option costs by window."""
         cost, e, room = self.cost(which, 0, m, slots), self.need[0][m], self.room[m]
         if self.ring:
             whole = np.where((room >= number)[:, None], number * cost, DEAR).min(axis=0)
-            return whole if one else self.cheapest(cost, room * self.count, number)
+            return whole if one else spread(cost, (room * self.count)[:, None], number, DEAR)
         z, ps, best = self.need[1][p], self.cost(which, 1, p, slots), np.full(cost.shape[1], DEAR)
         covers = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
         for c in range(len(self.has)):
@@ -133,7 +124,8 @@ class Elastic(Packing):
                 s = max(1, math.ceil((number - g) * covers))
                 if g <= room[c] and (g * e + s * z <= self.has[c] * MORE).all():
                     others = room * (self.count - (np.arange(len(room)) == c))
-                    best = np.minimum(best, g * cost[c] + s * ps[c] + self.cheapest(cost, others, number - g))
+                    rest = spread(cost, others[:, None], number - g, DEAR)
+                    best = np.minimum(best, g * cost[c] + s * ps[c] + rest)
         return best
 
     def kept(self, who: Sequence[Any]) -> dict[int, int]:
@@ -284,7 +276,7 @@ class Cheapest(Elastic):
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(able, np.minimum(np.nanmin(np.floor(free / e), axis=1), number), 0).astype(int)
         if self.ring:
-            found = np.where(room >= number, number * cost, np.inf) if one else self.spread(cost, room, number)
+            found = np.where(room >= number, number * cost, np.inf) if one else spread(cost, room, number, np.inf)
             return float(found.min())
         z = self.need[1][p][:, None]
         ps, best = np.einsum("hrs,r->hs", price, z[:, 0]), math.inf
@@ -296,17 +288,8 @@ class Cheapest(Elastic):
                 own = np.where(fits[h], g * cost[h] + s * ps[h], np.inf)
                 if own.min() < best:
                     rest = np.delete(room, h, axis=0)
-                    best = min(best, (own + self.spread(np.delete(cost, h, axis=0), rest, number - g)).min())
+                    best = min(best, (own + spread(np.delete(cost, h, axis=0), rest, number - g, np.inf)).min())
         return best
-
-    @staticmethod
-    def spread(cost: Array, room: Array, number: int) -> Array:
-        """Return what the cheapest so many workers cost by window, infinite where they do not fit."""
-        order = np.argsort(cost, axis=0)
-        there = np.take_along_axis(room, order, 0)
-        taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)
-        paid = (taken * np.take_along_axis(cost, order, 0)).sum(axis=0)
-        return np.asarray(np.where(room.sum(axis=0) >= number, paid, np.inf))
 
     def window(self, slots: int) -> tuple[Array, Array]:
         """Return what is free in all of so many slots, and what a unit costs in them together."""
@@ -333,3 +316,12 @@ PROBLEMS = {
     "zhou.ps.weight": Weight,
     "zhou.ra.weight": partial(Weight, ring=True),
 }
+
+
+def spread(cost: Array, room: Array, number: int, dear: float) -> Array:
+    """Return what the cheapest so many workers cost by window, `dear` where they do not fit."""
+    order = np.argsort(cost, axis=0)
+    there = np.take_along_axis(np.broadcast_to(room, cost.shape), order, 0)
+    taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)
+    paid = (taken * np.take_along_axis(cost, order, 0)).sum(axis=0)
+    return np.asarray(np.where(room.sum(axis=0) >= number, paid, dear))

@@ -77,7 +77,27 @@ def whole(form: StandardForm) -> Whole:
     depends = sp.csr_array(sp.vstack([given[:, : integer.size], empty]))
     constant = np.concatenate([given[:, [integer.size]].toarray().ravel(), form.lower[fixed]])
     others = np.concatenate([columns, fixed])
-    return Whole(_substituted(form, rows, integer, others, depends, constant), integer, others, depends, constant)
+    # Without the other columns: rows that are left, and the bounds that these had.
+    kept = np.setdiff1d(np.arange(len(form.row_lower)), rows)
+    matrix = matrix[kept]
+    shift = matrix[:, others] @ constant
+    left = sp.csr_array(matrix[:, integer] + matrix[:, others] @ depends)
+    lower, upper = form.lower[others] - constant, form.upper[others] - constant
+    least, most = activities(depends, form.lower[integer], form.upper[integer])
+    binding = np.flatnonzero((least < lower - SLACK * abs(lower)) | (most > upper + SLACK * abs(upper)))
+    substituted = StandardForm(
+        cost=form.cost[integer] + depends.T @ form.cost[others],
+        offset=form.offset + float(form.cost[others] @ constant),
+        maximise=form.maximise,
+        matrix=sp.csc_array(sp.vstack([left, depends[binding]])),
+        row_lower=np.concatenate([form.row_lower[kept] - shift, lower[binding]]),
+        row_upper=np.concatenate([form.row_upper[kept] - shift, upper[binding]]),
+        lower=form.lower[integer],
+        upper=form.upper[integer],
+        integer=np.ones(integer.size, bool),
+        model=form.model,
+    )
+    return Whole(substituted, integer, others, depends, constant)
 
 
 def _bounded(form: StandardForm) -> StandardForm:
@@ -130,31 +150,6 @@ def _following(form: StandardForm) -> tuple[Ints, Ints, Ints, Bools]:
         ready += above[equal[above] & (unknown[above] == 1)].tolist()
     integer &= form.integer | (form.lower < form.upper)  # what has one value only is no column
     return np.array(rows, np.int64), np.array(columns, np.int64), np.flatnonzero(open_), integer
-
-
-def _substituted(
-    form: StandardForm, rows: Ints, integer: Ints, others: Ints, depends: sp.csr_array, constant: Array
-) -> StandardForm:
-    """Return the form without the other columns: rows that are left, and the bounds that these had."""
-    kept = np.setdiff1d(np.arange(len(form.row_lower)), rows)
-    matrix = form.matrix.tocsr()[kept]
-    shift = matrix[:, others] @ constant
-    left = sp.csr_array(matrix[:, integer] + matrix[:, others] @ depends)
-    lower, upper = form.lower[others] - constant, form.upper[others] - constant
-    least, most = activities(depends, form.lower[integer], form.upper[integer])
-    binding = np.flatnonzero((least < lower - SLACK * abs(lower)) | (most > upper + SLACK * abs(upper)))
-    return StandardForm(
-        cost=form.cost[integer] + depends.T @ form.cost[others],
-        offset=form.offset + float(form.cost[others] @ constant),
-        maximise=form.maximise,
-        matrix=sp.csc_array(sp.vstack([left, depends[binding]])),
-        row_lower=np.concatenate([form.row_lower[kept] - shift, lower[binding]]),
-        row_upper=np.concatenate([form.row_upper[kept] - shift, upper[binding]]),
-        lower=form.lower[integer],
-        upper=form.upper[integer],
-        integer=np.ones(integer.size, bool),
-        model=form.model,
-    )
 
 
 SLACK = 1e-12
