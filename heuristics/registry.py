@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from schedgap.instances.errors import UsageError
+from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.schema import Instance
 
@@ -57,10 +57,13 @@ class HeuristicSpec(MethodSpec):
     def decide(self, instance: Instance, seed: int = 0, oracle: Oracle | None = None) -> Any:
         """Run on an instance (for notebooks; the harness also verifies and measures).
 
-        Heuristics that round a model's optimum need ``models.oracle``.
+        Heuristics that round a model's optimum need ``models.oracle``. It raises `NotApplicableError` where the method
+        does not apply.
         """
-        context = Context(np.random.default_rng(seed), oracle or _no_oracle)
-        return self.run(PAPERS.get(self.paper).view(instance), context)
+        view = PAPERS.get(self.paper).view(instance)
+        if reason := self.skip(view):
+            raise NotApplicableError(reason)
+        return self.run(view, Context(np.random.default_rng(seed), oracle or _no_oracle))
 
 
 def _no_oracle(model: str, view: object) -> Any:

@@ -555,3 +555,5 @@ def test_without_ps_types_only_rings_run() -> None:
     view = zhou.view(cases.instance([cases.job()], types=()))
     assert view.architectures["ps"].reason == "no PS types: parameter servers need some"
     assert view.architectures["ra"].reason is None
+    with pytest.raises(NotApplicableError, match="no PS types"):
+        HEURISTICS.get("zhou.ps.antman").decide(cases.instance([cases.job()], types=()))
