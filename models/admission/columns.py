@@ -12,13 +12,10 @@ import pyomo.environ as pyo
 
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models.columns import generate, statement
-from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
+from schedgap.models.elastic import ElasticJobs, Pricing, coarse, solve, too_large
 from schedgap.models.elastic.counting import elastic_schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
 from schedgap.models.solve import SolveOptions
-
-LARGEST = 50_000_000
-"""Jobs times slots times classes up to which it runs unasked."""
 
 
 def admitting(view: View, problem: str) -> ElasticJobs:
@@ -75,13 +72,6 @@ def _implied(view: View, problem: str) -> tuple[float, bool]:
     return elastic_schedules(admitting(view, problem))
 
 
-def _too_large(view: View) -> str | None:
-    if (cells := view.machines.size * view.slots) > CELLS:
-        return f"servers x slots = {cells:,}, more than {CELLS:,}"
-    size = view.size * view.classes.size * view.slots
-    return None if size <= LARGEST else f"jobs x classes x slots = {size:,}, more than {LARGEST:,}"
-
-
 for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):
     MODELS.register(
         ModelSpec(
@@ -92,7 +82,7 @@ for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):
             build=partial(build_master, problem=_problem.id),
             source="walk-through, (18a) and its primal, by column generation",
             procedure=partial(columns, problem=_problem.id),
-            too_large=_too_large,
+            too_large=lambda view: too_large(view.size, view.machines, view.slots),
             parameters=(SEEDED,),
             example="paper/walkthrough",
             implied=partial(_implied, problem=_problem.id),

@@ -1,12 +1,11 @@
 """Models of elastic jobs, for Zhou and the admission example: column generation, all placements of tiny instances."""
 
-from schedgap.models.elastic.generation import CELLS, Pricing, bound, coarse
+from schedgap.models.elastic.generation import Pricing, bound, coarse, too_large
 from schedgap.models.elastic.jobs import ElasticJobs, Grid, runs
 from schedgap.models.elastic.placements import TooManyError, schedules, starts
 from schedgap.models.elastic.solving import solve
 
 __all__ = [
-    "CELLS",
     "ElasticJobs",
     "Grid",
     "Pricing",
@@ -17,4 +16,5 @@ __all__ = [
     "schedules",
     "solve",
     "starts",
+    "too_large",
 ]

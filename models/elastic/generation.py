@@ -31,8 +31,18 @@ from schedgap.models.columns import Columns, Covers, Domain, Generated, Generati
 from schedgap.models.elastic.jobs import ElasticJobs, Grid
 from schedgap.models.solve import SolveOptions
 
-CELLS = 2_000_000
-"""Servers times slots up to which a schedule is sought unasked: about half a gigabyte of tables."""
+CELLS, LARGEST = 2_000_000, 50_000_000
+"""Servers times slots, and jobs times slots times classes, up to which a schedule is sought unasked.
+
+Tables of so many cells take about half a gigabyte."""
+
+
+def too_large(jobs: int, machines: Machines, slots: int) -> str | None:
+    """Return why nobody should seek a schedule of so many jobs unasked, if so."""
+    if (cells := machines.size * slots) > CELLS:
+        return f"servers x slots = {cells:,}, more than {CELLS:,}"
+    size = jobs * classes(machines).size * slots
+    return f"jobs x classes x slots = {size:,}, more than {LARGEST:,}" if size > LARGEST else None
 
 
 class Pricing(Oracle):

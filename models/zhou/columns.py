@@ -11,14 +11,11 @@ import pyomo.environ as pyo
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from schedgap.models.columns import generate, statement
-from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
+from schedgap.models.elastic import ElasticJobs, Pricing, coarse, solve, too_large
 from schedgap.models.elastic.counting import elastic_schedules
 from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
-
-LARGEST = 50_000_000
-"""Jobs times slots times classes up to which it runs unasked."""
 
 STRETCH = 1.5
 """Slots of the bound on completion times, after the last arrival, in terms of what the scarcest resource needs."""
@@ -110,12 +107,7 @@ def _implied(view: View, arch: str, weight: bool) -> tuple[float, bool]:
 
 def _too_large(view: View, arch: str) -> str | None:
     a = view.architectures[arch]
-    if a.reason:
-        return None
-    if (cells := a.machines.size * _slots(a)) > CELLS:
-        return f"servers x slots = {cells:,}, more than {CELLS:,}"
-    size = a.size * a.classes.size * _slots(a)
-    return None if size <= LARGEST else f"jobs x classes x slots = {size:,}, more than {LARGEST:,}"
+    return None if a.reason else too_large(a.size, a.machines, _slots(a))
 
 
 for _arch in ARCHITECTURES:
