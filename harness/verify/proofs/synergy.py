@@ -15,6 +15,26 @@ Configuration = tuple[int, tuple[float, float, float], float]
 """GPU type; GPUs, CPUs and gigabytes; iterations per second."""
 
 
+def grid(given: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple[Array, Array, Array]:
+    """Return levels of CPUs and of memory that a gang may hold, ascending, and its iterations per second with them.
+
+    `given` is its sensitivity, `rate` that of a GPU; `largest` are the most GPUs, CPUs and gigabytes of a server.
+    """
+    if given["kind"] == "matrix":
+        cpus, memory = (gang * np.array(given[x], float) for x in ("cpus_per_gpu", "memory_gb_per_gpu"))
+        return cpus, memory, gang * rate * np.array(given["progress"], float)
+    span, levels = math.ceil(gang / largest[0]), []
+    for top, least, most in zip(largest[1:], (1.0, 50.0), (48, 32), strict=True):
+        unit = least * max(1, math.ceil(top / least / most))
+        levels.append(span * unit * np.arange(1, int(top / unit * MORE) + 1))
+    cpus, memory = levels
+    cached = np.clip((memory - given.get("process_memory_gb", 0)) / given["dataset_gb"], 0, 1)
+    missed = given["item_mb_per_iteration"] * (1 - cached)
+    fetched = np.divide(given["storage_mb_per_s"], missed, out=np.full(len(memory), np.inf), where=missed > 0)
+    rates = np.minimum(np.minimum(gang * rate, cpus[:, None] * given["prep_rate_per_cpu"]), fetched)
+    return cpus, memory, np.where(memory * MORE >= given["process_memory_gb"], rates, 0.0)
+
+
 class Sensitive(Gangs):
     """Levels of CPUs and memory; a gang has those of as many servers as it needs at most.
 
@@ -37,35 +57,17 @@ class Sensitive(Gangs):
 
     def configurations(self, job: Data, rates: Array) -> Iterator[Configuration]:
         """Yield the configurations of a job on all types."""
+        hosts = [g for own in self.of_type for g in own]
+        largest = [max(g.get(x, 0.0) for g in hosts) for x in ("gpus", "cpus", "memory_gb")]
         for i, rate in enumerate(rates):
             if rate > 0 and job["gpus"] <= self.there[i][0]:
-                cpus, memory, table = self.table(job, rate)
+                cpus, memory, table = grid(job["sensitivity"], job["gpus"], rate, largest)
                 span = math.ceil(job["gpus"] / max(g["gpus"] for g in self.of_type[i]))
                 most = [span * max(g.get(x, 0.0) for g in self.of_type[i]) * MORE for x in ("cpus", "memory_gb")]
                 for c, row in zip(cpus, table, strict=True):
                     for m, progress in zip(memory, row, strict=True):
                         if c <= most[0] and m <= most[1]:
                             yield i, (job["gpus"], float(c), float(m)), float(progress)
-
-    def table(self, job: Data, rate: float) -> tuple[Array, Array, Array]:
-        """Return levels of CPUs and of memory, and iterations per second."""
-        given, gpus = job["sensitivity"], job["gpus"]
-        if given["kind"] == "matrix":
-            cpus, memory = (gpus * np.array(given[x], float) for x in ("cpus_per_gpu", "memory_gb_per_gpu"))
-            return cpus, memory, gpus * rate * np.array(given["progress"], float)
-        hosts = [g for own in self.of_type for g in own]
-        span, levels = math.ceil(gpus / max(g["gpus"] for g in hosts)), []
-        for x, least, most in (("cpus", 1.0, 48), ("memory_gb", 50.0, 32)):
-            top = max(g.get(x, 0.0) for g in hosts)
-            unit = least * max(1, math.ceil(top / least / most))
-            levels.append(span * unit * np.arange(1, int(top / unit * MORE) + 1))
-        cpus, memory = levels
-        missed = given["item_mb_per_iteration"] * (
-            1 - np.clip((memory - given.get("process_memory_gb", 0)) / given["dataset_gb"], 0, 1)
-        )
-        fetched = np.divide(given["storage_mb_per_s"], missed, out=np.full(len(memory), np.inf), where=missed > 0)
-        rates = np.minimum(np.minimum(gpus * rate, cpus[:, None] * given["prep_rate_per_cpu"]), fetched)
-        return cpus, memory, np.where(memory * MORE >= given["process_memory_gb"], rates, 0.0)
 
     def fair(self, j: int) -> list[float]:
         """Return the rate of a job at its proportional share of CPUs and memory, by type."""
