@@ -6,7 +6,7 @@ Runs may be as late and long as they like: capacity is checked where runs begin 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.harness.verify.proofs.basics import times
-from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed, whole
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance, PSType, WorkerType
@@ -90,13 +90,10 @@ class Plan:
     jobs: Rows
 
 
-def read(
-    decision: Runs, machines: Hardware, slot_s: float, first: int, restart: int = 0, **more: Mapping[str, Range]
-) -> Plan:
+def read(decision: Runs, machines: Hardware, slot_s: float, first: int, restart: int = 0) -> Plan:
     """Return well-formed runs with their rates; refuse wrong types, lengths, ranges and entries.
 
-    `first` is the first slot, `restart` how many slots without work every run begins with but a job's first; `more`
-    says what further arrays of a paper's decisions may hold, by table.
+    `first` is the first slot, `restart` how many slots without work every run begins with but a job's first.
     """
     instance = machines.instance
     of_runs: dict[str, Range] = {
@@ -112,18 +109,17 @@ def read(
         "workers": (0, LARGEST),
         "ps": (0, 1) if machines.ring else (0, LARGEST),
     }
-    well_formed(decision, of_runs, of_entries, *more.values())
+    runs, entries = (Rows({}, **table) for table in well_formed(decision, of_runs, of_entries))
     names = {
         "job": lambda j: instance.jobs[j].id,
         "server": machines.servers.__getitem__,
         "worker_type": lambda m: machines.workers[m].name,
     }
-    runs, entries = Rows(names, **whole(decision, *of_runs)), Rows({}, **whole(decision, *of_entries))
     twice = entries.by("run", "server")
     refuse(twice.broken(twice.count > 1, "run {run}: server {server} occurs twice"))
     empty = (entries.workers == 0) & (entries.ps == 0)
     refuse(entries.broken(empty, "run {run}: nothing on server {server}; an entry has workers or parameter servers"))
-    entries.names = names
+    runs.names = entries.names = names
     return _plan(machines, runs, entries, slot_s, restart)
 
 

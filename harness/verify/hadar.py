@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import WHOLE, Range, Rows, refuse, refusing, well_formed, whole
+from schedgap.harness.verify.rules import WHOLE, Range, Rows, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, Schedule, View, communication
 
@@ -26,8 +26,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """
     work, hosts = view.workload, view.servers
     sizes: dict[str, Range] = {"job": view.size, "slot": view.slots, "server": hosts.size, "gpus": WHOLE}
-    well_formed(decision, sizes)
-    held = Rows({"job": work.ids.__getitem__, "server": hosts.names.__getitem__}, **whole(decision, *sizes))
+    (entries,) = well_formed(decision, sizes)
+    held = Rows({"job": work.ids.__getitem__, "server": hosts.names.__getitem__}, **entries)
     held.rate, held.gang = work.rates[held.job, hosts.gpu_type[held.server]], work.gpus[held.job]
     held.arrival, held.there = view.arrival[held.job], hosts.gpus[held.server]
     odd = (held.gpus < 1) | (held.gpus > held.there)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
+from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, Schedule, View
 from schedgap.instances.workload import servers
@@ -30,8 +30,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     where the decision says servers. The verdict measures all objectives.
     """
     fields: dict[str, Range] = {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON), "pool": len(view.pools)}
-    well_formed(decision, fields)
-    runs = _rows(view, whole(decision, *fields))
+    runs = _rows(view, *well_formed(decision, fields))
     lines = runs.broken(runs.end < runs.start, "job {job} ends at {end}, before it starts at {start}{more}")
     jobs, everybody = runs.by("job"), Rows(runs.names, job=np.arange(view.size))
     refuse([*lines, *everybody.broken(~np.isin(everybody.job, jobs.job), "job {job} does not run{more}")])
@@ -99,9 +98,9 @@ def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
     if not np.size(decision.run):
         return []
     there = servers(view.instance)
-    well_formed(decision, {"run": runs.job.size, "server": there.size, "gpus": (1, LARGEST)})
     names = runs.names | {"server": there.names.__getitem__}
-    held = Rows(names, **whole(decision, "run", "server", "gpus"))
+    (parts,) = well_formed(decision, {"run": runs.job.size, "server": there.size, "gpus": (1, LARGEST)})
+    held = Rows(names, **parts)
     held.job, held.pool = runs.job[held.run], runs.pool[held.run]
     odd = there.gpu_type[held.server] != held.pool
     lines = held.broken(odd, "job {job}: server {server} is not in pool {pool}{more}")

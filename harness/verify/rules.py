@@ -15,7 +15,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from schedgap.harness.verify import Verdict
-from schedgap.instances.arrays import Bools, Ints
+from schedgap.instances.arrays import Bools
 
 LARGEST = 2**40
 """Slots and numbers of workers are below that, so that sums of them stay exact."""
@@ -52,8 +52,8 @@ def refusing(check: Callable[P, Verdict]) -> Callable[P, Verdict]:
     return checked
 
 
-def well_formed(decision: object, *tables: Mapping[str, Range]) -> None:
-    """Refuse a decision with an array (an attribute) that is no list of the numbers it may hold.
+def well_formed(decision: object, *tables: Mapping[str, Range]) -> list[dict[str, Any]]:
+    """Return the arrays of a decision, its attributes, by name; refuse one that is no list of numbers it may hold.
 
     The tables say what arrays may hold, by name; those of a table are equally long.
     """
@@ -77,11 +77,8 @@ def well_formed(decision: object, *tables: Mapping[str, Range]) -> None:
                 right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
                 odd = [lowest] * (lowest < least) or [highest] * (highest >= beyond)
                 refuse(f"{name} {one}: {right if beyond > least else 'there are none'}" for one in odd)
-
-
-def whole(decision: object, *fields: str) -> dict[str, Ints]:
-    """Return well-formed arrays of a decision by name."""
-    return {name: np.asarray(getattr(decision, name)).astype(np.int64) for name in fields}
+    kinds = {name: np.float64 if allowed is None else np.int64 for table in tables for name, allowed in table.items()}
+    return [{name: arrays[name].astype(kinds[name]) for name in table} for table in tables]
 
 
 class Rows(SimpleNamespace):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
+from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed
 from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, most_progress, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, P99, PLACEMENT, RUN, Schedule, View
@@ -89,14 +89,11 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
     entries: dict[str, Range] = {"round": (0, LARGEST), "job": view.size, "server": view.types if pools else hosts.size}
     amounts: dict[str, Range] = dict.fromkeys(("gpus", "cpus", "memory_gb"))
     offers: dict[str, Range] = {"offered_round": (0, LARGEST), "offered_job": view.size}
-    well_formed(decision, entries | amounts, offers)
+    entered, picked = well_formed(decision, entries | amounts, offers)
     names = {"job": work.ids.__getitem__, "server": (work.gpu_types if pools else hosts.names).__getitem__}
-    row, job, server = whole(decision, *entries).values()
-    order = np.lexsort((server, row, job))
-    held = Rows(names, row=row[order], job=job[order], server=server[order])
+    order = np.lexsort((entered["server"], entered["round"], entered["job"]))
+    held = Rows(names, row=entered.pop("round")[order], **{name: column[order] for name, column in entered.items()})
     held.gpu_type = held.server if pools else hosts.gpu_type[held.server]
-    for name in amounts:
-        setattr(held, name, np.asarray(getattr(decision, name), float)[order])
     refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
     parts = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
     refuse(held.broken(parts, "gpus {gpus:g}: GPUs are whole"))
@@ -105,10 +102,10 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
     # What counts is per GPU of the gang, of which placements may hold more than the whole.
     enough = found.enough * (found.gang / found.gpus)[:, None]
     found.rate = speeds.rate(found.job, found.gpu_type, *enough.T)
-    picked_row, picked = whole(decision, *offers).values()
     weight = np.ones(view.size) if np.all(view.weight == 1.0) else speeds.pooled.weight
     machines = np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float)
-    machines, offered = speeds.pooled.total if pools else machines, Rows(names, row=picked_row, job=picked)
+    machines = speeds.pooled.total if pools else machines
+    offered = Rows(names, row=picked["offered_round"], job=picked["offered_job"])
     return Facts(view, problem, speeds, weight, machines, held, found, offered)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
 from schedgap.harness.verify.elastic import AT, Hardware, Plan
-from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, whole
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, well_formed
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View
 
@@ -36,8 +36,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
     restart = max((RESTARTS[claim] for claim in claims if claim in RESTARTS), default=0)
-    plan = elastic.read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, restart, windows=WINDOWS)
-    windows = Rows({}, **whole(decision, *WINDOWS))
+    plan = elastic.read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, restart)
+    windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
         *elastic.placements(plan),
         *elastic.unfinished(plan),

@@ -218,11 +218,8 @@ class Machines(Fleet):
                     value, unit = scaled(share, gang.gpus, rigid.there[pool])
                     self.uses[j, d] = self.alone[j] * (value / unit)
 
-    def times(self, j: int) -> Array:
-        return np.array([self.alone[j]])
-
-    def costs(self, j: int, prices: Array) -> Array:
-        return np.asarray(prices @ self.uses[j])[:, None]
+    def ways(self, j: int) -> tuple[Array, Array]:
+        return np.array([self.alone[j]]), self.uses[j : j + 1]
 
     def first_end(self, j: int) -> float:
         return self.due[j]
