@@ -15,6 +15,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from schedgap.harness.verify import Verdict
+from schedgap.harness.verify.proofs.basics import RefusedError
 from schedgap.instances.arrays import Bools
 
 LARGEST = 2**40
@@ -29,12 +30,8 @@ Range = int | tuple[int, int] | None
 P = ParamSpec("P")
 
 
-class RefusedError(Exception):
-    """A decision breaks rules without which the others mean nothing; the arguments are a line for each."""
-
-
 def refuse(lines: Iterable[str]) -> None:
-    """End a check without an objective, by a `RefusedError`, if there are lines."""
+    """End a check by a `RefusedError` with lines on rules without which the others mean nothing, if there are any."""
     if told := tuple(lines):
         raise RefusedError(*told)
 

@@ -17,8 +17,8 @@ Tetris), the bound is a comparison with what LP1 would do, not a certificate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,6 @@ from schedgap.harness.verify.rules import Groups, Rows
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
 from schedgap.instances.workload import Servers, Workload
-
-UNITS = ("GPUs", "CPUs", "GB")
 
 SLACK = 1e-9
 """Relative CPUs or memory that may be missing at a level."""
@@ -60,15 +58,15 @@ def overfull(held: Rows, machines: Array, at: str) -> list[str]:
     only, and `at` the template of how to name a round.
     """
     cells, lines = held.by("row", "server"), []
-    for capacity, amount, unit in zip(machines.T, (held.gpus, held.cpus, held.memory_gb), UNITS, strict=False):
+    amounts = (held.gpus, "GPUs"), (held.cpus, "CPUs"), (held.memory_gb, "GB")
+    for capacity, (amount, unit) in zip(machines.T, amounts, strict=False):
         given, there = cells.total(amount), capacity[cells.server]
         text = f"{at}: {{given:.9g}} {unit} of {{server}} given out, {{there:g}} available"
         lines += cells.broken(given > there * (1 + SLACK), text, given=given, there=there)
     return lines
 
 
-@dataclass(frozen=True, eq=False)
-class Classes:
+class Classes(NamedTuple):
     """Jobs of equal gangs, rates and sensitivities: a representative of each class ``(K,)``, and ``(n,)`` classes."""
 
     first: Ints
@@ -204,17 +202,14 @@ def menu(speeds: Speeds, weight: Array) -> Menu:
     of, values, parts = [], [], []
     for k, (job, kept) in enumerate(zip(speeds.classes.first.tolist(), speeds.configurations, strict=True)):
         # A job that can run nowhere makes no progress and holds nothing.
-        for i, (rate, held) in enumerate(kept if any(rate.size for rate, _ in kept) else [NOTHING]):
+        nothing = [(np.zeros(1), np.zeros((1, 3)))]
+        for i, (rate, held) in enumerate(kept if any(rate.size for rate, _ in kept) else nothing):
             part = np.zeros((rate.size, *total.shape))
             part[:, i] = held / total[i]
             of.append(np.full(rate.size, k))
             values.append(weight[job] * rate)
             parts.append(part.reshape(rate.size, total.size))
     return np.concatenate(of), np.concatenate(values), np.concatenate(parts)
-
-
-NOTHING = np.zeros(1), np.zeros((1, 3))
-"""The rate of a job that holds nothing, and its GPUs, CPUs and gigabytes."""
 
 
 def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed
-from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, most_progress, overfull, speeds_of
+from schedgap.harness.verify.sensitive import SLACK, Speeds, gangs, most_progress, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, P99, PLACEMENT, RUN, Schedule, View
 
@@ -57,11 +57,6 @@ class Facts:
     gangs: Groups
     offers: Rows
 
-    @property
-    def pooled(self) -> Pooled:
-        """Servers by GPU type."""
-        return self.speeds.pooled
-
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
@@ -75,8 +70,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     lines = entries.broken(entries.count > 1, AT + "a server occurs twice")
     lines += [*overfull(facts.held, facts.machines, "round {row}"), *_gangs(facts), *_offers(facts)]  # (2), (3)
     if problem == ORACLE.id:  # (26): n jobs in the round share every type alike, each with at most a whole gang (A.2.2)
-        part = facts.pooled.gpus / (max(view.runnable.size, 1) * view.workload.gpus[:, None])
-        split = (part * facts.pooled.fair).sum(axis=1) / np.maximum(part.sum(axis=1), 1.0)
+        part = facts.speeds.pooled.gpus / (max(view.runnable.size, 1) * view.workload.gpus[:, None])
+        split = (part * facts.speeds.pooled.fair).sum(axis=1) / np.maximum(part.sum(axis=1), 1.0)
         lines += _below(facts, split[facts.gangs.job], "fair progress by 1/n of every GPU type")
     promised = {*claims, *(("proportional",) if problem in FLOORED else ())}
     lines += [line for name, rule in CLAIMS.items() if name in promised for line in rule(facts)]
@@ -117,7 +112,7 @@ def _gangs(facts: Facts) -> list[str]:
     found = facts.gangs
     # Where a placed gang holds more than its GPUs, it holds more of everything.
     extra = found.gpus / found.gang
-    limit = facts.pooled.limit[found.job, found.gpu_type] * extra[:, None] * (1 + SLACK)
+    limit = facts.speeds.pooled.limit[found.job, found.gpu_type] * extra[:, None] * (1 + SLACK)
     least = found.gang * (1 - SLACK)
     half = found.gpus < least if facts.problem == PLACEMENT.id else found.gpus != found.gang
     rules = [
@@ -143,9 +138,9 @@ def _offers(facts: Facts) -> list[str]:
 
     A schedule may say nothing about picked jobs, or whom the policy picked in every round in which a job runs.
     """
-    view, offers, found, total = facts.view, facts.offers, facts.gangs, facts.pooled.gpus.sum()
+    view, offers, found, total = facts.view, facts.offers, facts.gangs, facts.speeds.pooled.gpus.sum()
     pairs, rounds = offers.by("row", "job"), offers.by("row")
-    absent = np.asarray(~facts.pooled.able.any(axis=1))[offers.job]
+    absent = np.asarray(~facts.speeds.pooled.able.any(axis=1))[offers.job]
     if facts.problem in RUNS:
         last = np.full(view.size, -1, np.int64)
         np.maximum.at(last, found.job, found.row)
@@ -185,10 +180,10 @@ def _no_idle_gpu(facts: Facts) -> list[str]:
     used = np.zeros((rounds.row.size, view.types))
     known = np.isin(found.row, rounds.row)
     np.add.at(used, (np.searchsorted(rounds.row, found.row[known]), found.gpu_type[known]), found.gpus[known])
-    free = rounds.spread(facts.pooled.gpus - used)
+    free = rounds.spread(facts.speeds.pooled.gpus - used)
     gang = view.workload.gpus[offers.job]
     waits = ~np.isin(offers.row * view.size + offers.job, found.row * view.size + found.job)
-    fits = (facts.pooled.able[offers.job] & (gang[:, None] <= free)).any(axis=1)
+    fits = (facts.speeds.pooled.able[offers.job] & (gang[:, None] <= free)).any(axis=1)
     return offers.broken(waits & fits, "round {row}: GPUs are idle, {job} with its {gang} waits", gang=gang)
 
 
@@ -205,7 +200,7 @@ def _three_per_server(facts: Facts) -> list[str]:
 
 CLAIMS: dict[str, Callable[[Facts], list[str]]] = {
     "proportional": lambda facts: _below(  # (5)
-        facts, facts.pooled.fair[facts.gangs.job, facts.gangs.gpu_type], "fair progress"
+        facts, facts.speeds.pooled.fair[facts.gangs.job, facts.gangs.gpu_type], "fair progress"
     ),
     "no_idle_gpu": _no_idle_gpu,
     "all_offered": _all_offered,
@@ -234,7 +229,7 @@ def _round(facts: Facts) -> list[str]:
 
 def _judged_round(facts: Facts, lines: list[str]) -> Verdict:
     """Return the verdict on one round: its throughput, or the fragments of a placement."""
-    found, view, total = facts.gangs, facts.view, facts.pooled.total
+    found, view, total = facts.gangs, facts.view, facts.speeds.pooled.total
     throughput, fragments = float((facts.weight[found.job] * found.rate).sum()), _fragments(facts)
     used = np.array([found.gpus.sum(), found.cpus.sum(), found.memory_gb.sum()]) / total.sum(axis=0)
     metrics: dict[str, float | int | bool] = {"running": len(np.unique(found.job))}
@@ -247,7 +242,7 @@ def _judged_round(facts: Facts, lines: list[str]) -> Verdict:
         "throughput": throughput,
         "fragments": fragments,
     }
-    work, fair = view.workload.work[found.job], facts.pooled.fair[found.job].max(axis=1)
+    work, fair = view.workload.work[found.job], facts.speeds.pooled.fair[found.job].max(axis=1)
     if found.job.size and min(found.rate.min(), fair.min()) > 0:
         quantities["mean_jct_speedup"] = float((work / fair).mean() / (work / found.rate).mean())
     objective = float(fragments) if facts.problem == PLACEMENT.id else throughput
@@ -267,7 +262,7 @@ def _judged_run(facts: Facts, lines: list[str]) -> Verdict:
     jobs.before = np.array([part[a:b].sum() for a, b in zip(jobs.first, last, strict=True)], float)
     arrival, done = view.arrival[found.job], jobs.before + final
     others = Rows(found.names, job=np.arange(view.size))
-    never = facts.pooled.able.any(axis=1) & ~np.isin(others.job, found.job)
+    never = facts.speeds.pooled.able.any(axis=1) & ~np.isin(others.job, found.job)
     told = "{job} does {done:.9g} of its {asked:.9g} iterations"
     refuse(
         [
@@ -315,9 +310,13 @@ def _shares(facts: Facts) -> dict[str, float]:
     return {"lp1_share": float(share.mean()), "lp1_worst": float(share.min())}
 
 
-ROUND_QUANTITIES: tuple[str, ...] = ("running", "gpus_used", "cpus_used", "memory_used", "fragments")
-ROUND_QUANTITIES += ("cpus", "memory_gb", "throughput", "mean_jct_speedup")
-RUN_QUANTITIES = ("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst", "completion_s")
+QUANTITIES = {
+    True: ("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst", "completion_s"),
+    False: (
+        *("running", "gpus_used", "cpus_used", "memory_used", "fragments"),
+        *("cpus", "memory_gb", "throughput", "mean_jct_speedup"),
+    ),
+}
+"""What is measured of runs, and of rounds."""
 
-QUANTITIES = {True: RUN_QUANTITIES, False: ROUND_QUANTITIES}
 VERIFIERS.register(VerifierSpec("synergy", check, lambda problem: QUANTITIES[problem in RUNS]))

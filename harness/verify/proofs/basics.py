@@ -24,7 +24,7 @@ NEVER, DEAR = -(2**62), 2**61
 
 
 class RefusedError(Exception):
-    """What a certificate claims does not follow from it."""
+    """What a certificate claims does not follow from it, or a decision breaks the rules that its arguments name."""
 
 
 def require(true: bool, reason: str) -> None:
