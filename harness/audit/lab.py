@@ -54,6 +54,11 @@ class Lab(Count):
         """Return how many random cases to try: `usual` at effort 1, and one at least."""
         return max(1, round(usual * self.effort))
 
+    def drawn(self, draw: Callable[..., Instance], usual: int, name: str = "", **size: Any) -> list[Instance]:
+        """Return as many random instances, from a stream of their own."""
+        rng = self.rng(name)
+        return [draw(rng, **size) for _ in range(self.times(usual))]
+
 
 def certified(instance: Instance, methods: Sequence[str]) -> dict[str, Row]:
     """Return certified rows by method; models run to optimality, whatever their size, or to a time limit of 20 s."""

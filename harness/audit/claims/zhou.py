@@ -114,10 +114,10 @@ def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
         cost, done = (placed.printed, placed.done) if printed else (placed.repaired, True)
         if not lab.add(done and _optimal(cost, placed.best)):
             missed, dearer = missed + (cost is None), dearer + (cost is not None)
-    method, rng = f"zhou.{name}.amincost{'?printed=true' if printed else ''}", lab.rng("instances")
+    method = f"zhou.{name}.amincost{'?printed=true' if printed else ''}"
     # The cheapest placement of three chunks on two servers of a GPU each is one that Algorithm 4 as printed misses.
     three_chunks = built([job(3, submit_s=1.0)], [servers(2, 1, 3.3, bandwidth_gbps=4.0)])
-    for instance in (three_chunks, *(draw(rng) for _ in range(lab.times(60)))):
+    for instance in (three_chunks, *lab.drawn(draw, 60, "instances")):
         rows = certified(instance, [method, f"zhou.{name}.mincost"])
         best, mine = rows[f"zhou.{name}.mincost"], rows[method]
         if best.status != "optimal":
