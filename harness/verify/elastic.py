@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from schedgap.harness.verify.proofs.basics import times
 from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance, PSType, WorkerType
 
@@ -58,19 +58,6 @@ class Hardware:
     def capacity(self) -> Array:
         """``(h, R)``."""
         return np.repeat(np.array(self.room, float), [g.count for g in self.instance.cluster.servers], axis=0)
-
-    @cached_property
-    def able(self) -> Bools:
-        """``(M, h)`` whether workers of a type can run on a server (its GPU type)."""
-        types = [g.gpu_type for g in self.instance.cluster.servers for _ in range(g.count)]
-        return np.array([[not w.gpu_type or w.gpu_type == t for t in types] for w in self.workers], bool)
-
-    def takes(self, entries: Rows) -> Array:
-        """Return ``(e, R)`` what entries take of their servers."""
-        none = np.zeros((1, len(self.resources)))  # the last row, that of a ring's PS type −1
-        ps = np.vstack((np.reshape(self.ps_takes, (-1, len(self.resources))), none))[entries.ps_type]
-        worker = np.array(self.worker_takes, float)[entries.worker_type]
-        return np.asarray(entries.workers[:, None] * worker + entries.ps[:, None] * ps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +125,10 @@ def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float, restart:
     runs.work = np.maximum(runs.slots - runs.lost, 0) * runs.total * rate
     for name in ("job", "start", "end", "total", "worker_type", "ps_type"):
         setattr(entries, name, getattr(runs, name)[entries.run])
-    entries.takes = machines.takes(entries)
+    none = np.zeros((1, len(machines.resources)))  # the last row, that of a ring's PS type −1
+    ps = np.vstack((np.reshape(machines.ps_takes, (-1, none.size)), none))[entries.ps_type]
+    worker = np.array(machines.worker_takes, float)[entries.worker_type]
+    entries.takes = entries.workers[:, None] * worker + entries.ps[:, None] * ps
     jobs = Rows(
         runs.names,
         job=np.arange(size),
@@ -168,19 +158,21 @@ def _seconds(machines: Hardware, runs: Rows) -> Array:
 def placements(plan: Plan) -> list[str]:
     """Return what is wrong with workers and PSs of runs; Zhou's (2b) and (2c) hold by the form of a decision."""
     machines, runs, entries = plan.hardware, plan.runs, plan.entries
-    able = machines.able[entries.worker_type, entries.server]
+    groups = machines.instance.cluster.servers
+    wanted = np.array([w.gpu_type or "" for w in machines.workers])[entries.worker_type]
+    there = np.repeat([g.gpu_type for g in groups], [g.count for g in groups])[entries.server]
     speed = np.array([w.bandwidth_gbps for w in machines.workers])[entries.worker_type]
     sent = (entries.total - entries.workers) * speed
     carried = entries.ps * np.array([*(p.bandwidth_gbps for p in machines.ps), 0.0])[entries.ps_type]
     starved = (entries.ps > 0) & (sent > carried * (1 + SHORTFALL))
-    other = "workers of type {worker_type} on {server}, of another kind"
+    other = (entries.workers > 0) & (wanted != "") & (wanted != there)
     told = "{ps} parameter servers on {server} carry {carried:.9g} Gbit/s, workers elsewhere send {sent:.9g} (2i)"
     return [
         *runs.broken(runs.total < 1, AT + "no workers"),
         *runs.broken(runs.total > runs.most, AT + "{total} workers, at most {most} (one per chunk)"),  # (2g)
         *runs.broken(~np.isfinite(runs.seconds), AT + "its workers of type {worker_type} cannot train it"),
         *runs.broken((runs.servers < 1) & (not machines.ring), AT + "no parameter server"),  # (2e)
-        *entries.broken((entries.workers > 0) & ~able, AT + other),
+        *entries.broken(other, AT + "workers of type {worker_type} on {server}, of another kind"),
         *entries.broken(starved, AT + told, carried=carried, sent=sent),
     ]
 
@@ -188,12 +180,8 @@ def placements(plan: Plan) -> list[str]:
 def capacity(plan: Plan) -> list[str]:
     """Return a line for each resource of which some server has too little in some slot, (2h)."""
     entries, machines = plan.entries, plan.hardware
-    both = Rows(entries.names, server=np.tile(entries.server, 2), slot=np.concatenate((entries.start, entries.end)))
-    changes = both.by("server", "slot")
-    change = changes.total(np.concatenate((entries.takes, -entries.takes)))
-    given = np.cumsum(change, axis=0)
-    servers = changes.by("server")
-    given -= np.repeat((given - change)[servers.first], servers.count, axis=0)
+    events = Rows(entries.names, server=np.tile(entries.server, 2), slot=np.concatenate((entries.start, entries.end)))
+    changes, (given,) = events.sums("server", "slot", np.concatenate((entries.takes, -entries.takes)))
     there = machines.capacity[changes.server]
     changes.names = entries.names | {"resource": machines.resources.__getitem__}
     told, lines = "slot {slot}: {held:.9g} {resource} of {server} given out, {most:g} available", []

@@ -70,12 +70,6 @@ def _rows(view: View, arrays: dict[str, Ints]) -> Rows:
     return Rows(times | {"job": lambda j: view.instance.jobs[j].id, "pool": view.pools.__getitem__}, **arrays)
 
 
-def _sums(rows: Rows, by: str, *changes: Ints) -> tuple[Groups, list[Ints]]:
-    """Return the moments `at` which sums change, by what they are of, and the sums from then on, which end at 0."""
-    moments = rows.by(by, "at")
-    return moments, [np.cumsum(moments.total(change)) for change in changes]
-
-
 def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[str], int]:
     """Return where a pool has too many GPUs in use, and GPU-ticks that are free while a job that runs in it waits.
 
@@ -85,7 +79,7 @@ def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[st
     at = np.concatenate([runs.end, runs.start, view.release, jobs.most(runs.end)])
     events = Rows(runs.names, pool=np.concatenate([runs.pool, runs.pool, pool, pool]), at=at)
     held, waits = np.concatenate([-gpus, gpus, 0 * job, 0 * job]), np.concatenate([run, -run, job, -job])
-    moments, (used, waiting) = _sums(events, "pool", held, waits)
+    moments, (used, waiting) = events.sums("pool", "at", held, waits)
     room = view.capacity[moments.pool]
     told = "pool {pool}: {used} GPUs in use at {at}, it has {room}{more}"
     free = np.maximum(room - used, 0)[:-1] * (waiting[:-1] > 0)
@@ -110,7 +104,7 @@ def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
     lines += each.broken(given > view.gpus[job], told, job=job, given=given, gang=view.gpus[job])
     at = np.concatenate([runs.end[held.run], runs.start[held.run]])
     events = Rows(names, server=np.tile(held.server, 2), at=at)
-    moments, (used,) = _sums(events, "server", np.concatenate([-held.gpus, held.gpus]))
+    moments, (used,) = events.sums("server", "at", np.concatenate([-held.gpus, held.gpus]))
     room = there.gpus[moments.server]
     told = "server {server}: {used} GPUs in use at {at}, it has {room}{more}"
     return [*lines, *moments.broken(used > room, told, used=used, room=room)]

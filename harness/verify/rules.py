@@ -107,6 +107,16 @@ class Rows(SimpleNamespace):
         """Return the groups of rows that agree in these columns."""
         return Groups(self, keys)
 
+    def sums(self, by: str, at: str, *changes: Any) -> tuple[Groups, list[Any]]:
+        """Return the moments `at` which sums change, `by` what they are of, and the sums from then on."""
+        moments = self.by(by, at)
+        whole = moments.by(by)
+        found = []
+        for change in map(moments.total, changes):
+            sums = np.cumsum(change, axis=0)
+            found.append(sums - np.repeat((sums - change)[whole.first], whole.count, axis=0))
+        return moments, found
+
 
 class Groups(Rows):
     """Groups of rows that agree in some columns: these columns, in ascending order, and the `count` of rows of each."""
