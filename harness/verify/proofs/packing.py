@@ -253,9 +253,12 @@ class Forked(Hadar):
             low.flat[row], high.flat[row] = least, max(least, min(most, high.flat[row]))
         first = max(self.arrival[j], np.flatnonzero(low.any(axis=0)).max(initial=0))
         need = self.work[j] * LESS - float((low * pace[:, None]).sum())
-        able, since = pace > 0, slice(self.arrival[j], None)
-        offer = Offer(prices[able, since], (high - low)[able, since], pace[able])
-        ends = [(int(worth[t]), offer.until(t + 1 - since.start)) for t in range(first, self.slots) if worth[t] > NEVER]
+        able, since, room = pace > 0, self.arrival[j], high - low
+        ends = [
+            (int(worth[t]), Offer(prices[able, since : t + 1], room[able, since : t + 1], pace[able]))
+            for t in range(first, self.slots)
+            if worth[t] > NEVER
+        ]
         parts = [math.floor(until.bought(need)[0] * LOW) for _, until in ends]
         best, held = int(worth[-1]), math.floor((low * prices).sum() * LOW)
         for i in sorted(range(len(ends)), key=lambda i: parts[i] - ends[i][0]):
@@ -272,10 +275,6 @@ class Offer(NamedTuple):
     price: Array
     room: Array
     pace: Array
-
-    def until(self, slot: int) -> Offer:
-        """Return the same of the slots before one."""
-        return Offer(self.price[:, :slot], self.room[:, :slot], self.pace)
 
     def bought(self, need: float) -> tuple[float, float]:
         """Return what the cheapest parts of GPUs cost that do so much work, and what the dearest costs per work."""

@@ -82,9 +82,13 @@ class Sensitive(Gangs):
 
 
 class Round(Sensitive):
-    """The progress of a round's jobs, each of which holds a configuration, or none: prices of GPUs, CPUs and memory."""
+    """The progress of a round's jobs, each of which holds a configuration: prices of GPUs, CPUs and memory.
 
-    sense, everybody = 1, False
+    In ``synergy.free`` a job may hold none. In the other problems it reaches on the type where it runs its fair
+    progress there, or in ``synergy.oracle`` what 1/n of every type gives it.
+    """
+
+    sense = 1
 
     def value(self, proof: Data) -> Fraction:
         """Return the bound: all there is at its price, and what each job gains at most."""
@@ -94,43 +98,25 @@ class Round(Sensitive):
         cells = [(p, c) for row, own in zip(prices, self.there, strict=True) for p, c in zip(row, own, strict=True)]
         found = sum((p * Fraction(c) * Fraction(MORE) for p, c in cells), Fraction(0))
         chosen = [index[name] for name in proof["round"]]
-        floors = self.floors(chosen)
         for j in chosen:
-            best = Fraction(max(self.fair(j)))
+            fair = self.fair(j)
+            floors, best = self.floors(proof["problem"], j, fair, len(chosen)), Fraction(max(fair))
             gains = [
                 Fraction(rate) / best - sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True))
                 for i, use, rate in self.held[self.kind[j]]
-                if rate > 0 and rate >= floors[j][i] * LESS
+                if rate > 0 and rate >= floors[i] * LESS
             ]
-            found += max(gains) if self.everybody else max(Fraction(0), *gains)
+            found += max([Fraction(0)] * (proof["problem"] == "synergy.free") + gains)
         return found
 
-    def floors(self, chosen: Sequence[int]) -> dict[int, list[float]]:
-        """Return the rates that jobs must reach, by type."""
-        return {j: [0.0] * len(self.types) for j in chosen}
+    def floors(self, problem: str, j: int, fair: Sequence[float], number: int) -> list[float]:
+        """Return the rates that a job of so many must reach, by type."""
+        if problem == "synergy.free":
+            return [0.0] * len(fair)
+        if problem == "synergy.ideal":
+            return [x or math.inf for x in fair]
+        parts = [own[0] / (number * self.jobs[j]["gpus"]) for own in self.there]
+        return [sum(p * f for p, f in zip(parts, fair, strict=True)) / max(1.0, sum(parts))] * len(fair)
 
 
-class Ideal(Round):
-    """Every job is at least at its fair progress on the type where it runs."""
-
-    everybody = True
-
-    def floors(self, chosen: Sequence[int]) -> dict[int, list[float]]:
-        return {j: [x or math.inf for x in self.fair(j)] for j in chosen}
-
-
-class Oracle(Round):
-    """Every job is at least at the progress that 1/n of every type gives it."""
-
-    everybody = True
-
-    def floors(self, chosen: Sequence[int]) -> dict[int, list[float]]:
-        parts = {j: [own[0] / (len(chosen) * self.jobs[j]["gpus"]) for own in self.there] for j in chosen}
-        fair = {j: self.fair(j) for j in chosen}
-        return {
-            j: [sum(p * f for p, f in zip(parts[j], fair[j], strict=True)) / max(1.0, sum(parts[j]))] * len(self.types)
-            for j in chosen
-        }
-
-
-PROBLEMS = {"synergy.free": Round, "synergy.ideal": Ideal, "synergy.oracle": Oracle}
+PROBLEMS = dict.fromkeys(("synergy.free", "synergy.ideal", "synergy.oracle"), Round)
