@@ -28,7 +28,7 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
 
     They start after their arrival slot in ``admission.utility``; in ``admission.from_arrival`` it may be used.
     """
-    plan = elastic.read(decision, _hardware(view), view.slot_s, first=0)
+    plan = elastic.Plan(decision, _hardware(view), view.slot_s, first=0)
     runs, due = plan.runs, deadlines(view)[plan.runs.job]
     lines = [
         *elastic.placements(plan),

@@ -60,9 +60,10 @@ class Hardware:
         return np.repeat(np.array(self.room, float), [g.count for g in self.instance.cluster.servers], axis=0)
 
 
-@dataclass(frozen=True, eq=False)
 class Plan:
-    """Well-formed runs on some hardware, and what follows from them.
+    """Well-formed runs on some hardware, and what follows from them; wrong types, lengths and ranges are refused.
+
+    The first slot is `first`, and `restart` is how many slots without work every run begins with but a job's first.
 
     A row of `runs` holds slots ``start … end − 1``: beside the fields of a decision, its `total` of workers and of PSs
     (`servers`), the servers that it is on (`hosts`), the `most` workers its job may have, `seconds` that one of them
@@ -71,72 +72,61 @@ class Plan:
     ``(e, R)`` what it `takes`; `jobs` one per job: number of its `runs`, mini-batches `done` and `asked`.
     """
 
-    hardware: Hardware
-    runs: Rows
-    entries: Rows
-    jobs: Rows
+    def __init__(self, decision: Runs, machines: Hardware, slot_s: float, first: int, restart: int = 0) -> None:
+        jobs, self.hardware = machines.instance.jobs, machines
+        of_runs: dict[str, Range] = {
+            "job": len(jobs),
+            "start": (first, LARGEST),
+            "slots": (1, LARGEST),
+            "worker_type": len(machines.workers),
+            "ps_type": (-1, 0) if machines.ring else len(machines.ps),
+        }
+        of_entries: dict[str, Range] = {
+            "run": np.size(decision.job),
+            "server": len(machines.servers),
+            "workers": (0, LARGEST),
+            "ps": (0, 1) if machines.ring else (0, LARGEST),
+        }
+        runs, entries = (Rows({}, **table) for table in well_formed(decision, of_runs, of_entries))
+        twice = entries.by("run", "server")
+        refuse(twice.broken(twice.count > 1, "run {run}: server {server} occurs twice"))
+        told = "run {run}: nothing on server {server}; an entry has workers or parameter servers"
+        refuse(entries.broken((entries.workers == 0) & (entries.ps == 0), told))
+        runs.names = entries.names = {
+            "job": lambda j: jobs[j].id,
+            "server": machines.servers.__getitem__,
+            "worker_type": lambda m: machines.workers[m].name,
+        }
+        self.runs, self.entries = runs, entries
+        self._work(slot_s, restart)
+        self.jobs = Rows(
+            runs.names,
+            job=np.arange(len(jobs)),
+            runs=np.bincount(runs.job, minlength=len(jobs)),
+            done=np.bincount(runs.job, runs.work, len(jobs)),
+            asked=np.array([job.iterations for job in jobs], float),
+        )
 
-
-def read(decision: Runs, machines: Hardware, slot_s: float, first: int, restart: int = 0) -> Plan:
-    """Return well-formed runs with their rates; refuse wrong types, lengths, ranges and entries.
-
-    `first` is the first slot, `restart` how many slots without work every run begins with but a job's first.
-    """
-    instance = machines.instance
-    of_runs: dict[str, Range] = {
-        "job": len(instance.jobs),
-        "start": (first, LARGEST),
-        "slots": (1, LARGEST),
-        "worker_type": len(machines.workers),
-        "ps_type": (-1, 0) if machines.ring else len(machines.ps),
-    }
-    of_entries: dict[str, Range] = {
-        "run": np.size(decision.job),
-        "server": len(machines.servers),
-        "workers": (0, LARGEST),
-        "ps": (0, 1) if machines.ring else (0, LARGEST),
-    }
-    runs, entries = (Rows({}, **table) for table in well_formed(decision, of_runs, of_entries))
-    names = {
-        "job": lambda j: instance.jobs[j].id,
-        "server": machines.servers.__getitem__,
-        "worker_type": lambda m: machines.workers[m].name,
-    }
-    twice = entries.by("run", "server")
-    refuse(twice.broken(twice.count > 1, "run {run}: server {server} occurs twice"))
-    empty = (entries.workers == 0) & (entries.ps == 0)
-    refuse(entries.broken(empty, "run {run}: nothing on server {server}; an entry has workers or parameter servers"))
-    runs.names = entries.names = names
-    return _plan(machines, runs, entries, slot_s, restart)
-
-
-def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float, restart: int) -> Plan:
-    instance, count, size = machines.instance, runs.job.size, len(machines.instance.jobs)
-    runs.end = runs.start + runs.slots
-    runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)
-    runs.servers = np.bincount(entries.run, entries.ps, count)
-    runs.hosts = np.bincount(entries.run, minlength=count)
-    runs.most = np.array([job.chunks for job in instance.jobs])[runs.job]
-    runs.seconds = _seconds(machines, runs)
-    rate = np.divide(slot_s, runs.seconds, out=np.zeros(count), where=runs.seconds > 0)
-    order = np.lexsort((runs.start, runs.job))
-    runs.lost = np.zeros(count, np.int64)
-    runs.lost[order[1:]] = restart * (np.diff(runs.job[order]) == 0)
-    runs.work = np.maximum(runs.slots - runs.lost, 0) * runs.total * rate
-    for name in ("job", "start", "end", "total", "worker_type", "ps_type"):
-        setattr(entries, name, getattr(runs, name)[entries.run])
-    none = np.zeros((1, len(machines.resources)))  # the last row, that of a ring's PS type −1
-    ps = np.vstack((np.reshape(machines.ps_takes, (-1, none.size)), none))[entries.ps_type]
-    worker = np.array(machines.worker_takes, float)[entries.worker_type]
-    entries.takes = entries.workers[:, None] * worker + entries.ps[:, None] * ps
-    jobs = Rows(
-        runs.names,
-        job=np.arange(size),
-        runs=np.bincount(runs.job, minlength=size),
-        done=np.bincount(runs.job, runs.work, size),
-        asked=np.array([job.iterations for job in instance.jobs], float),
-    )
-    return Plan(machines, runs, entries, jobs)
+    def _work(self, slot_s: float, restart: int) -> None:
+        """Find what runs and entries have, take and do."""
+        runs, entries, machines, count = self.runs, self.entries, self.hardware, self.runs.job.size
+        runs.end = runs.start + runs.slots
+        runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)
+        runs.servers = np.bincount(entries.run, entries.ps, count)
+        runs.hosts = np.bincount(entries.run, minlength=count)
+        runs.most = np.array([job.chunks for job in machines.instance.jobs])[runs.job]
+        runs.seconds = _seconds(machines, runs)
+        rate = np.divide(slot_s, runs.seconds, out=np.zeros(count), where=runs.seconds > 0)
+        order = np.lexsort((runs.start, runs.job))
+        runs.lost = np.zeros(count, np.int64)
+        runs.lost[order[1:]] = restart * (np.diff(runs.job[order]) == 0)
+        runs.work = np.maximum(runs.slots - runs.lost, 0) * runs.total * rate
+        for name in ("job", "start", "end", "total", "worker_type", "ps_type"):
+            setattr(entries, name, getattr(runs, name)[entries.run])
+        none = np.zeros((1, len(machines.resources)))  # the last row, that of a ring's PS type −1
+        ps = np.vstack((np.reshape(machines.ps_takes, (-1, none.size)), none))[entries.ps_type]
+        worker = np.array(machines.worker_takes, float)[entries.worker_type]
+        entries.takes = entries.workers[:, None] * worker + entries.ps[:, None] * ps
 
 
 def _seconds(machines: Hardware, runs: Rows) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.verify import TOLERANCE, Verdict
-from schedgap.harness.verify.rules import Groups, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.rules import Rows, refuse, refusing, well_formed
 from schedgap.harness.verify.sensitive import Speeds, gangs, overfull
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
 from schedgap.instances.arrays import Array
@@ -41,7 +41,6 @@ REASONS: dict[str, Callable[[Any], str]] = {
 """How reasons are shown."""
 
 
-@dataclass(frozen=True, eq=False)
 class Facts:
     """The records of a history as tables, with what follows from the instance.
 
@@ -51,14 +50,33 @@ class Facts:
     one per job, with whether it could complete at all (`possible`).
     """
 
-    trace: Trace
-    work: Workload
-    cluster: Servers
-    speeds: Speeds | None
-    held: Rows
-    runs: Groups
-    rounds: Rows
-    jobs: Rows
+    def __init__(self, trace: Trace, work: Workload, cluster: Servers, speeds: Speeds | None) -> None:
+        names: dict[str, Callable[[Any], str]] = {
+            "job": work.ids.__getitem__,
+            "server": cluster.names.__getitem__,
+            "row": lambda row: f"{trace.start_s[row]:g} s",
+        }
+        order = np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))
+        row, job, server, gpus = trace.allocation[order].T
+        held = Rows(names, row=row, job=job, server=server, gpus=gpus, gpu_type=cluster.gpu_type[server])
+        nothing = np.zeros(gpus.size)
+        held.cpus, held.memory_gb = (x[order] if speeds else nothing for x in (trace.cpus, trace.memory_gb))
+        runs, one = held.by("job", "row"), work.rates[job, held.gpu_type]
+        runs.width, runs.gang, runs.start_s = runs.total(gpus), work.gpus[runs.job], trace.start_s[runs.row]
+        if trace.rules.forks:
+            runs.rate = runs.total(gpus * one)
+        else:
+            runs.rate = runs.least(one) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
+        number = np.rint(trace.start_s / trace.rules.round_s)
+        self.rounds = Rows(names, row=np.arange(trace.rounds), number=number)
+        if speeds is not None:  # jobs advance on one GPU type with their proportional share
+            possible = speeds.pooled.able.any(axis=1)
+        else:  # on an empty cluster, where one GPU is enough for jobs that fork
+            usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
+            possible = usable >= (1 if trace.rules.forks else work.gpus)
+        self.jobs = Rows(names | REASONS, job=np.arange(work.size), possible=np.asarray(possible))
+        self.trace, self.work, self.cluster, self.speeds = trace, work, cluster, speeds
+        self.held, self.runs = held, runs
 
 
 @refusing
@@ -73,7 +91,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     others = [name for name, (claimed, given) in foreign.items() if not _equal(claimed, given)]
     refuse(f"{name}: not those that were to be simulated" for name in others)
     _readable(trace, work, cluster)
-    facts = _facts(trace, work, cluster, Speeds(instance, work, cluster) if rules.sensitive else None)
+    facts = Facts(trace, work, cluster, Speeds(instance, work, cluster) if rules.sensitive else None)
     runs, jobs = facts.runs, facts.jobs
     held, gang = facts.held, work.gpus[facts.held.job]
     if rules.forks:
@@ -137,35 +155,6 @@ def _readable(trace: Trace, work: Workload, cluster: Servers) -> None:
         sizes = {"round": trace.rounds, "job": work.size, "server": cluster.size}
         indices = dict(zip(sizes, table.T, strict=False))
         well_formed(SimpleNamespace(**indices), {name: sizes[name] for name in indices})
-
-
-def _facts(trace: Trace, work: Workload, cluster: Servers, speeds: Speeds | None) -> Facts:
-    """Gather the entries of each job in each round, with the rate at which they make it run."""
-    names: dict[str, Callable[[Any], str]] = {
-        "job": work.ids.__getitem__,
-        "server": cluster.names.__getitem__,
-        "row": lambda row: f"{trace.start_s[row]:g} s",
-    }
-    order = np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))
-    row, job, server, gpus = trace.allocation[order].T
-    held = Rows(names, row=row, job=job, server=server, gpus=gpus, gpu_type=cluster.gpu_type[server])
-    nothing = np.zeros(gpus.size)
-    held.cpus, held.memory_gb = (x[order] if speeds else nothing for x in (trace.cpus, trace.memory_gb))
-    runs, one = held.by("job", "row"), work.rates[job, held.gpu_type]
-    runs.width, runs.gang, runs.start_s = runs.total(gpus), work.gpus[runs.job], trace.start_s[runs.row]
-    if trace.rules.forks:
-        runs.rate = runs.total(gpus * one)
-    else:
-        runs.rate = runs.least(one) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
-    number = np.rint(trace.start_s / trace.rules.round_s)
-    rounds = Rows(names, row=np.arange(trace.rounds), number=number)
-    if speeds is not None:  # jobs advance on one GPU type with their proportional share
-        possible = speeds.pooled.able.any(axis=1)
-    else:  # on an empty cluster, where one GPU is enough for jobs that fork
-        usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
-        possible = usable >= (1 if trace.rules.forks else work.gpus)
-    jobs = Rows(names | REASONS, job=np.arange(work.size), possible=np.asarray(possible))
-    return Facts(trace, work, cluster, speeds, held, runs, rounds, jobs)
 
 
 # ---------------------------------------------------------------- who holds what when

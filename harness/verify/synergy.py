@@ -7,14 +7,13 @@ jobs a round has (:attr:`View.runnable`), the length of rounds and the arrivals 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed
-from schedgap.harness.verify.sensitive import SLACK, Speeds, gangs, most_progress, overfull, speeds_of
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.sensitive import SLACK, gangs, most_progress, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, P99, PLACEMENT, RUN, Schedule, View
 
@@ -39,7 +38,6 @@ FLOORED = frozenset({IDEAL.id, FAIR.id, PLACEMENT.id})
 AT = "{job} in round {row}: "
 
 
-@dataclass(frozen=True, eq=False)
 class Facts:
     """What the instance says, computed again, and what a well-formed schedule makes of it.
 
@@ -48,14 +46,31 @@ class Facts:
     `rate`, iterations per second; a row of `offers` is a round and a picked job.
     """
 
-    view: View
-    problem: str
-    speeds: Speeds
-    weight: Array
-    machines: Array
-    held: Rows
-    gangs: Groups
-    offers: Rows
+    def __init__(self, view: View, decision: Schedule, problem: str) -> None:
+        work, hosts, pools = view.workload, view.servers, problem in SUPER
+        there = view.types if pools else hosts.size
+        entries: dict[str, Range] = {"round": (0, LARGEST), "job": view.size, "server": there}
+        amounts: dict[str, Range] = dict.fromkeys(("gpus", "cpus", "memory_gb"))
+        offers: dict[str, Range] = {"offered_round": (0, LARGEST), "offered_job": view.size}
+        entered, picked = well_formed(decision, entries | amounts, offers)
+        names = {"job": work.ids.__getitem__, "server": (work.gpu_types if pools else hosts.names).__getitem__}
+        order = np.lexsort((entered["server"], entered["round"], entered["job"]))
+        held = Rows(names, row=entered.pop("round")[order], **{name: column[order] for name, column in entered.items()})
+        held.gpu_type = held.server if pools else hosts.gpu_type[held.server]
+        refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
+        parts = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
+        refuse(held.broken(parts, "gpus {gpus:g}: GPUs are whole"))
+        self.view, self.problem, self.held = view, problem, held
+        self.speeds, self.gangs = speeds_of(view.instance, work, hosts), gangs(held)
+        pooled, found = self.speeds.pooled, self.gangs
+        found.gang = work.gpus[found.job]
+        # What counts is per GPU of the gang, of which placements may hold more than the whole.
+        enough = found.enough * (found.gang / found.gpus)[:, None]
+        found.rate = self.speeds.rate(found.job, found.gpu_type, *enough.T)
+        self.weight = np.ones(view.size) if np.all(view.weight == 1.0) else pooled.weight
+        machines = np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float)
+        self.machines = pooled.total if pools else machines
+        self.offers = Rows(names, row=picked["offered_round"], job=picked["offered_job"])
 
 
 @refusing
@@ -65,7 +80,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     ``synergy.placement`` does not say that CPUs and memory are those of an optimal ILP1, only that every job is at its
     fair progress with them.
     """
-    facts = _facts(view, decision, problem)
+    facts = Facts(view, decision, problem)
     entries = facts.held.by("row", "job", "server")
     lines = entries.broken(entries.count > 1, AT + "a server occurs twice")
     lines += [*overfull(facts.held, facts.machines, "round {row}"), *_gangs(facts), *_offers(facts)]  # (2), (3)
@@ -76,32 +91,6 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     promised = {*claims, *(("proportional",) if problem in FLOORED else ())}
     lines += [line for name, rule in CLAIMS.items() if name in promised for line in rule(facts)]
     return _judged_run(facts, lines) if problem in RUNS else _judged_round(facts, [*lines, *_round(facts)])
-
-
-def _facts(view: View, decision: Schedule, problem: str) -> Facts:
-    """Return a well-formed schedule with what the instance says of it."""
-    work, hosts, pools = view.workload, view.servers, problem in SUPER
-    entries: dict[str, Range] = {"round": (0, LARGEST), "job": view.size, "server": view.types if pools else hosts.size}
-    amounts: dict[str, Range] = dict.fromkeys(("gpus", "cpus", "memory_gb"))
-    offers: dict[str, Range] = {"offered_round": (0, LARGEST), "offered_job": view.size}
-    entered, picked = well_formed(decision, entries | amounts, offers)
-    names = {"job": work.ids.__getitem__, "server": (work.gpu_types if pools else hosts.names).__getitem__}
-    order = np.lexsort((entered["server"], entered["round"], entered["job"]))
-    held = Rows(names, row=entered.pop("round")[order], **{name: column[order] for name, column in entered.items()})
-    held.gpu_type = held.server if pools else hosts.gpu_type[held.server]
-    refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
-    parts = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
-    refuse(held.broken(parts, "gpus {gpus:g}: GPUs are whole"))
-    speeds, found = speeds_of(view.instance, work, hosts), gangs(held)
-    found.gang = work.gpus[found.job]
-    # What counts is per GPU of the gang, of which placements may hold more than the whole.
-    enough = found.enough * (found.gang / found.gpus)[:, None]
-    found.rate = speeds.rate(found.job, found.gpu_type, *enough.T)
-    weight = np.ones(view.size) if np.all(view.weight == 1.0) else speeds.pooled.weight
-    machines = np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float)
-    machines = speeds.pooled.total if pools else machines
-    offered = Rows(names, row=picked["offered_round"], job=picked["offered_job"])
-    return Facts(view, problem, speeds, weight, machines, held, found, offered)
 
 
 # ---------------------------------------------------------------- what holds in every problem

@@ -36,7 +36,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
     restart = max((RESTARTS[claim] for claim in claims if claim in RESTARTS), default=0)
-    plan = elastic.read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, restart)
+    plan = elastic.Plan(decision, _hardware(instance, name == "ra"), view.slot_s, 1, restart)
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
         *elastic.placements(plan),
