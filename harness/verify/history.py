@@ -32,14 +32,6 @@ ROUNDING = 1e-12
 
 AT = "{job} in the round at {row}: "
 
-REASONS: dict[str, Callable[[Any], str]] = {
-    "reason": lambda claimed: (
-        f"{'no reason' if claimed is None else f'the reason {str(claimed)!r}'} for not completing"
-    ),
-    "follows": lambda made: made or "it completes",
-}
-"""How reasons are shown."""
-
 
 class Facts:
     """The records of a history as tables, with what follows from the instance.
@@ -74,7 +66,9 @@ class Facts:
         else:  # on an empty cluster, where one GPU is enough for jobs that fork
             usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
             possible = usable >= (1 if trace.rules.forks else work.gpus)
-        self.jobs = Rows(names | REASONS, job=np.arange(work.size), possible=np.asarray(possible))
+        names["reason"] = lambda claimed: "no reason" if claimed is None else f"the reason {str(claimed)!r}"
+        names["follows"] = lambda made: made or "it completes"
+        self.jobs = Rows(names, job=np.arange(work.size), possible=np.asarray(possible))
         self.trace, self.work, self.cluster, self.speeds = trace, work, cluster, speeds
         self.held, self.runs = held, runs
 
@@ -318,7 +312,10 @@ def _ending(facts: Facts) -> list[str]:
     left = np.where(work.leave_s <= end_s, LEFT, STALLED if stalled else HORIZON)
     made = np.where(jobs.possible, left, IMPOSSIBLE).astype(object)
     made[np.isfinite(jobs.completion_s)] = None
-    claimed, told = np.array(trace.unfinished, object), "{job}: {reason}, from its rates and times: {follows}"
+    claimed, told = (
+        np.array(trace.unfinished, object),
+        "{job}: {reason} for not completing, from its rates and times: {follows}",
+    )
     return [
         *jobs.broken(early, f"the simulation ends before the round at {end_s:g} s, {{job}} is not done"),
         *jobs.broken(claimed != made, told, reason=claimed, follows=made),

@@ -465,22 +465,18 @@ def worth(kind: Kind, must: bool = False) -> Rule:
     return rule
 
 
+COPIES = partial(GangFleet, together=True)
+TIMES = {"makespan": last_end, "mean": completion, "p99": percentile}
 PROBLEMS: dict[str, Rule] = {
-    "gavel.makespan": seconds(GangFleet, last_end),
-    "gavel.makespan_copies": seconds(partial(GangFleet, together=True), last_end),
-    "gavel.mean": seconds(GangFleet, completion),
-    "gavel.mean_copies": seconds(partial(GangFleet, together=True), completion),
-    "synergy.makespan": seconds(SensitiveFleet, last_end),
-    "synergy.run": seconds(SensitiveFleet, completion),
-    "gavel.p99": seconds(GangFleet, percentile),
-    "gavel.p99_copies": seconds(partial(GangFleet, together=True), percentile),
-    "synergy.p99": seconds(SensitiveFleet, percentile),
+    **{f"gavel.{name}": seconds(GangFleet, bound) for name, bound in TIMES.items()},
+    **{f"gavel.{name}_copies": seconds(COPIES, bound) for name, bound in TIMES.items()},
+    **{f"synergy.{name.replace('mean', 'run')}": seconds(SensitiveFleet, bound) for name, bound in TIMES.items()},
     "zhou.ps.preemptive": weighted(ElasticFleet),
     "zhou.ra.preemptive": weighted(partial(ElasticFleet, ring=True)),
 }
 WORTH: dict[str, Rule] = {
     "hadar.utility": worth(partial(GangFleet, grain=1.0)),
     "hadar.complete": worth(partial(GangFleet, grain=1.0), must=True),
-    "hadar.forked": worth(partial(GangFleet, grain=1.0, together=True)),
+    "hadar.forked": worth(partial(COPIES, grain=1.0)),
 }
 """Rules for certificates with intervals instead of slots."""

@@ -18,6 +18,24 @@ Rows = list[tuple[Mapping[str, Any], float]]
 Fractions = Sequence[Fraction]
 
 
+def kinds(data: Data, types: Sequence[str]) -> Rows:
+    """Return the job types of tenants, each with its part of the tenant's weight.
+
+    Where tenants declare none, they are those of the jobs, by model and speedups.
+    """
+    tenants = data.get("tenants", ())
+    found = [(k, t.get("weight", 1.0) / len(t["job_types"])) for t in tenants for k in t.get("job_types", ())]
+    weights = {t["id"]: t.get("weight", 1.0) for t in tenants}
+    asked: dict[str, dict[Any, Any]] = {}
+    for job in () if found else data.get("jobs", ()):
+        rates = [job.get("rates", {}).get(r, 0.0) for r in types]
+        if min(rates) > 0:
+            key = job.get("model", "job"), tuple(float(f"{x / max(rates):.12g}") for x in rates)
+            owner = job.get("tenant", job["id"])
+            asked.setdefault(owner, {})[key] = {"rates": dict(zip(types, key[1], strict=True))}
+    return found or [(kind, weights.get(t, 1.0) / len(own)) for t, own in asked.items() for kind in own.values()]
+
+
 class Sharing:
     """Tenants of equal speedups count as one: rows add up. Capacity costs as much as the tenant pays that pays most.
 
@@ -32,7 +50,7 @@ class Sharing:
         for g in data["cluster"]["servers"]:
             total[g["gpu_type"]] += g["count"] * g["gpus"]
         types = [r for r in total if total[r]]
-        rows = self.declared(data) or self.asked(data, types)
+        rows = kinds(data, types)
         true = np.array([[kind["rates"][r] for r in types] for kind, _ in rows])
         order = [types[j] for j in np.argsort(np.log(true).mean(axis=0), kind="stable")]
         self.devices = [total[r] for r in order]
@@ -42,25 +60,6 @@ class Sharing:
             key = tuple(rates[r] / rates[order[0]] for r in order)
             found[key] = found.get(key, Fraction(0)) + Fraction(weight)
         self.weight = dict(sorted(found.items()))
-
-    @staticmethod
-    def declared(data: Data) -> Rows:
-        """Return the job types that tenants declare, each with its part of the tenant's weight."""
-        tenants = data.get("tenants", ())
-        return [(k, t.get("weight", 1.0) / len(t["job_types"])) for t in tenants for k in t.get("job_types", ())]
-
-    @staticmethod
-    def asked(data: Data, types: Sequence[str]) -> Rows:
-        """Return the job types of the jobs, by tenant, model and speedups."""
-        weights = {t["id"]: t.get("weight", 1.0) for t in data.get("tenants", ())}
-        kinds: dict[str, dict[Any, Any]] = {}
-        for job in data.get("jobs", ()):
-            rates = [job.get("rates", {}).get(r, 0.0) for r in types]
-            if min(rates) > 0:
-                key = job.get("model", "job"), tuple(float(f"{x / max(rates):.12g}") for x in rates)
-                owner = job.get("tenant", job["id"])
-                kinds.setdefault(owner, {})[key] = {"rates": dict(zip(types, key[1], strict=True))}
-        return [(kind, weights.get(t, 1.0) / len(own)) for t, own in kinds.items() for kind in own.values()]
 
     def value(self, proof: Data) -> Fraction:
         """Return the bound: devices at what they are worth, less what tenants have to get."""
