@@ -18,7 +18,7 @@ import numpy as np
 
 from schedgap.harness.verify import TOLERANCE, Verdict
 from schedgap.harness.verify.rules import Rows, refuse, refusing, well_formed
-from schedgap.harness.verify.sensitive import Speeds, gangs, overfull
+from schedgap.harness.verify.sensitive import Speeds, gangs, offered, overfull
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
 from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
@@ -197,14 +197,7 @@ def _offers(facts: Facts) -> list[str]:
     """Return a line where a policy picks a job twice or that is not there, or more GPUs than there are."""
     row, job = facts.trace.offered.T
     offers, total = Rows(facts.held.names, row=row, job=job), facts.cluster.gpus.sum()
-    pairs, rounds = offers.by("row", "job"), offers.by("row")
-    wanted = rounds.total(facts.work.gpus[job])
-    told = f"round at {{row}}: jobs of {{wanted}} GPUs are offered, there are {total}"
-    return [
-        *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
-        *_there(facts, offers, "offered"),
-        *rounds.broken(wanted > total, told, wanted=wanted),
-    ]
+    return [*offered(offers, facts.work.gpus, total, "round at {row}"), *_there(facts, offers, "offered")]
 
 
 def _speeds(facts: Facts) -> list[str]:

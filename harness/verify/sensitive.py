@@ -66,6 +66,17 @@ def overfull(held: Rows, machines: Array, at: str) -> list[str]:
     return lines
 
 
+def offered(offers: Rows, gangs: Ints, total: float, at: str) -> list[str]:
+    """Return a line for a pair of round (`row`) and picked job that occurs twice, and for more GPUs than there are."""
+    pairs, rounds = offers.by("row", "job"), offers.by("row")
+    wanted = rounds.total(gangs[offers.job])
+    told = f"{at}: jobs of {{wanted:g}} GPUs are offered, there are {total:g}"
+    return [
+        *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
+        *rounds.broken(wanted > total, told, wanted=wanted),
+    ]
+
+
 class Classes(NamedTuple):
     """Jobs of equal gangs, rates and sensitivities: a representative of each class ``(K,)``, and ``(n,)`` classes."""
 

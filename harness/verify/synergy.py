@@ -13,7 +13,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, well_formed
-from schedgap.harness.verify.sensitive import SLACK, gangs, most_progress, overfull, speeds_of
+from schedgap.harness.verify.sensitive import SLACK, gangs, most_progress, offered, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, P99, PLACEMENT, RUN, Schedule, View
 
@@ -127,8 +127,7 @@ def _offers(facts: Facts) -> list[str]:
 
     A schedule may say nothing about picked jobs, or whom the policy picked in every round in which a job runs.
     """
-    view, offers, found, total = facts.view, facts.offers, facts.gangs, facts.speeds.pooled.gpus.sum()
-    pairs, rounds = offers.by("row", "job"), offers.by("row")
+    view, offers, found = facts.view, facts.offers, facts.gangs
     absent = np.asarray(~facts.speeds.pooled.able.any(axis=1))[offers.job]
     if facts.problem in RUNS:
         last = np.full(view.size, -1, np.int64)
@@ -136,14 +135,11 @@ def _offers(facts: Facts) -> list[str]:
         absent |= (offers.row < view.arrival[offers.job]) | (offers.row > last[offers.job])
     else:
         absent |= ~np.isin(offers.job, view.runnable) | (offers.row != 0)
-    silent = ~np.isin(found.row, rounds.row) & (rounds.row.size > 0)
-    wanted = rounds.total(view.workload.gpus[offers.job])
-    told = f"round {{row}}: jobs of {{wanted:g}} GPUs are offered, there are {total:g}"
+    silent = ~np.isin(found.row, offers.row) & (offers.row.size > 0)
     return [
-        *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
+        *offered(offers, view.workload.gpus, facts.speeds.pooled.gpus.sum(), "round {row}"),
         *offers.broken(absent, AT + "is offered, but not there"),
         *found.broken(silent, "round {row}: jobs run, but none is offered, as in other rounds"),
-        *rounds.broken(wanted > total, told, wanted=wanted),
     ]
 
 
