@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -112,10 +113,9 @@ class Gangs:
 
     def classes(self) -> dict[tuple[int, int], int]:
         """Return the number of servers by type and GPUs."""
-        count: dict[tuple[int, int], int] = {}
+        count = Counter[tuple[int, int]]()
         for g in self.groups:
-            kind = self.types.index(g["gpu_type"]), g["gpus"]
-            count[kind] = count.get(kind, 0) + g["count"]
+            count[self.types.index(g["gpu_type"]), g["gpus"]] += g["count"]
         return dict(sorted(count.items()))
 
     def worth(self, j: int, slots: int) -> Array:

@@ -100,8 +100,7 @@ class Packing:
         """Return the largest bound of any leaf of a tree whose node 0 has all solutions."""
         ends = [len(worth) - 1 for worth in self.worth]
         todo: list[tuple[int, list[int], list[int], Uses]] = [(0, [0] * len(ends), ends, ())]
-        best: Fraction | None = None
-        seen: set[int] = set()
+        bounds, seen = list[Fraction](), set[int]()
         while todo:
             at, first, last, uses = todo.pop()
             require(at not in seen, f"node {at} has two parents")
@@ -113,16 +112,14 @@ class Packing:
                 todo.append((node["then"][0], first, [*last[:j], end, *last[j + 1 :]], uses))
                 todo.append((node["then"][1], [*first[:j], end + 1, *first[j + 1 :]], last, uses))
             elif "row" in node:
-                j, row, most = node["job"], node["row"], node["most"]
-                low, high = next(((a, b) for i, r, a, b in uses if (i, r) == (j, row)), (0, 2**31))
-                others = tuple(use for use in uses if use[:2] != (j, row))
-                todo.append((node["then"][0], first, last, (*others, (j, row, low, min(high, most)))))
-                todo.append((node["then"][1], first, last, (*others, (j, row, max(low, most + 1), high))))
+                which, most = (node["job"], node["row"]), node["most"]
+                low, high = next((use[2:] for use in uses if use[:2] == which), (0, 2**31))
+                others = tuple(use for use in uses if use[:2] != which)
+                todo.append((node["then"][0], first, last, (*others, (*which, low, min(high, most)))))
+                todo.append((node["then"][1], first, last, (*others, (*which, max(low, most + 1), high))))
             else:
-                found = self.bound(node["prices"], first, last, uses)
-                best = found if best is None else max(best, found)
-        assert best is not None
-        return best
+                bounds.append(self.bound(node["prices"], first, last, uses))
+        return max(bounds)
 
     def value(self, proof: Data) -> Fraction:
         """Return the bound that the certificate proves."""
