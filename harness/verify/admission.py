@@ -28,7 +28,16 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
 
     They start after their arrival slot in ``admission.utility``; in ``admission.from_arrival`` it may be used.
     """
-    plan = elastic.Plan(decision, _hardware(view), view.slot_s, first=0)
+    instance, machines = view.instance, view.machines
+    workers = [w for name in machines.worker_types for w in instance.worker_types if w.name == name]
+    servers = [p for name in machines.ps_types for p in instance.ps_types if p.name == name]
+    room = [
+        [*(g.gpus // w.gpus * (not w.gpu_type or w.gpu_type == g.gpu_type) for w in workers), g.ps_slots]
+        for g in instance.cluster.servers
+    ]
+    names, one = [*machines.worker_types, *machines.ps_types], np.eye(len(workers) + 1)  # each takes 1 of its own kind
+    hardware = elastic.Hardware(instance, names, workers, servers, room, one[:-1], one[-1:])
+    plan = elastic.Plan(decision, hardware, view.slot_s, first=0)
     runs, due = plan.runs, deadlines(view)[plan.runs.job]
     lines = [
         *elastic.placements(plan),
@@ -56,20 +65,6 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
     }
     objective = float(np.sum(worth)) if worth else 0.0
     return Verdict(objective, tuple(lines), metrics, {"completion": completion, "objective": objective, **metrics})
-
-
-def _hardware(view: View) -> elastic.Hardware:
-    """Return how many workers and parameter servers the servers hold; one takes 1 of its own kind."""
-    instance, machines = view.instance, view.machines
-    workers = [w for name in machines.worker_types for w in instance.worker_types if w.name == name]
-    servers = [p for name in machines.ps_types for p in instance.ps_types if p.name == name]
-    room = [
-        [*(g.gpus // w.gpus * (not w.gpu_type or w.gpu_type == g.gpu_type) for w in workers), g.ps_slots]
-        for g in instance.cluster.servers
-    ]
-    one = np.eye(len(workers) + 1)
-    names = [*machines.worker_types, *machines.ps_types]
-    return elastic.Hardware(instance, names, workers, servers, room, one[:-1], one[-1:])
 
 
 def deadlines(view: View) -> Ints:

@@ -92,7 +92,10 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
         lines = held.broken(held.gpus > gang, AT + "a copy of {gpus} GPUs, its gang has {gang}", gang=gang)
     else:
         lines = runs.broken(runs.width != runs.gang, AT + "{width} GPUs, its gang is all {gang} or none")
-    refuse([*_times(facts), *_entries(facts), *_there(facts, runs, "runs"), *lines, *_offers(facts)])
+    offers = Rows(held.names, row=trace.offered[:, 0], job=trace.offered[:, 1])
+    lines += offered(offers, work.gpus, cluster.gpus.sum(), "round at {row}")
+    there = [*_there(facts, runs, "runs"), *_there(facts, offers, "offered")]
+    refuse([*_times(facts), *_entries(facts), *there, *lines])
     refuse(runs.broken(runs.rate <= 0, AT + "holds GPUs that it cannot run on"))
     order = np.lexsort((trace.progress[:, 0], trace.progress[:, 1]))
     same = np.array_equal(trace.progress[order], np.column_stack((runs.row, runs.job, runs.width)))
@@ -191,13 +194,6 @@ def _there(facts: Facts, rows: Rows, does: str) -> list[str]:
         *rows.broken(start_s >= trace.completion_s[rows.job], f"{AT}{does} after its completion"),
         *rows.broken(start_s >= work.leave_s[rows.job], f"{AT}{does} after its tenant has left"),
     ]
-
-
-def _offers(facts: Facts) -> list[str]:
-    """Return a line where a policy picks a job twice or that is not there, or more GPUs than there are."""
-    row, job = facts.trace.offered.T
-    offers, total = Rows(facts.held.names, row=row, job=job), facts.cluster.gpus.sum()
-    return [*offered(offers, facts.work.gpus, total, "round at {row}"), *_there(facts, offers, "offered")]
 
 
 def _speeds(facts: Facts) -> list[str]:

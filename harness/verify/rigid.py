@@ -30,7 +30,10 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     where the decision says servers. The verdict measures all objectives.
     """
     fields: dict[str, Range] = {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON), "pool": len(view.pools)}
-    runs = _rows(view, *well_formed(decision, fields))
+    tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"
+    times = dict.fromkeys(("start", "end", "at"), lambda t: f"{t}{tick}")
+    names = times | {"job": lambda j: view.instance.jobs[j].id, "pool": view.pools.__getitem__}
+    runs = Rows(names, **well_formed(decision, fields)[0])
     lines = runs.broken(runs.end < runs.start, "job {job} ends at {end}, before it starts at {start}{more}")
     jobs, everybody = runs.by("job"), Rows(runs.names, job=np.arange(view.size))
     refuse([*lines, *everybody.broken(~np.isin(everybody.job, jobs.job), "job {job} does not run{more}")])
@@ -62,12 +65,6 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         **{metric(name): value for name, value in measured.items()},
     }
     return Verdict(measured[problem.split(".")[1]], (*lines, *overfull), told, measured)
-
-
-def _rows(view: View, arrays: dict[str, Ints]) -> Rows:
-    tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"
-    times = dict.fromkeys(("start", "end", "at"), lambda t: f"{t}{tick}")
-    return Rows(times | {"job": lambda j: view.instance.jobs[j].id, "pool": view.pools.__getitem__}, **arrays)
 
 
 def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[str], int]:

@@ -15,7 +15,6 @@ import numpy as np
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
 from schedgap.harness.verify.elastic import AT, Hardware, Plan
 from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, well_formed
-from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View
 
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
@@ -36,7 +35,13 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
     restart = max((RESTARTS[claim] for claim in claims if claim in RESTARTS), default=0)
-    plan = elastic.Plan(decision, _hardware(instance, name == "ra"), view.slot_s, 1, restart)
+    workers, ps = instance.worker_types, () if name == "ra" else instance.ps_types
+    room, by_worker, by_ps = (
+        [(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in parts]
+        for parts in (instance.cluster.servers, workers, ps)
+    )
+    machines = Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, name == "ra")
+    plan = elastic.Plan(decision, machines, view.slot_s, 1, restart)
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
         *elastic.placements(plan),
@@ -46,7 +51,13 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     if kind in ("completion", "preemptive"):
         absent = plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")  # (2a)
         lines += [*elastic.capacity(plan), *absent, *elastic.early(plan, view.arrival)]
-        lines += _windows(view, plan, windows) if windows.window_start.size else _idle(view, plan)
+        last = int(plan.runs.end.max(initial=0))
+        limit = max(view.slots, IDLE * (int(view.arrival.max()) + int(plan.runs.slots.sum())))
+        if windows.window_start.size:
+            lines += _windows(view, plan, windows)
+        elif last > limit:
+            told = f"the last run ends before slot {last}: all servers idle for longer than jobs run (limit {limit})"
+            lines.append(told)
     else:
         late = plan.runs.end > of.deadline
         lines += plan.runs.broken(late, f"{AT}completes at {{end}}, after τ = {of.deadline}")  # (7b)
@@ -56,15 +67,6 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     if kind == "cost":
         return _priced(view, of, plan, lines)
     return _measured(view, plan, windows, kind, lines)
-
-
-def _hardware(instance: Instance, ring: bool) -> Hardware:
-    """Return what the instance says of servers and types; resources are GPUs, CPUs, gigabytes and Gbit/s."""
-    workers, ps = instance.worker_types, () if ring else instance.ps_types
-    room, by_worker, by_ps = (
-        [(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in of] for of in (instance.cluster.servers, workers, ps)
-    )
-    return Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, ring)
 
 
 # ---------------------------------------------------------------- completion times
@@ -77,14 +79,6 @@ def _apart(plan: Plan) -> list[str]:
     before = np.roll(runs.end, 1) - 1
     overlap = (np.diff(runs.job, prepend=-1) == 0) & (runs.start <= before)
     return runs.broken(overlap, AT + "its run before ends with slot {before}", before=before)
-
-
-def _idle(view: View, plan: Plan) -> list[str]:
-    """Return a line where a schedule without windows ends much later than one in which some job always runs."""
-    last = int(plan.runs.end.max(initial=0))
-    limit = max(view.slots, IDLE * (int(view.arrival.max()) + int(plan.runs.slots.sum())))
-    told = f"the last run ends before slot {last}: all servers idle for longer than jobs run (limit {limit})"
-    return [told] if last > limit else []
 
 
 def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:

@@ -75,16 +75,6 @@ def on_one_machine(found: Best | Tail, there: Array) -> tuple[Array, dict[str, A
     return volume, {"prices": listed(rounded)}
 
 
-def completing(evidence: Any, there: Array) -> Value:
-    """Return the bound on the weighted sum of completion times that a model found."""
-    if isinstance(evidence, Best):
-        volume, told = on_one_machine(evidence, there)
-        value = bound_of(evidence.run, volume, evidence.part)
-        return Value(value, value, told if evidence.part is None else told | {"parts": evidence.part.tolist()})
-    value, size, told = over_intervals(evidence, there)
-    return Value(-value, size, told)
-
-
 Counted = Callable[[Any], tuple[Array, float, Array]]
 """How a model counts: ``(d,)`` what there is of each resource, its unit of time in seconds, ``(n,)`` arrivals in s."""
 
@@ -109,8 +99,14 @@ def mean(view: Any, outcome: Outcome, options: SolveOptions, *, counted: Counted
     """Prove a bound on the mean of completion times since arrivals."""
     if outcome.evidence is None:
         return None
-    there, unit_s, arrival_s = counted(view)
-    value, size, told = completing(outcome.evidence, there)
+    (there, unit_s, arrival_s), found = counted(view), outcome.evidence
+    if isinstance(found, Best):
+        volume, told = on_one_machine(found, there)
+        value = size = bound_of(found.run, volume, found.part)
+        told |= {} if found.part is None else {"parts": found.part.tolist()}
+    else:
+        value, size, told = over_intervals(found, there)
+        value = -value
     since, n, told = float(arrival_s.sum()), len(arrival_s), told | {"slot_s": view.slot_s}
     return Proof.of((value * unit_s - since) / n, (size * unit_s + since) / n, -1, told, WIDE)
 
@@ -127,12 +123,6 @@ def percentile(view: Any, outcome: Outcome, options: SolveOptions, *, counted: C
     times = [max(longest(found.run, found.since, k, volume) - slack, 0.0) * unit_s / slot_s for k in parts]
     value = sum(part * time for part, time in zip(parts.values(), times, strict=True)) * slot_s
     return Proof.of(value, value, -1, told | {"times": times, "slot_s": slot_s})
-
-
-def valued(view: hadar.View, found: Tightest) -> Proof | None:
-    """Prove a bound on utilities by prices over intervals."""
-    value, size, told = over_intervals(found, view.capacity.astype(float))
-    return Proof.of(value, size, 1, told | {"slot_s": view.slot_s})
 
 
 def last_gang(view: hadar.View, outcome: Outcome, options: SolveOptions, *, forks: bool) -> Proof | None:

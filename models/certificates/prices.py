@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
 from schedgap.models.admission.columns import admitting
-from schedgap.models.certificates.fluid import valued
+from schedgap.models.certificates.fluid import over_intervals
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import Leaf, Tree
 from schedgap.models.columns import Covers, Domain, GenerationOptions, Price, Priced, generate, lagrangian
@@ -73,27 +73,23 @@ def by_prices(
     # Hadar's oracle looks more closely at jobs that matter, once it knows how much there is.
     most = oracle(np.zeros_like(tree.prices[0]), domain).most
     leaves = [leaf._replace(domain=replace(leaf.domain, packing=packing)) for leaf in tree.leaves]
-    calm(tree.prices, leaves, oracle, sense * claim, float(np.abs(most[np.isfinite(most)]).sum()))
+    worth = float(np.abs(most[np.isfinite(most)]).sum())
+    for which in {leaf.prices for leaf in leaves}:
+        # Where nothing fits, prices are penalties, a million times what anything is worth, and so would rounding be:
+        # they become smaller where a leaf stays below the claim.
+        own = [leaf for leaf in leaves if leaf.prices == which]
+        part = WILD * worth / max(float(tree.prices[which] @ packing.limits), 1e-200)
+        less = tree.prices[which] * part
+        if part < 1 and all(leaf_bound(leaf, oracle, less)[0] <= sense * claim for leaf in own):
+            tree.prices[which] = less
     paid = max(float(prices @ packing.limits) for prices in tree.prices)
     largest = float(np.abs(packing.worth[np.isfinite(packing.worth)]).max(initial=0.0))
-    unit = max(unit_of(paid + float(np.abs(most[np.isfinite(most)]).sum())), unit_of(largest) / MOST)
+    unit = max(unit_of(paid + worth), unit_of(largest) / MOST)
     rounded = [whole(np.maximum(prices, 0.0), unit) for prices in tree.prices]
     found = [leaf_bound(leaf, oracle, rounded[leaf.prices] * unit) for leaf in leaves]
     value = max(value + missing * size for value, size in found) + ROUNDINGS * packing.blocks * unit
     content = {"unit": unit, "prices": [listed(prices) for prices in rounded], **told}
     return Proof.of(sense * value, abs(value), sense, content | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {}))
-
-
-def calm(prices: list[Array], leaves: Sequence[Leaf], oracle: Price, claim: float, scale: float) -> None:
-    """Make prices smaller, in place, where a leaf stays below the claim.
-
-    Where nothing fits, they are penalties, a million times what anything is worth, and so would rounding be.
-    """
-    for which in {leaf.prices for leaf in leaves}:
-        own = [leaf for leaf in leaves if leaf.prices == which]
-        part = WILD * scale / max(float(prices[which] @ own[0].domain.packing.limits), 1e-200)
-        if part < 1 and all(leaf_bound(leaf, oracle, prices[which] * part)[0] <= claim for leaf in own):
-            prices[which] = prices[which] * part
 
 
 def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
@@ -126,7 +122,8 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
     if isinstance(outcome.evidence, ByPeriod):
         return in_many_slots(view, outcome, outcome.evidence)
     if outcome.evidence is not None:
-        return valued(view, outcome.evidence)
+        value, size, content = over_intervals(outcome.evidence, view.capacity.astype(float))
+        return Proof.of(value, size, 1, content | {"slot_s": view.slot_s})
     forked = problem == hadar.FORKED.id
     oracle: Any = ForkedPricing(view) if forked else GangPricing(view, problem == hadar.COMPLETE.id)
     domain = Domain.of(oracle.packing)

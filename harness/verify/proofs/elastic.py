@@ -275,22 +275,19 @@ class Cheapest(Elastic):
         for lower, option in sorted(least):
             if lower >= best:
                 break
-            best = min(best, self.placed(option[:4], *offer(option[4])))
+            (m, p, _, number, _), (free, price) = option, offer(option[4])
+            free = free + 1e-8 * self.has[:, :, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.minimum(np.nanmin(np.floor(free / self.need[0][m][:, None]), axis=1), number)
+            room = np.where(self.room[m][:, None] > 0, room, 0).astype(int)
+            needs = (self.need[part][kind] for part, kind in enumerate((m, p)[: 2 - self.ring]))
+            costs = [np.einsum("hrs,r->hs", price, need) for need in needs]
+            best = min(best, float(self.cheapest(option[:4], costs, room, free, np.inf).min()))
         return best * LOW
 
     def lowest(self, part: int, kind: int, price: Array) -> float:
         """Return what one worker (part 0) or PS (1) costs at least."""
         return float(np.einsum("hrs,r->hs", price, self.need[part][kind]).min())
-
-    def placed(self, option: Sequence[int], free: Array, price: Array) -> float:
-        """Return what a choice costs at least in any window, infinite where it does not fit."""
-        (m, p, _, number), free = option, free + 1e-8 * self.has[:, :, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.minimum(np.nanmin(np.floor(free / self.need[0][m][:, None]), axis=1), number)
-        room = np.where(self.room[m][:, None] > 0, room, 0).astype(int)
-        needs = (self.need[part][kind] for part, kind in enumerate((m, p)[: 2 - self.ring]))
-        costs = [np.einsum("hrs,r->hs", price, need) for need in needs]
-        return float(self.cheapest(option, costs, room, free, np.inf).min())
 
     def window(self, slots: int) -> tuple[Array, Array]:
         """Return what is free in all of so many slots, and what a unit costs in them together."""

@@ -449,11 +449,6 @@ def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction]) -> Rule:
     return rule
 
 
-def weighted(kind: Kind) -> Rule:
-    """Return the rule of Zhou's weighted completion times, in slots."""
-    return lambda data, proof: (-1, completion(kind(data, proof), proof))
-
-
 def worth(kind: Kind, must: bool = False) -> Rule:
     """Return the rule of utilities over intervals."""
 
@@ -471,8 +466,8 @@ PROBLEMS: dict[str, Rule] = {
     **{f"gavel.{name}": seconds(GangFleet, bound) for name, bound in TIMES.items()},
     **{f"gavel.{name}_copies": seconds(COPIES, bound) for name, bound in TIMES.items()},
     **{f"synergy.{name.replace('mean', 'run')}": seconds(SensitiveFleet, bound) for name, bound in TIMES.items()},
-    "zhou.ps.preemptive": weighted(ElasticFleet),
-    "zhou.ra.preemptive": weighted(partial(ElasticFleet, ring=True)),
+    "zhou.ps.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof), proof)),
+    "zhou.ra.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof, ring=True), proof)),
 }
 WORTH: dict[str, Rule] = {
     "hadar.utility": worth(partial(GangFleet, grain=1.0)),
