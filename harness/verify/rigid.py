@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, Schedule, View
 from schedgap.instances.workload import servers
@@ -50,10 +50,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     lines += jobs.broken(short, "job {job} runs for {ran} ticks instead of {due}{more}", ran=ran, due=due)
     if not problem.endswith(".preemptive"):
         lines += jobs.broken(jobs.count > 1, "job {job} is interrupted: it runs {count} times{more}", count=jobs.count)
-    order = np.lexsort((runs.end, runs.start, runs.job))
-    job, start, end = runs.job[order], runs.start[order], runs.end[order]
-    twice = Rows(runs.names, job=job[1:], start=start[1:])
-    lines += twice.broken((job[1:] == job[:-1]) & (start[1:] < end[:-1]), "job {job} runs twice at {start}{more}")
+    lines += overlaps(runs, "job {job} runs twice at {start}{more}")
     lines += _on_servers(view, runs, decision)
     overfull, idle = _in_pools(view, runs, jobs, pool)
     measured = objectives(view, jobs.most(runs.end), idle)

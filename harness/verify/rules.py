@@ -118,6 +118,14 @@ class Rows(SimpleNamespace):
         return moments, found
 
 
+def overlaps(runs: Rows, text: str) -> list[str]:
+    """Return a line where a run of a job begins up to the last moment `before` its run before ends."""
+    order = np.lexsort((runs.end, runs.start, runs.job))
+    job, start, before = runs.job[order], runs.start[order], runs.end[order] - 1
+    later = Rows(runs.names, job=job[1:], start=start[1:], before=before[:-1])
+    return later.broken((job[1:] == job[:-1]) & (later.start <= later.before), text)
+
+
 class Groups(Rows):
     """Groups of rows that agree in some columns: these columns, in ascending order, and the `count` of rows of each."""
 

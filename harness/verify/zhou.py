@@ -14,7 +14,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
 from schedgap.harness.verify.elastic import AT, Hardware, Plan
-from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View
 
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
@@ -42,11 +42,12 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     )
     machines = Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, name == "ra")
     plan = elastic.Plan(decision, machines, view.slot_s, 1, restart)
+    twice = AT + "its run before ends with slot {before}"
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
         *elastic.placements(plan),
         *elastic.unfinished(plan),
-        *(_apart(plan) if kind == "preemptive" else elastic.several(plan)),
+        *(overlaps(plan.runs, twice) if kind == "preemptive" else elastic.several(plan)),
     ]
     if kind in ("completion", "preemptive"):
         absent = plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")  # (2a)
@@ -70,15 +71,6 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
 
 
 # ---------------------------------------------------------------- completion times
-
-
-def _apart(plan: Plan) -> list[str]:
-    """Return a line where two runs of a job overlap in time."""
-    order = np.lexsort((plan.runs.start, plan.runs.job))
-    runs = Rows(plan.runs.names, **{name: getattr(plan.runs, name)[order] for name in ("job", "start", "end")})
-    before = np.roll(runs.end, 1) - 1
-    overlap = (np.diff(runs.job, prepend=-1) == 0) & (runs.start <= before)
-    return runs.broken(overlap, AT + "its run before ends with slot {before}", before=before)
 
 
 def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
