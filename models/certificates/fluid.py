@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,16 +34,11 @@ CLOSE = 1e-10
 beginning to its end are long beside those from release to completion."""
 
 
-class Value(NamedTuple):
-    """What follows from multipliers, the sum of its terms, and the multipliers as a certificate has them."""
+def over_intervals(found: Tightest, there: Array) -> tuple[float, float, dict[str, Any]]:
+    """Return the bound at prices over intervals on what all ends are worth, for so much ``(d,)`` of each resource.
 
-    value: float
-    size: float
-    told: dict[str, Any]
-
-
-def over_intervals(found: Tightest, there: Array) -> Value:
-    """Return the bound at prices over intervals on what all ends are worth, for so much ``(d,)`` of each resource."""
+    Beside it stand the absolute sum of its terms, and the prices as a certificate has them.
+    """
     pricing = found.pricing
     length = np.diff(pricing.edges)
     finite = np.isfinite(length)
@@ -57,11 +52,8 @@ def over_intervals(found: Tightest, there: Array) -> Value:
     most = most if pricing.must else np.maximum(most, 0.0)
     paid = float((prices[:, finite] * length[finite]).sum())
     edges = pricing.edges[np.isfinite(pricing.edges)].tolist()
-    return Value(
-        paid + float(most.sum()),
-        paid + float(np.abs(most).sum()),
-        {"unit": unit, "prices": listed(rounded), "edges": edges},
-    )
+    told = {"unit": unit, "prices": listed(rounded), "edges": edges}
+    return paid + float(most.sum()), paid + float(np.abs(most).sum()), told
 
 
 def on_one_machine(found: Best | Tail, there: Array) -> tuple[Array, dict[str, Any]]:
