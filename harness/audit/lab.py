@@ -42,8 +42,7 @@ class Lab(Count):
     def finding(self, text: str) -> Finding:
         """Return what was found; `text` says which cases were tried."""
         counts = [Count(**count.as_dict()) for count in (self, *self._narrower)]
-        witnesses = [*([self.witness] if self.witness else []), *self.also]
-        return Finding(self.claim, counts, text, self.numbers, witnesses)
+        return Finding(self.claim, counts, text, self.numbers, [one for one in (self.witness, *self.also) if one])
 
     def rng(self, name: str = "") -> np.random.Generator:
         """Return a stream of random numbers of this claim."""
