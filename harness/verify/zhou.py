@@ -37,8 +37,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     restart = max((RESTARTS[claim] for claim in claims if claim in RESTARTS), default=0)
     workers, ps = instance.worker_types, () if name == "ra" else instance.ps_types
     parts = instance.cluster.servers, workers, ps
-    amounts = ([(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in part] for part in parts)
-    machines = Hardware(instance, RESOURCES, workers, ps, *amounts, name == "ra")
+    room, by_worker, by_ps = ([(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in part] for part in parts)
+    machines = Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, name == "ra")
     plan = elastic.Plan(decision, machines, view.slot_s, 1, restart)
     twice = AT + "its run before ends with slot {before}"
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
