@@ -156,25 +156,15 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
     there = machines.capacity[entries.server][:, :, None]
     over = (loads + entries.takes[:, :, None] > there * (1 + elastic.SHORTFALL)).any(axis=2)
     free = (there - loads).min(axis=2)
-    e, r = np.indices(over.shape).reshape(2, -1)
-    taken = Rows(
-        {"server": machines.servers.__getitem__, "resource": RESOURCES.__getitem__},
-        server=entries.server[e],
-        resource=r,
-        taken=entries.takes[e, r],
-        free=free[e, r],
-    )
-    told = "{taken:.9g} {resource} of {server} taken, {free:.9g} available beside the loads"
-    lines = taken.broken(over.ravel(), told)
+    lines = []
+    for r, resource in enumerate(RESOURCES):
+        told = f"{{taken:.9g}} {resource} of {{server}} taken, {{free:.9g}} available beside the loads"
+        lines += entries.broken(over[:, r], told, taken=entries.takes[:, r], free=free[:, r])
     base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
     unit = np.divide(1.0, there, out=np.zeros(there.shape), where=there > 0)
     price = (np.expm1(loads * unit * math.log(base)) * unit).sum(axis=2)
-    metrics: dict[str, float | int | bool] = {
-        "start": int(runs.start[0]),
-        "slots": int(runs.slots[0]),
-        "workers": int(runs.total[0]),
-        "servers": int(runs.hosts[0]),
-    }
+    run = {"start": runs.start, "slots": runs.slots, "workers": runs.total, "servers": runs.hosts}
+    metrics = {name: int(one[0]) for name, one in run.items()}
     return Verdict(float((price * entries.takes).sum()), tuple(lines), metrics, metrics)
 
 
