@@ -273,7 +273,7 @@ class Audit(Found[Finding]):
 
     def finding(self, claim: str) -> Finding:
         """Return the finding about a claim, or raise `UnknownNameError` if that claim was not tried."""
-        for finding in self.rows:
-            if finding.id == claim:
-                return finding
-        raise UnknownNameError(unknown("claim", claim, [f.id for f in self.rows]))
+        found = {finding.id: finding for finding in self.rows}
+        if claim not in found:
+            raise UnknownNameError(unknown("claim", claim, list(found)))
+        return found[claim]
