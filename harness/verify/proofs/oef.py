@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from .basics import Data, require
 
 Rows = list[tuple[Mapping[str, Any], float]]
-Fractions = Sequence[Fraction]
 
 
 def kinds(data: Data, types: Sequence[str]) -> Rows:
@@ -37,15 +35,11 @@ def kinds(data: Data, types: Sequence[str]) -> Rows:
 
 
 class Sharing:
-    """Tenants of equal speedups count as one: rows add up. Capacity costs as much as the tenant pays that pays most.
-
-    Where tenants may be `envious`, rows say that nobody prefers another share, per weight.
-    """
+    """Tenants of equal speedups count as one: rows add up. Capacity costs as much as the tenant pays that pays most."""
 
     sense = 1
 
-    def __init__(self, data: Data, proof: Data, envious: bool = False) -> None:
-        self.envious = envious
+    def __init__(self, data: Data, proof: Data) -> None:
         total = {g["name"]: 0 for g in data["cluster"]["gpu_types"]}
         for g in data["cluster"]["servers"]:
             total[g["gpu_type"]] += g["count"] * g["gpus"]
@@ -62,14 +56,27 @@ class Sharing:
         self.weight = dict(sorted(found.items()))
 
     def value(self, proof: Data) -> Fraction:
-        """Return the bound: devices at what they are worth, less what tenants have to get."""
+        """Return the bound: devices at what they are worth, less what tenants have to get.
+
+        In ``oef.equal_efficiency`` all have the same efficiency per weight, whatever it is, so that multipliers
+        balance; in ``oef.sharing_incentive`` everybody has as much as with an equal split, by weight; and in
+        ``oef.envy_free`` nobody prefers another share, per weight.
+        """
         unit, tenants, envy = Fraction(proof["unit"]), proof.get("tenants", []), proof.get("envy", [])
         speedups, weight = [[Fraction(x) for x in row] for row in self.weight], list(self.weight.values())
-        own = [unit * x for x in tenants] or [Fraction(0)] * len(weight)
+        own, rest, problem = [unit * x for x in tenants] or [Fraction(0)] * len(weight), Fraction(0), proof["problem"]
         require(len(own) == len(weight), "multipliers are not one for each kind of tenant")
-        kept, rest = self.rows(own, speedups, weight)
-        worth = [[x * (1 + o) for x in row] for row, o in zip(speedups, kept, strict=True)]
-        require(not envy or self.envious, "envy matters where the problem has none")
+        if problem == "oef.equal_efficiency":
+            mean = sum((o * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
+            own = [o - mean for o in own]
+        elif problem == "oef.sharing_incentive":
+            require(min(own) >= 0, "a multiplier is negative")
+            for o, row, w in zip(own, speedups, weight, strict=True):
+                rest -= o * sum(x * m for x, m in zip(row, self.devices, strict=True)) * w / sum(weight)
+        else:
+            require(not any(own), "tenants have no rows of their own")
+        worth = [[x * (1 + o) for x in row] for row, o in zip(speedups, own, strict=True)]
+        require(not envy or problem == "oef.envy_free", "envy matters where the problem has none")
         for a, b, times in envy:
             require(times >= 0 and min(a, b) >= 0, "a multiplier is negative")
             for j, x in enumerate(speedups[a]):
@@ -78,35 +85,5 @@ class Sharing:
         most = [max(Fraction(0), *column) for column in zip(*worth, strict=True)]
         return rest + sum((m * x for m, x in zip(self.devices, most, strict=True)), Fraction(0))
 
-    def rows(self, own: Fractions, speedups: Sequence[Fractions], weight: Fractions) -> tuple[Fractions, Fraction]:
-        """Return the multipliers of the tenants' own rows, and what their right sides add."""
-        require(not any(own), "tenants have no rows of their own")
-        return own, Fraction(0)
 
-
-class Equal(Sharing):
-    """All have the same efficiency per weight, whatever it is: multipliers balance."""
-
-    def rows(self, own: Fractions, speedups: Sequence[Fractions], weight: Fractions) -> tuple[Fractions, Fraction]:
-        mean = sum((o * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
-        return [o - mean for o in own], Fraction(0)
-
-
-class Incentive(Sharing):
-    """Everybody has as much as with an equal split, by weight."""
-
-    def rows(self, own: Fractions, speedups: Sequence[Fractions], weight: Fractions) -> tuple[Fractions, Fraction]:
-        require(min(own) >= 0, "a multiplier is negative")
-        split = [
-            sum(x * m for x, m in zip(row, self.devices, strict=True)) * w / sum(weight)
-            for row, w in zip(speedups, weight, strict=True)
-        ]
-        return own, -sum((o * e for o, e in zip(own, split, strict=True)), Fraction(0))
-
-
-PROBLEMS = {
-    "oef.allocation": Sharing,
-    "oef.envy_free": partial(Sharing, envious=True),
-    "oef.equal_efficiency": Equal,
-    "oef.sharing_incentive": Incentive,
-}
+PROBLEMS = {f"oef.{name}": Sharing for name in ("allocation", "envy_free", "equal_efficiency", "sharing_incentive")}
