@@ -81,42 +81,32 @@ class Sensitive(Gangs):
         return found
 
 
-class Round(Sensitive):
-    """The progress of a round's jobs, each of which holds a configuration: prices of GPUs, CPUs and memory.
+def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on the progress of a round's jobs, each of which holds a configuration, by prices of these.
 
-    In ``synergy.free`` a job may hold none. In the other problems it reaches on the type where it runs its fair
-    progress there, or in ``synergy.oracle`` what 1/n of every type gives it.
+    All there is costs its price, and each job gains what it can at most. In ``synergy.free`` a job may hold none. In
+    the other problems it reaches on the type where it runs its fair progress there, or in ``synergy.oracle`` what 1/n
+    of every type gives it.
     """
-
-    sense = 1
-
-    def value(self, proof: Data) -> Fraction:
-        """Return the bound: all there is at its price, and what each job gains at most."""
-        unit, index = Fraction(proof["unit"]), {job["id"]: j for j, job in enumerate(self.jobs)}
-        require(min(map(min, proof["prices"])) >= 0, "a price is negative")
-        prices = [[unit * p for p in row] for row in proof["prices"]]
-        cells = [(p, c) for row, own in zip(prices, self.there, strict=True) for p, c in zip(row, own, strict=True)]
-        found = sum((p * Fraction(c) * Fraction(MORE) for p, c in cells), Fraction(0))
-        chosen = [index[name] for name in proof["round"]]
-        for j in chosen:
-            fair = self.fair(j)
-            floors, best = self.floors(proof["problem"], j, fair, len(chosen)), Fraction(max(fair))
-            gains = [
-                Fraction(rate) / best - sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True))
-                for i, use, rate in self.held[self.kind[j]]
-                if rate > 0 and rate >= floors[i] * LESS
-            ]
-            found += max([Fraction(0)] * (proof["problem"] == "synergy.free") + gains)
-        return found
-
-    def floors(self, problem: str, j: int, fair: Sequence[float], number: int) -> list[float]:
-        """Return the rates that a job of so many must reach, by type."""
-        if problem == "synergy.free":
-            return [0.0] * len(fair)
-        if problem == "synergy.ideal":
-            return [x or math.inf for x in fair]
-        parts = [own[0] / (number * self.jobs[j]["gpus"]) for own in self.there]
-        return [sum(p * f for p, f in zip(parts, fair, strict=True)) / max(1.0, sum(parts))] * len(fair)
+    held, unit, problem = Sensitive(data, proof), Fraction(proof["unit"]), proof["problem"]
+    index = {job["id"]: j for j, job in enumerate(held.jobs)}
+    require(min(map(min, proof["prices"])) >= 0, "a price is negative")
+    prices = [[unit * p for p in row] for row in proof["prices"]]
+    cells = [(p, c) for row, own in zip(prices, held.there, strict=True) for p, c in zip(row, own, strict=True)]
+    found = sum((p * Fraction(c) * Fraction(MORE) for p, c in cells), Fraction(0))
+    for j in (index[name] for name in proof["round"]):
+        fair = held.fair(j)
+        floors = [0.0] * len(fair) if problem == "synergy.free" else [x or math.inf for x in fair]
+        if problem == "synergy.oracle":
+            parts = [own[0] / (len(proof["round"]) * held.jobs[j]["gpus"]) for own in held.there]
+            floors = [sum(p * f for p, f in zip(parts, fair, strict=True)) / max(1.0, sum(parts))] * len(fair)
+        gains = [
+            Fraction(rate) / Fraction(max(fair)) - sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True))
+            for i, use, rate in held.held[held.kind[j]]
+            if rate > 0 and rate >= floors[i] * LESS
+        ]
+        found += max([Fraction(0)] * (problem == "synergy.free") + gains)
+    return 1, found
 
 
-PROBLEMS = dict.fromkeys(("synergy.free", "synergy.ideal", "synergy.oracle"), Round)
+PROBLEMS = dict.fromkeys(("synergy.free", "synergy.ideal", "synergy.oracle"), progress)
