@@ -16,7 +16,7 @@ from schedgap.models.admission.columns import admitting
 from schedgap.models.certificates.fluid import over_intervals
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import Leaf, Tree
-from schedgap.models.columns import Covers, Domain, GenerationOptions, Price, Priced, generate, lagrangian
+from schedgap.models.columns import Covers, Domain, GenerationOptions, Price, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.periods import ByPeriod
@@ -119,37 +119,26 @@ def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand:
 
 def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
     """Prove a bound of Hadar's problems by prices of GPUs, those of the outcome or of the relaxation's columns."""
-    if isinstance(outcome.evidence, ByPeriod):
-        return in_many_slots(view, outcome, outcome.evidence)
-    if outcome.evidence is not None:
-        value, size, content = over_intervals(outcome.evidence, view.capacity.astype(float))
+    found, exact = outcome.evidence, False
+    told: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
+    pricing: Any
+    oracle: Any
+    if isinstance(found, ByPeriod):  # of some jobs it is enough that parts of slots do their work
+        pricing, told["divisible"] = found.pricing, np.flatnonzero(found.pricing.by_parts).tolist()
+        oracle = lambda prices, domain: pricing.nearly(prices.reshape(-1, view.slots), closely=False)  # noqa: E731
+    elif found is not None:
+        value, size, content = over_intervals(found, view.capacity.astype(float))
         return Proof.of(value, size, 1, content | {"slot_s": view.slot_s})
-    forked = problem == hadar.FORKED.id
-    oracle: Any = ForkedPricing(view) if forked else GangPricing(view, problem == hadar.COMPLETE.id)
-    domain = Domain.of(oracle.packing)
-    limits = GenerationOptions(time_limit_s=options.time_limit_s)
+    else:
+        exact = problem != hadar.FORKED.id
+        pricing = oracle = GangPricing(view, problem == hadar.COMPLETE.id) if exact else ForkedPricing(view)
+    domain = Domain.of(pricing.packing)
 
     def relaxed() -> Array:
-        return generate(domain, oracle, limits, options).prices
+        return generate(domain, oracle, GenerationOptions(time_limit_s=options.time_limit_s), options).prices
 
     tree = grown(outcome, domain, relaxed, lambda prices: prices)
-    told: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
-    return by_prices(outcome, domain, oracle, tree, told, missing=FLOATS if forked else EXACT)
-
-
-def in_many_slots(view: hadar.View, outcome: Outcome, found: ByPeriod) -> Proof | None:
-    """Prove a bound by prices that change by period; of some jobs it is enough that parts of slots do their work."""
-    pricing = found.pricing
-    domain = Domain.of(pricing.packing)
-    assert outcome.prices is not None
-
-    def oracle(prices: Array, domain: Domain) -> Priced:
-        return pricing.nearly(prices.reshape(-1, view.slots), closely=False)
-
-    tree = Tree([{}], [outcome.prices.ravel()], [Leaf(domain, 0, ())])
-    divisible = np.flatnonzero(pricing.by_parts).tolist()
-    told = {"slot_s": view.slot_s, "slots": view.slots, "divisible": divisible}
-    return by_prices(outcome, domain, oracle, tree, told, missing=FLOATS)
+    return by_prices(outcome, domain, oracle, tree, told, missing=EXACT if exact else FLOATS)
 
 
 def covered(outcome: Outcome, domain: Domain, tree: Tree, told: dict[str, Any]) -> Domain:
