@@ -47,14 +47,11 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
         *elastic.unfinished(plan),
         *elastic.capacity(plan),
     ]
-    jobs, took_s = view.instance.jobs, ((runs.end - view.arrival[runs.job]) * view.slot_s).tolist()
-    worth = [
-        utility(jobs[j].model_dump(), int(view.arrival[j]) * view.slot_s, max(jobs[j].rates.values(), default=0.0))(
-            took
-        )
-        for j, took in zip(runs.job.tolist(), took_s, strict=True)
-        if took > 0
-    ]
+    worth, arrived = [], view.arrival[runs.job]
+    for j, first, slots in zip(runs.job.tolist(), arrived.tolist(), (runs.end - arrived).tolist(), strict=True):
+        job = instance.jobs[j]
+        value = utility(job.model_dump(), first * view.slot_s, max(job.rates.values(), default=0.0))
+        worth += [value(slots * view.slot_s)] if slots > 0 else []
     completion = np.zeros(view.size, np.int64)
     completion[runs.job] = runs.end
     admitted = int((completion > 0).sum())
@@ -63,7 +60,7 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
         "rejected": view.size - admitted,
         "colocated": len(set(runs.job[runs.hosts == 1].tolist())),
     }
-    objective = float(np.sum(worth)) if worth else 0.0
+    objective = float(np.sum(worth))
     return Verdict(objective, tuple(lines), metrics, {"completion": completion, "objective": objective, **metrics})
 
 
