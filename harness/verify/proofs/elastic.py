@@ -271,7 +271,8 @@ class Cheapest(Elastic):
             m, p, _, n, slots = option
             price = offer(slots)[1]
             if price.shape[2]:
-                least.append((n * self.lowest(0, m, price) + (0.0 if self.ring else self.lowest(1, p, price)), option))
+                lowest = [float(cost.min()) for cost in self.costs(m, p, price)]
+                least.append((n * lowest[0] + sum(lowest[1:]), option))
         for lower, option in sorted(least):
             if lower >= best:
                 break
@@ -280,14 +281,14 @@ class Cheapest(Elastic):
             with np.errstate(divide="ignore", invalid="ignore"):
                 room = np.minimum(np.nanmin(np.floor(free / self.need[0][m][:, None]), axis=1), number)
             room = np.where(self.room[m][:, None] > 0, room, 0).astype(int)
-            needs = (self.need[part][kind] for part, kind in enumerate((m, p)[: 2 - self.ring]))
-            costs = [np.einsum("hrs,r->hs", price, need) for need in needs]
-            best = min(best, float(self.cheapest(option[:4], costs, room, free, np.inf).min()))
+            found = self.cheapest(option[:4], self.costs(m, p, price), room, free, np.inf)
+            best = min(best, float(found.min()))
         return best * LOW
 
-    def lowest(self, part: int, kind: int, price: Array) -> float:
-        """Return what one worker (part 0) or PS (1) costs at least."""
-        return float(np.einsum("hrs,r->hs", price, self.need[part][kind]).min())
+    def costs(self, m: int, p: int, price: Array) -> list[Array]:
+        """Return what a worker, and a PS where there are any, cost by server and window."""
+        kinds = enumerate((m, p)[: 2 - self.ring])
+        return [np.einsum("hrs,r->hs", price, self.need[part][kind]) for part, kind in kinds]
 
     def window(self, slots: int) -> tuple[Array, Array]:
         """Return what is free in all of so many slots, and what a unit costs in them together."""
