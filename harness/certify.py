@@ -8,12 +8,13 @@ JobName. Jobs that never ran are left out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -92,44 +93,37 @@ def certify(
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Held:
-    """A time in which a job held the same GPUs; which of its runs that is, and whether it completed then."""
+class Held(NamedTuple):
+    """A time in which a job held the same GPUs: whether it was its last one, and whether it completed then."""
 
     job: int
     start_s: float
     end_s: float
     gpus: tuple[tuple[str, int], ...]
     servers: tuple[str, ...]
-    last: bool
-    completed: bool
+    last: bool = False
+    completed: bool = False
 
 
 def held(trace: Trace) -> Iterator[Held]:
     """Yield what jobs held, job by job: rounds that follow one another with the same GPUs are one time."""
     work, servers = trace.workload, trace.servers
     order = np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))
-    rows = trace.allocation[order].tolist()
-    for job, mine in groupby(rows, key=lambda row: row[1]):
-        found: list[list[Any]] = []
-        for row, cells in groupby(mine, key=lambda row: row[0]):
-            gpus: dict[str, int] = {}
-            places = []
+    for job, mine in groupby(trace.allocation[order].tolist(), key=itemgetter(1)):
+        found: list[Held] = []
+        for row, cells in groupby(mine, key=itemgetter(0)):
+            gpus, places = Counter[str](), []
             for _, _, server, number in cells:
-                name = work.gpu_types[servers.gpu_type[server]]
-                gpus[name] = gpus.get(name, 0) + number
+                gpus[work.gpu_types[servers.gpu_type[server]]] += number
                 places.append(servers.names[server])
             start = float(trace.start_s[row])
             end = float(np.fmin(start + trace.rules.round_s, trace.completion_s[job]))
-            what = tuple(sorted(gpus.items())), tuple(places)
-            if found and found[-1][2] == what and abs(found[-1][1] - start) < 1e-6:
-                found[-1][1] = end
-            else:
-                found.append([start, end, what])
-        done = bool(np.isfinite(trace.completion_s[job]))
-        for i, (start, end, (types, hosts)) in enumerate(found):
-            last = i == len(found) - 1
-            yield Held(job, start, end, types, hosts, last, last and done)
+            one = Held(job, start, end, tuple(sorted(gpus.items())), tuple(places))
+            if found and found[-1][3:] == one[3:] and abs(found[-1].end_s - start) < 1e-6:
+                one = found.pop()._replace(end_s=end)
+            found.append(one)
+        yield from found[:-1]
+        yield found[-1]._replace(last=True, completed=bool(np.isfinite(trace.completion_s[job])))
 
 
 def sacct(trace: Trace) -> str:

@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import elastic_schedules as schedules
 import numpy as np
 import pytest
-from elastic_schedules import CHANGES, admitted
+from elastic_schedules import CHANGES, Row, admitted, arrays_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
@@ -26,8 +27,6 @@ from schedgap.instances.views.admission import View
 WALK = admission.view(instances.load("paper/walkthrough"))
 GENERATED = admission.view(instances.load("gen/20jobs"))
 
-Row = tuple[int, int, int, int, int, list[tuple[int, int, int]]]
-
 PRINTED: list[Row] = [
     (0, 4, 2, 0, 0, [(0, 2, 1)]),
     (1, 6, 2, 0, 0, [(0, 2, 1)]),
@@ -44,9 +43,7 @@ BEST: list[Row] = [
 
 
 def decision(rows: list[Row]) -> Runs:
-    runs = np.array([row[:5] for row in rows], np.int64).reshape(-1, 5).T
-    entries = np.array([(i, *entry) for i, row in enumerate(rows) for entry in row[5]], np.int64).reshape(-1, 4).T
-    return Runs(*runs, *entries)
+    return Runs(*arrays_of(rows))
 
 
 def check(rows: Any, problem: str = "utility", view: View = WALK) -> Verdict:
@@ -54,10 +51,8 @@ def check(rows: Any, problem: str = "utility", view: View = WALK) -> Verdict:
     return VERIFIERS.get("admission").check(view, made, f"admission.{problem}", ())
 
 
-def changed(i: int, rows: list[Row] = PRINTED, **new: Any) -> list[Row]:
-    names = ("job", "start", "slots", "worker_type", "ps_type", "at")
-    row = dict(zip(names, rows[i], strict=True)) | new
-    return [*rows[:i], tuple(row[name] for name in names), *rows[i + 1 :]]  # type: ignore[list-item]
+def changed(i: int, **new: Any) -> list[Row]:
+    return schedules.changed(i, PRINTED, **new)
 
 
 def f(slots: int) -> float:

@@ -49,15 +49,9 @@ def history(instance: Instance = CASE, **rules: Any) -> Trace:
     return simulate(work, cluster, at_their_shares, profiles=tables, round_s=300.0, sensitive=True, **rules)
 
 
-def put(values: Any, row: int, value: float) -> Any:
+def put(values: Any, at: int | tuple[int, int], value: float) -> Any:
     copy = values.copy()
-    copy[row] = value
-    return copy
-
-
-def moved(table: Any, row: int, column: int, value: int) -> Any:
-    copy = table.copy()
-    copy[row, column] = value
+    copy[at] = value
     return copy
 
 
@@ -72,11 +66,11 @@ MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
     "slower": ("its CPUs and memory make it", lambda t: {"speed": t.speed * 0.99}),
     "missing": ("cpus: ", lambda t: {"cpus": t.cpus[1:]}),
     "none": ("memory_gb: ", lambda t: {"memory_gb": np.zeros(0)}),
-    "offered late": ("offered after its completion", lambda t: {"offered": moved(t.offered, -1, 1, 1)}),
+    "offered late": ("offered after its completion", lambda t: {"offered": put(t.offered, (-1, 1), 1)}),
     "offered early": ("offered before its arrival", lambda t: {"offered": np.vstack([t.offered, [[0, 2]]])}),
     "offered twice": ("occurs once", lambda t: {"offered": np.vstack([t.offered, t.offered[:1]])}),
-    "offered nobody": ("job 7: they go from 0 to 2", lambda t: {"offered": moved(t.offered, 0, 1, 7)}),
-    "offered never": ("round 700: they go from 0 to 4", lambda t: {"offered": moved(t.offered, 0, 0, 700)}),
+    "offered nobody": ("job 7: they go from 0 to 2", lambda t: {"offered": put(t.offered, (0, 1), 7)}),
+    "offered never": ("round 700: they go from 0 to 4", lambda t: {"offered": put(t.offered, (0, 0), 700)}),
     "profiled": ("rules: not those", lambda t: {"rules": dataclasses.replace(t.rules, profiling_s=9.0)}),
     "insensitive": ("rules: not those", lambda t: {"rules": dataclasses.replace(t.rules, sensitive=False)}),
 }

@@ -8,10 +8,11 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
 
+import elastic_schedules as schedules
 import numpy as np
 import pytest
 import zhou_cases as cases
-from elastic_schedules import CHANGES, zhou_schedule
+from elastic_schedules import CHANGES, Row, arrays_of, rows_of, zhou_schedule
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,8 +39,6 @@ VIEW = zhou.view(CASE)
 for _of in VIEW.architectures.values():  # nothing is in use beside the priced job
     vars(_of)["loads"] = np.zeros((*_of.machines.capacity.shape, _of.deadline - 1))
 
-Row = tuple[int, int, int, int, int, list[tuple[int, int, int]]]
-
 GOOD: list[Row] = [
     (0, 1, 3, 1, 0, [(0, 1, 1)]),  # J1: one large worker with its PS: half a second each
     (1, 1, 2, 0, 1, [(1, 2, 1), (2, 1, 0)]),  # J2: three workers, one elsewhere; no update time on type p1
@@ -53,15 +52,7 @@ RING: list[Row] = [
 
 
 def schedule(rows: list[Row], windows: Any = ()) -> Schedule:
-    runs = np.array([row[:5] for row in rows], np.int64).reshape(-1, 5).T
-    entries = np.array([(i, *entry) for i, row in enumerate(rows) for entry in row[5]], np.int64).reshape(-1, 4).T
-    return Schedule(*runs, *entries, *np.array(windows, np.int64).reshape(-1, 4).T)
-
-
-def rows_of(good: Schedule) -> list[Row]:
-    runs = zip(good.job, good.start, good.slots, good.worker_type, good.ps_type, strict=True)
-    entries = np.column_stack((good.run, good.server, good.workers, good.ps)).tolist()
-    return [(*map(int, row), [(h, w, s) for r, h, w, s in entries if r == i]) for i, row in enumerate(runs)]  # type: ignore[misc]
+    return Schedule(*arrays_of(rows), *np.array(windows, np.int64).reshape(-1, 4).T)
 
 
 def check(rows: Any, problem: str = "ps.completion", view: View = VIEW, windows: Any = ()) -> Verdict:
@@ -70,10 +61,7 @@ def check(rows: Any, problem: str = "ps.completion", view: View = VIEW, windows:
 
 
 def changed(i: int, rows: list[Row] = GOOD, **new: Any) -> list[Row]:
-    """Rows with one of them changed."""
-    names = ("job", "start", "slots", "worker_type", "ps_type", "at")
-    row = dict(zip(names, rows[i], strict=True)) | new
-    return [*rows[:i], tuple(row[name] for name in names), *rows[i + 1 :]]  # type: ignore[list-item]
+    return schedules.changed(i, rows, **new)
 
 
 # completion times ---------------------------------------------------------------------------------

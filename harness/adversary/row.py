@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
-from schedgap.instances.canonical import to_json, validate
+from schedgap.harness.text import plain
+from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
 
 PROVED = ("ratio", "objective", "optimum", "model", "guarantee", "guarantee_factor", "size")
@@ -21,9 +23,9 @@ FIELDS = ("heuristic", "problem", *PROVED, "fingerprint", "exceeded", "nothing",
 class Proved:
     """A heuristic on an instance whose optimum a model proved; its ratio is infinite where it reaches nothing."""
 
-    instance: Instance
+    instance: Annotated[Instance, BeforeValidator(lambda one: validate(one, "a found instance"))]
     model: str
-    ratio: float
+    ratio: Annotated[float, BeforeValidator(lambda ratio: math.inf if ratio is None else ratio)]
     objective: float
     optimum: float
     guarantee: str | None = None
@@ -33,18 +35,6 @@ class Proved:
     def size(self) -> int:
         """Number of jobs and tenants."""
         return len(self.instance.jobs) + len(self.instance.tenants)
-
-    def content(self) -> dict[str, Any]:
-        """Return it as plain data; an infinite ratio is ``None``."""
-        ratio = self.ratio if math.isfinite(self.ratio) else None
-        return {**vars(self), "ratio": ratio, "instance": json.loads(to_json(self.instance))}
-
-    @classmethod
-    def restored(cls, content: Mapping[str, Any]) -> Proved:
-        """Return what :meth:`content` describes."""
-        ratio = math.inf if content["ratio"] is None else content["ratio"]
-        instance = validate(content["instance"], where="a found instance")
-        return typed(cls, {**content, "ratio": ratio, "instance": instance})
 
 
 @dataclass(frozen=True)
@@ -80,14 +70,13 @@ class Slice(Result):
         return self.reason is None
 
     def content(self) -> dict[str, Any]:
-        nothing = self.nothing.content() if self.nothing else None
-        return {**vars(self), "elite": [one.content() for one in self.elite], "nothing": nothing}
+        """Return it as plain data; an infinite ratio is ``None``."""
+        found: dict[str, Any] = plain(TypeAdapter(Slice).dump_python(self, mode="json", exclude_defaults=True))
+        return found
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Slice:
-        known = {field.name: content[field.name] for field in fields(cls)}
-        nothing = Proved.restored(content["nothing"]) if content["nothing"] else None
-        return typed(cls, {**known, "elite": tuple(map(Proved.restored, content["elite"])), "nothing": nothing})
+        return typed(cls, content)
 
 
 @dataclass(frozen=True)

@@ -51,19 +51,13 @@ class Count:
     def __str__(self) -> str:
         return f"{self.failed} of {self.tested}"
 
-    @property
-    def holds(self) -> bool:
-        """Whether something was tried and nothing failed."""
-        return self.tested > 0 and self.failed == 0
-
     def add(self, holds: bool, instance: Instance | None = None, methods: Sequence[str] = (), shows: str = "") -> bool:
         """Count a case; where the claim failed in it, `instance` may be the witness. Returns `holds`."""
         self.tested += 1
         self.failed += not holds
         if not holds and instance is not None:
-            known = [self.witness] if self.witness else []
-            witnesses = [*known, Witness(instance, tuple(methods), shows)]
-            self.witness = min(witnesses, key=lambda one: (len(text := to_json(one.instance)), text))
+            found = [one for one in (self.witness, Witness(instance, tuple(methods), shows)) if one]
+            self.witness = min(found, key=lambda one: (len(text := to_json(one.instance)), text))
         return holds
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,7 +76,7 @@ def decide(stated: Count, narrower: Sequence[Count] = ()) -> str:
         return NOT_TESTABLE
     if stated.failed == 0:
         return CONFIRMED
-    kept = [count.scope for count in narrower if count.holds]
+    kept = [count.scope for count in narrower if decide(count) == CONFIRMED]
     return f"{ONLY} {' and '.join(kept)}" if kept else REFUTED
 
 
@@ -279,7 +273,7 @@ class Audit(Found[Finding]):
 
     def finding(self, claim: str) -> Finding:
         """Return the finding about a claim, or raise `UnknownNameError` if that claim was not tried."""
-        for finding in self.rows:
-            if finding.id == claim:
-                return finding
-        raise UnknownNameError(unknown("claim", claim, [f.id for f in self.rows]))
+        found = {finding.id: finding for finding in self.rows}
+        if claim not in found:
+            raise UnknownNameError(unknown("claim", claim, list(found)))
+        return found[claim]

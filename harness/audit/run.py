@@ -101,10 +101,9 @@ def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
         return order.index(claim.paper), LAST.index(name) if name in LAST else -1
 
     among = sorted((claim for claim in CLAIMS if claim.paper in wanted), key=place)
-    chosen: set[str] = set()
+    ids, chosen = [claim.id for claim in among], set[str]()
     for pattern in patterns:
-        found = [claim.id for claim in among if fnmatch.fnmatchcase(claim.id, pattern)]
-        if not found:
-            raise UnknownNameError(unknown("claim", pattern, [claim.id for claim in among]))
+        if not (found := fnmatch.filter(ids, pattern)):
+            raise UnknownNameError(unknown("claim", pattern, ids))
         chosen.update(found)
     return [claim for claim in among if claim.id in chosen]

@@ -90,7 +90,7 @@ def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: A
     for k in np.unique(of).tolist():
         here = np.flatnonzero(of == k)
         first = int(speeds.classes.first[k])
-        levels = speeds.levels(first)[0]
+        levels = speeds.grid(first, 0)[0]
         x = here.size * levels.size
         found = speeds.rate(
             np.full(x, first),

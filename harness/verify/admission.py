@@ -28,7 +28,16 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
 
     They start after their arrival slot in ``admission.utility``; in ``admission.from_arrival`` it may be used.
     """
-    plan = elastic.read(decision, _hardware(view), view.slot_s, first=0)
+    instance, machines = view.instance, view.machines
+    workers = [w for name in machines.worker_types for w in instance.worker_types if w.name == name]
+    servers = [p for name in machines.ps_types for p in instance.ps_types if p.name == name]
+    room = [
+        [*(g.gpus // w.gpus * (not w.gpu_type or w.gpu_type == g.gpu_type) for w in workers), g.ps_slots]
+        for g in instance.cluster.servers
+    ]
+    names, one = [*machines.worker_types, *machines.ps_types], np.eye(len(workers) + 1)  # each takes 1 of its own kind
+    hardware = elastic.Hardware(instance, names, workers, servers, room, one[:-1], one[-1:])
+    plan = elastic.Plan(decision, hardware, view.slot_s, first=0)
     runs, due = plan.runs, deadlines(view)[plan.runs.job]
     lines = [
         *elastic.placements(plan),
@@ -38,14 +47,11 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
         *elastic.unfinished(plan),
         *elastic.capacity(plan),
     ]
-    jobs, took_s = view.instance.jobs, ((runs.end - view.arrival[runs.job]) * view.slot_s).tolist()
-    worth = [
-        utility(jobs[j].model_dump(), int(view.arrival[j]) * view.slot_s, max(jobs[j].rates.values(), default=0.0))(
-            took
-        )
-        for j, took in zip(runs.job.tolist(), took_s, strict=True)
-        if took > 0
-    ]
+    worth, arrived = [], view.arrival[runs.job]
+    for j, first, slots in zip(runs.job.tolist(), arrived.tolist(), (runs.end - arrived).tolist(), strict=True):
+        job = instance.jobs[j]
+        value = utility(job.model_dump(), first * view.slot_s, max(job.rates.values(), default=0.0))
+        worth += [value(slots * view.slot_s)] if slots > 0 else []
     completion = np.zeros(view.size, np.int64)
     completion[runs.job] = runs.end
     admitted = int((completion > 0).sum())
@@ -54,22 +60,8 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
         "rejected": view.size - admitted,
         "colocated": len(set(runs.job[runs.hosts == 1].tolist())),
     }
-    objective = float(np.sum(worth)) if worth else 0.0
+    objective = float(np.sum(worth))
     return Verdict(objective, tuple(lines), metrics, {"completion": completion, "objective": objective, **metrics})
-
-
-def _hardware(view: View) -> elastic.Hardware:
-    """Return how many workers and parameter servers the servers hold; one takes 1 of its own kind."""
-    instance, machines = view.instance, view.machines
-    workers = [w for name in machines.worker_types for w in instance.worker_types if w.name == name]
-    servers = [p for name in machines.ps_types for p in instance.ps_types if p.name == name]
-    room = [
-        [*(g.gpus // w.gpus * (not w.gpu_type or w.gpu_type == g.gpu_type) for w in workers), g.ps_slots]
-        for g in instance.cluster.servers
-    ]
-    one = np.eye(len(workers) + 1)
-    names = [*machines.worker_types, *machines.ps_types]
-    return elastic.Hardware(instance, names, workers, servers, room, one[:-1], one[-1:])
 
 
 def deadlines(view: View) -> Ints:

@@ -6,7 +6,7 @@ Runs may be as late and long as they like: capacity is checked where runs begin 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.harness.verify.proofs.basics import times
-from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed, whole
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance, PSType, WorkerType
 
@@ -59,23 +59,11 @@ class Hardware:
         """``(h, R)``."""
         return np.repeat(np.array(self.room, float), [g.count for g in self.instance.cluster.servers], axis=0)
 
-    @cached_property
-    def able(self) -> Bools:
-        """``(M, h)`` whether workers of a type can run on a server (its GPU type)."""
-        types = [g.gpu_type for g in self.instance.cluster.servers for _ in range(g.count)]
-        return np.array([[not w.gpu_type or w.gpu_type == t for t in types] for w in self.workers], bool)
 
-    def takes(self, entries: Rows) -> Array:
-        """Return ``(e, R)`` what entries take of their servers."""
-        none = np.zeros((1, len(self.resources)))  # the last row, that of a ring's PS type −1
-        ps = np.vstack((np.reshape(self.ps_takes, (-1, len(self.resources))), none))[entries.ps_type]
-        worker = np.array(self.worker_takes, float)[entries.worker_type]
-        return np.asarray(entries.workers[:, None] * worker + entries.ps[:, None] * ps)
-
-
-@dataclass(frozen=True, eq=False)
 class Plan:
-    """Well-formed runs on some hardware, and what follows from them.
+    """Well-formed runs on some hardware, and what follows from them; wrong types, lengths and ranges are refused.
+
+    The first slot is `first`, and `restart` is how many slots without work every run begins with but a job's first.
 
     A row of `runs` holds slots ``start … end − 1``: beside the fields of a decision, its `total` of workers and of PSs
     (`servers`), the servers that it is on (`hosts`), the `most` workers its job may have, `seconds` that one of them
@@ -84,73 +72,61 @@ class Plan:
     ``(e, R)`` what it `takes`; `jobs` one per job: number of its `runs`, mini-batches `done` and `asked`.
     """
 
-    hardware: Hardware
-    runs: Rows
-    entries: Rows
-    jobs: Rows
+    def __init__(self, decision: Runs, machines: Hardware, slot_s: float, first: int, restart: int = 0) -> None:
+        jobs, self.hardware = machines.instance.jobs, machines
+        of_runs: dict[str, Range] = {
+            "job": len(jobs),
+            "start": (first, LARGEST),
+            "slots": (1, LARGEST),
+            "worker_type": len(machines.workers),
+            "ps_type": (-1, 0) if machines.ring else len(machines.ps),
+        }
+        of_entries: dict[str, Range] = {
+            "run": np.size(decision.job),
+            "server": len(machines.servers),
+            "workers": (0, LARGEST),
+            "ps": (0, 1) if machines.ring else (0, LARGEST),
+        }
+        runs, entries = (Rows({}, **table) for table in well_formed(decision, of_runs, of_entries))
+        twice = entries.by("run", "server")
+        refuse(twice.broken(twice.count > 1, "run {run}: server {server} occurs twice"))
+        told = "run {run}: nothing on server {server}; an entry has workers or parameter servers"
+        refuse(entries.broken((entries.workers == 0) & (entries.ps == 0), told))
+        runs.names = entries.names = {
+            "job": lambda j: jobs[j].id,
+            "server": machines.servers.__getitem__,
+            "worker_type": lambda m: machines.workers[m].name,
+        }
+        self.runs, self.entries = runs, entries
+        self._work(slot_s, restart)
+        self.jobs = Rows(
+            runs.names,
+            job=np.arange(len(jobs)),
+            runs=np.bincount(runs.job, minlength=len(jobs)),
+            done=np.bincount(runs.job, runs.work, len(jobs)),
+            asked=np.array([job.iterations for job in jobs], float),
+        )
 
-
-def read(
-    decision: Runs, machines: Hardware, slot_s: float, first: int, restart: int = 0, **more: Mapping[str, Range]
-) -> Plan:
-    """Return well-formed runs with their rates; refuse wrong types, lengths, ranges and entries.
-
-    `first` is the first slot, `restart` how many slots without work every run begins with but a job's first; `more`
-    says what further arrays of a paper's decisions may hold, by table.
-    """
-    instance = machines.instance
-    of_runs: dict[str, Range] = {
-        "job": len(instance.jobs),
-        "start": (first, LARGEST),
-        "slots": (1, LARGEST),
-        "worker_type": len(machines.workers),
-        "ps_type": (-1, 0) if machines.ring else len(machines.ps),
-    }
-    of_entries: dict[str, Range] = {
-        "run": np.size(decision.job),
-        "server": len(machines.servers),
-        "workers": (0, LARGEST),
-        "ps": (0, 1) if machines.ring else (0, LARGEST),
-    }
-    well_formed(decision, of_runs, of_entries, *more.values())
-    names = {
-        "job": lambda j: instance.jobs[j].id,
-        "server": machines.servers.__getitem__,
-        "worker_type": lambda m: machines.workers[m].name,
-    }
-    runs, entries = Rows(names, **whole(decision, *of_runs)), Rows({}, **whole(decision, *of_entries))
-    twice = entries.by("run", "server")
-    refuse(twice.broken(twice.count > 1, "run {run}: server {server} occurs twice"))
-    empty = (entries.workers == 0) & (entries.ps == 0)
-    refuse(entries.broken(empty, "run {run}: nothing on server {server}; an entry has workers or parameter servers"))
-    entries.names = names
-    return _plan(machines, runs, entries, slot_s, restart)
-
-
-def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float, restart: int) -> Plan:
-    instance, count, size = machines.instance, runs.job.size, len(machines.instance.jobs)
-    runs.end = runs.start + runs.slots
-    runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)
-    runs.servers = np.bincount(entries.run, entries.ps, count)
-    runs.hosts = np.bincount(entries.run, minlength=count)
-    runs.most = np.array([job.chunks for job in instance.jobs])[runs.job]
-    runs.seconds = _seconds(machines, runs)
-    rate = np.divide(slot_s, runs.seconds, out=np.zeros(count), where=runs.seconds > 0)
-    order = np.lexsort((runs.start, runs.job))
-    runs.lost = np.zeros(count, np.int64)
-    runs.lost[order[1:]] = restart * (np.diff(runs.job[order]) == 0)
-    runs.work = np.maximum(runs.slots - runs.lost, 0) * runs.total * rate
-    for name in ("job", "start", "end", "total", "worker_type", "ps_type"):
-        setattr(entries, name, getattr(runs, name)[entries.run])
-    entries.takes = machines.takes(entries)
-    jobs = Rows(
-        runs.names,
-        job=np.arange(size),
-        runs=np.bincount(runs.job, minlength=size),
-        done=np.bincount(runs.job, runs.work, size),
-        asked=np.array([job.iterations for job in instance.jobs], float),
-    )
-    return Plan(machines, runs, entries, jobs)
+    def _work(self, slot_s: float, restart: int) -> None:
+        """Find what runs and entries have, take and do."""
+        runs, entries, machines, count = self.runs, self.entries, self.hardware, self.runs.job.size
+        runs.end = runs.start + runs.slots
+        runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)
+        runs.servers = np.bincount(entries.run, entries.ps, count)
+        runs.hosts = np.bincount(entries.run, minlength=count)
+        runs.most = np.array([job.chunks for job in machines.instance.jobs])[runs.job]
+        runs.seconds = _seconds(machines, runs)
+        rate = np.divide(slot_s, runs.seconds, out=np.zeros(count), where=runs.seconds > 0)
+        order = np.lexsort((runs.start, runs.job))
+        runs.lost = np.zeros(count, np.int64)
+        runs.lost[order[1:]] = restart * (np.diff(runs.job[order]) == 0)
+        runs.work = np.maximum(runs.slots - runs.lost, 0) * runs.total * rate
+        for name in ("job", "start", "end", "total", "worker_type", "ps_type"):
+            setattr(entries, name, getattr(runs, name)[entries.run])
+        none = np.zeros((1, len(machines.resources)))  # the last row, that of a ring's PS type −1
+        ps = np.vstack((np.reshape(machines.ps_takes, (-1, none.size)), none))[entries.ps_type]
+        worker = np.array(machines.worker_takes, float)[entries.worker_type]
+        entries.takes = entries.workers[:, None] * worker + entries.ps[:, None] * ps
 
 
 def _seconds(machines: Hardware, runs: Rows) -> Array:
@@ -172,19 +148,21 @@ def _seconds(machines: Hardware, runs: Rows) -> Array:
 def placements(plan: Plan) -> list[str]:
     """Return what is wrong with workers and PSs of runs; Zhou's (2b) and (2c) hold by the form of a decision."""
     machines, runs, entries = plan.hardware, plan.runs, plan.entries
-    able = machines.able[entries.worker_type, entries.server]
+    groups = machines.instance.cluster.servers
+    wanted = np.array([w.gpu_type or "" for w in machines.workers])[entries.worker_type]
+    there = np.repeat([g.gpu_type for g in groups], [g.count for g in groups])[entries.server]
     speed = np.array([w.bandwidth_gbps for w in machines.workers])[entries.worker_type]
     sent = (entries.total - entries.workers) * speed
     carried = entries.ps * np.array([*(p.bandwidth_gbps for p in machines.ps), 0.0])[entries.ps_type]
     starved = (entries.ps > 0) & (sent > carried * (1 + SHORTFALL))
-    other = "workers of type {worker_type} on {server}, of another kind"
+    other = (entries.workers > 0) & (wanted != "") & (wanted != there)
     told = "{ps} parameter servers on {server} carry {carried:.9g} Gbit/s, workers elsewhere send {sent:.9g} (2i)"
     return [
         *runs.broken(runs.total < 1, AT + "no workers"),
         *runs.broken(runs.total > runs.most, AT + "{total} workers, at most {most} (one per chunk)"),  # (2g)
         *runs.broken(~np.isfinite(runs.seconds), AT + "its workers of type {worker_type} cannot train it"),
         *runs.broken((runs.servers < 1) & (not machines.ring), AT + "no parameter server"),  # (2e)
-        *entries.broken((entries.workers > 0) & ~able, AT + other),
+        *entries.broken(other, AT + "workers of type {worker_type} on {server}, of another kind"),
         *entries.broken(starved, AT + told, carried=carried, sent=sent),
     ]
 
@@ -192,12 +170,8 @@ def placements(plan: Plan) -> list[str]:
 def capacity(plan: Plan) -> list[str]:
     """Return a line for each resource of which some server has too little in some slot, (2h)."""
     entries, machines = plan.entries, plan.hardware
-    both = Rows(entries.names, server=np.tile(entries.server, 2), slot=np.concatenate((entries.start, entries.end)))
-    changes = both.by("server", "slot")
-    change = changes.total(np.concatenate((entries.takes, -entries.takes)))
-    given = np.cumsum(change, axis=0)
-    servers = changes.by("server")
-    given -= np.repeat((given - change)[servers.first], servers.count, axis=0)
+    events = Rows(entries.names, server=np.tile(entries.server, 2), slot=np.concatenate((entries.start, entries.end)))
+    changes, (given,) = events.sums("server", "slot", np.concatenate((entries.takes, -entries.takes)))
     there = machines.capacity[changes.server]
     changes.names = entries.names | {"resource": machines.resources.__getitem__}
     told, lines = "slot {slot}: {held:.9g} {resource} of {server} given out, {most:g} available", []

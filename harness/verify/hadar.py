@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import WHOLE, Range, Rows, refuse, refusing, well_formed, whole
+from schedgap.harness.verify.rules import WHOLE, Range, Rows, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, Schedule, View, communication
 
@@ -26,8 +26,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """
     work, hosts = view.workload, view.servers
     sizes: dict[str, Range] = {"job": view.size, "slot": view.slots, "server": hosts.size, "gpus": WHOLE}
-    well_formed(decision, sizes)
-    held = Rows({"job": work.ids.__getitem__, "server": hosts.names.__getitem__}, **whole(decision, *sizes))
+    names = {"job": work.ids.__getitem__, "server": hosts.names.__getitem__}
+    held = Rows(names, **well_formed(decision, sizes)[0])
     held.rate, held.gang = work.rates[held.job, hosts.gpu_type[held.server]], work.gpus[held.job]
     held.arrival, held.there = view.arrival[held.job], hosts.gpus[held.server]
     odd = (held.gpus < 1) | (held.gpus > held.there)
@@ -38,9 +38,13 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         runs = held.by("job", "slot")
         runs.gpus, runs.rate, runs.gang = runs.total(held.gpus), runs.least(held.rate), work.gpus[runs.job]
         odd, told = runs.gpus != runs.gang, "{gpus} GPUs, its gang is all {gang} or none"
-    jobs = _jobs(view, runs)
+    jobs, entries, cells = _jobs(view, runs), held.by("job", "slot", "server"), held.by("slot", "server")
+    given, there = cells.total(held.gpus), hosts.gpus[cells.server]
+    full = "slot {slot}: {given} GPUs of server {server} given out, {there} available"
     lines = [
-        *_entries(view, held),
+        *entries.broken(entries.count > 1, AT + "server {server} occurs twice"),
+        *cells.broken(given > there, full, given=given, there=there),  # (1d)
+        *held.broken(held.slot < held.arrival, AT + "runs before its arrival in slot {arrival}"),
         *runs.broken(odd, AT + told),  # (1e)
         *runs.broken(runs.rate <= 0, AT + "holds GPUs that it cannot run on"),
         *jobs.broken(  # (1a)
@@ -58,18 +62,6 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
 def _machines(view: View, held: Rows, cell: Ints) -> int:
     """Return how many servers are in use, summed over cells; GPUs of several types may be of one server."""
     return int(np.unique(cell * view.servers.machines + view.servers.machine[held.server]).size)
-
-
-def _entries(view: View, held: Rows) -> list[str]:
-    """Return what is wrong with entries of any problem: one that repeats, a full server, a job before its arrival."""
-    entries, cells = held.by("job", "slot", "server"), held.by("slot", "server")
-    given, there = cells.total(held.gpus), view.servers.gpus[cells.server]
-    told = "slot {slot}: {given} GPUs of server {server} given out, {there} available"
-    return [
-        *entries.broken(entries.count > 1, AT + "server {server} occurs twice"),
-        *cells.broken(given > there, told, given=given, there=there),  # (1d)
-        *held.broken(held.slot < held.arrival, AT + "runs before its arrival in slot {arrival}"),
-    ]
 
 
 def _jobs(view: View, runs: Rows) -> Rows:

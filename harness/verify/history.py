@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.verify import TOLERANCE, Verdict
-from schedgap.harness.verify.rules import Groups, Rows, refuse, refusing, well_formed
-from schedgap.harness.verify.sensitive import Speeds, gangs, overfull
+from schedgap.harness.verify.rules import Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.sensitive import Speeds, gangs, offered, overfull
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
 from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
@@ -32,16 +32,7 @@ ROUNDING = 1e-12
 
 AT = "{job} in the round at {row}: "
 
-REASONS: dict[str, Callable[[Any], str]] = {
-    "reason": lambda claimed: (
-        f"{'no reason' if claimed is None else f'the reason {str(claimed)!r}'} for not completing"
-    ),
-    "follows": lambda made: made or "it completes",
-}
-"""How reasons are shown."""
 
-
-@dataclass(frozen=True, eq=False)
 class Facts:
     """The records of a history as tables, with what follows from the instance.
 
@@ -51,14 +42,35 @@ class Facts:
     one per job, with whether it could complete at all (`possible`).
     """
 
-    trace: Trace
-    work: Workload
-    cluster: Servers
-    speeds: Speeds | None
-    held: Rows
-    runs: Groups
-    rounds: Rows
-    jobs: Rows
+    def __init__(self, trace: Trace, work: Workload, cluster: Servers, speeds: Speeds | None) -> None:
+        names: dict[str, Callable[[Any], str]] = {
+            "job": work.ids.__getitem__,
+            "server": cluster.names.__getitem__,
+            "row": lambda row: f"{trace.start_s[row]:g} s",
+        }
+        order = np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))
+        row, job, server, gpus = trace.allocation[order].T
+        held = Rows(names, row=row, job=job, server=server, gpus=gpus, gpu_type=cluster.gpu_type[server])
+        nothing = np.zeros(gpus.size)
+        held.cpus, held.memory_gb = (x[order] if speeds else nothing for x in (trace.cpus, trace.memory_gb))
+        runs, one = held.by("job", "row"), work.rates[job, held.gpu_type]
+        runs.width, runs.gang, runs.start_s = runs.total(gpus), work.gpus[runs.job], trace.start_s[runs.row]
+        if trace.rules.forks:
+            runs.rate = runs.total(gpus * one)
+        else:
+            runs.rate = runs.least(one) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
+        number = np.rint(trace.start_s / trace.rules.round_s)
+        self.rounds = Rows(names, row=np.arange(trace.rounds), number=number)
+        if speeds is not None:  # jobs advance on one GPU type with their proportional share
+            possible = speeds.pooled.able.any(axis=1)
+        else:  # on an empty cluster, where one GPU is enough for jobs that fork
+            usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
+            possible = usable >= (1 if trace.rules.forks else work.gpus)
+        names["reason"] = lambda claimed: "no reason" if claimed is None else f"the reason {str(claimed)!r}"
+        names["follows"] = lambda made: made or "it completes"
+        self.jobs = Rows(names, job=np.arange(work.size), possible=np.asarray(possible))
+        self.trace, self.work, self.cluster, self.speeds = trace, work, cluster, speeds
+        self.held, self.runs = held, runs
 
 
 @refusing
@@ -73,14 +85,17 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     others = [name for name, (claimed, given) in foreign.items() if not _equal(claimed, given)]
     refuse(f"{name}: not those that were to be simulated" for name in others)
     _readable(trace, work, cluster)
-    facts = _facts(trace, work, cluster, Speeds(instance, work, cluster) if rules.sensitive else None)
+    facts = Facts(trace, work, cluster, Speeds(instance, work, cluster) if rules.sensitive else None)
     runs, jobs = facts.runs, facts.jobs
     held, gang = facts.held, work.gpus[facts.held.job]
     if rules.forks:
         lines = held.broken(held.gpus > gang, AT + "a copy of {gpus} GPUs, its gang has {gang}", gang=gang)
     else:
         lines = runs.broken(runs.width != runs.gang, AT + "{width} GPUs, its gang is all {gang} or none")
-    refuse([*_times(facts), *_entries(facts), *_there(facts, runs, "runs"), *lines, *_offers(facts)])
+    offers = Rows(held.names, row=trace.offered[:, 0], job=trace.offered[:, 1])
+    lines += offered(offers, work.gpus, cluster.gpus.sum(), "round at {row}")
+    there = [*_there(facts, runs, "runs"), *_there(facts, offers, "offered")]
+    refuse([*_times(facts), *_entries(facts), *there, *lines])
     refuse(runs.broken(runs.rate <= 0, AT + "holds GPUs that it cannot run on"))
     order = np.lexsort((trace.progress[:, 0], trace.progress[:, 1]))
     same = np.array_equal(trace.progress[order], np.column_stack((runs.row, runs.job, runs.width)))
@@ -139,35 +154,6 @@ def _readable(trace: Trace, work: Workload, cluster: Servers) -> None:
         well_formed(SimpleNamespace(**indices), {name: sizes[name] for name in indices})
 
 
-def _facts(trace: Trace, work: Workload, cluster: Servers, speeds: Speeds | None) -> Facts:
-    """Gather the entries of each job in each round, with the rate at which they make it run."""
-    names: dict[str, Callable[[Any], str]] = {
-        "job": work.ids.__getitem__,
-        "server": cluster.names.__getitem__,
-        "row": lambda row: f"{trace.start_s[row]:g} s",
-    }
-    order = np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))
-    row, job, server, gpus = trace.allocation[order].T
-    held = Rows(names, row=row, job=job, server=server, gpus=gpus, gpu_type=cluster.gpu_type[server])
-    nothing = np.zeros(gpus.size)
-    held.cpus, held.memory_gb = (x[order] if speeds else nothing for x in (trace.cpus, trace.memory_gb))
-    runs, one = held.by("job", "row"), work.rates[job, held.gpu_type]
-    runs.width, runs.gang, runs.start_s = runs.total(gpus), work.gpus[runs.job], trace.start_s[runs.row]
-    if trace.rules.forks:
-        runs.rate = runs.total(gpus * one)
-    else:
-        runs.rate = runs.least(one) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
-    number = np.rint(trace.start_s / trace.rules.round_s)
-    rounds = Rows(names, row=np.arange(trace.rounds), number=number)
-    if speeds is not None:  # jobs advance on one GPU type with their proportional share
-        possible = speeds.pooled.able.any(axis=1)
-    else:  # on an empty cluster, where one GPU is enough for jobs that fork
-        usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
-        possible = usable >= (1 if trace.rules.forks else work.gpus)
-    jobs = Rows(names | REASONS, job=np.arange(work.size), possible=np.asarray(possible))
-    return Facts(trace, work, cluster, speeds, held, runs, rounds, jobs)
-
-
 # ---------------------------------------------------------------- who holds what when
 
 
@@ -207,20 +193,6 @@ def _there(facts: Facts, rows: Rows, does: str) -> list[str]:
         *rows.broken(start_s < (work.arrival_s + profiling_s)[rows.job] * (1 - SLIVER), f"{AT}{does} {come}"),
         *rows.broken(start_s >= trace.completion_s[rows.job], f"{AT}{does} after its completion"),
         *rows.broken(start_s >= work.leave_s[rows.job], f"{AT}{does} after its tenant has left"),
-    ]
-
-
-def _offers(facts: Facts) -> list[str]:
-    """Return a line where a policy picks a job twice or that is not there, or more GPUs than there are."""
-    row, job = facts.trace.offered.T
-    offers, total = Rows(facts.held.names, row=row, job=job), facts.cluster.gpus.sum()
-    pairs, rounds = offers.by("row", "job"), offers.by("row")
-    wanted = rounds.total(facts.work.gpus[job])
-    told = f"round at {{row}}: jobs of {{wanted}} GPUs are offered, there are {total}"
-    return [
-        *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
-        *_there(facts, offers, "offered"),
-        *rounds.broken(wanted > total, told, wanted=wanted),
     ]
 
 
@@ -329,7 +301,10 @@ def _ending(facts: Facts) -> list[str]:
     left = np.where(work.leave_s <= end_s, LEFT, STALLED if stalled else HORIZON)
     made = np.where(jobs.possible, left, IMPOSSIBLE).astype(object)
     made[np.isfinite(jobs.completion_s)] = None
-    claimed, told = np.array(trace.unfinished, object), "{job}: {reason}, from its rates and times: {follows}"
+    claimed, told = (
+        np.array(trace.unfinished, object),
+        "{job}: {reason} for not completing, from its rates and times: {follows}",
+    )
     return [
         *jobs.broken(early, f"the simulation ends before the round at {end_s:g} s, {{job}} is not done"),
         *jobs.broken(claimed != made, told, reason=claimed, follows=made),

@@ -13,11 +13,8 @@ from schedgap.harness.verify.rules import refuse, refusing
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View
 
-CLAIMS: dict[str, Callable[[View, Array], Finding[Any]]] = {
-    "envy_free": envy_free,
-    "sharing_incentive": sharing_incentive,
-    "equal_efficiency": equal_efficiency,
-}
+JUDGES: tuple[Callable[[View, Array], Finding[Any]], ...] = (envy_free, sharing_incentive, equal_efficiency)
+"""What methods claim, by name."""
 
 
 @refusing
@@ -31,7 +28,7 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
     if x.shape != view.speedups.shape or not np.isfinite(x).all():
         refuse([f"devices: a finite {view.speedups.shape} array, not {x.shape}"])
     own, true = (view.speedups * x).sum(axis=1), (view.true_speedups * x).sum(axis=1)
-    found = {name: judge(view, x) for name, judge in CLAIMS.items()}
+    found = {judge.__name__: judge(view, x) for judge in JUDGES}
     equal = (view.speedups * view.equal_split).sum(axis=1)
     others = view.speedups @ x.T * np.divide.outer(view.weight, view.weight)
     metrics: dict[str, float | int | bool] = {

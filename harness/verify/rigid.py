@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
+from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, Schedule, View
 from schedgap.instances.workload import servers
@@ -30,8 +30,10 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     where the decision says servers. The verdict measures all objectives.
     """
     fields: dict[str, Range] = {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON), "pool": len(view.pools)}
-    well_formed(decision, fields)
-    runs = _rows(view, whole(decision, *fields))
+    tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"
+    times = dict.fromkeys(("start", "end", "at"), lambda t: f"{t}{tick}")
+    names = times | {"job": lambda j: view.instance.jobs[j].id, "pool": view.pools.__getitem__}
+    runs = Rows(names, **well_formed(decision, fields)[0])
     lines = runs.broken(runs.end < runs.start, "job {job} ends at {end}, before it starts at {start}{more}")
     jobs, everybody = runs.by("job"), Rows(runs.names, job=np.arange(view.size))
     refuse([*lines, *everybody.broken(~np.isin(everybody.job, jobs.job), "job {job} does not run{more}")])
@@ -48,10 +50,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     lines += jobs.broken(short, "job {job} runs for {ran} ticks instead of {due}{more}", ran=ran, due=due)
     if not problem.endswith(".preemptive"):
         lines += jobs.broken(jobs.count > 1, "job {job} is interrupted: it runs {count} times{more}", count=jobs.count)
-    order = np.lexsort((runs.end, runs.start, runs.job))
-    job, start, end = runs.job[order], runs.start[order], runs.end[order]
-    twice = Rows(runs.names, job=job[1:], start=start[1:])
-    lines += twice.broken((job[1:] == job[:-1]) & (start[1:] < end[:-1]), "job {job} runs twice at {start}{more}")
+    lines += overlaps(runs, "job {job} runs twice at {start}{more}")
     lines += _on_servers(view, runs, decision)
     overfull, idle = _in_pools(view, runs, jobs, pool)
     measured = objectives(view, jobs.most(runs.end), idle)
@@ -65,18 +64,6 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     return Verdict(measured[problem.split(".")[1]], (*lines, *overfull), told, measured)
 
 
-def _rows(view: View, arrays: dict[str, Ints]) -> Rows:
-    tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"
-    times = dict.fromkeys(("start", "end", "at"), lambda t: f"{t}{tick}")
-    return Rows(times | {"job": lambda j: view.instance.jobs[j].id, "pool": view.pools.__getitem__}, **arrays)
-
-
-def _sums(rows: Rows, by: str, *changes: Ints) -> tuple[Groups, list[Ints]]:
-    """Return the moments `at` which sums change, by what they are of, and the sums from then on, which end at 0."""
-    moments = rows.by(by, "at")
-    return moments, [np.cumsum(moments.total(change)) for change in changes]
-
-
 def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[str], int]:
     """Return where a pool has too many GPUs in use, and GPU-ticks that are free while a job that runs in it waits.
 
@@ -86,7 +73,7 @@ def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[st
     at = np.concatenate([runs.end, runs.start, view.release, jobs.most(runs.end)])
     events = Rows(runs.names, pool=np.concatenate([runs.pool, runs.pool, pool, pool]), at=at)
     held, waits = np.concatenate([-gpus, gpus, 0 * job, 0 * job]), np.concatenate([run, -run, job, -job])
-    moments, (used, waiting) = _sums(events, "pool", held, waits)
+    moments, (used, waiting) = events.sums("pool", "at", held, waits)
     room = view.capacity[moments.pool]
     told = "pool {pool}: {used} GPUs in use at {at}, it has {room}{more}"
     free = np.maximum(room - used, 0)[:-1] * (waiting[:-1] > 0)
@@ -99,9 +86,9 @@ def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
     if not np.size(decision.run):
         return []
     there = servers(view.instance)
-    well_formed(decision, {"run": runs.job.size, "server": there.size, "gpus": (1, LARGEST)})
     names = runs.names | {"server": there.names.__getitem__}
-    held = Rows(names, **whole(decision, "run", "server", "gpus"))
+    (parts,) = well_formed(decision, {"run": runs.job.size, "server": there.size, "gpus": (1, LARGEST)})
+    held = Rows(names, **parts)
     held.job, held.pool = runs.job[held.run], runs.pool[held.run]
     odd = there.gpu_type[held.server] != held.pool
     lines = held.broken(odd, "job {job}: server {server} is not in pool {pool}{more}")
@@ -111,7 +98,7 @@ def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
     lines += each.broken(given > view.gpus[job], told, job=job, given=given, gang=view.gpus[job])
     at = np.concatenate([runs.end[held.run], runs.start[held.run]])
     events = Rows(names, server=np.tile(held.server, 2), at=at)
-    moments, (used,) = _sums(events, "server", np.concatenate([-held.gpus, held.gpus]))
+    moments, (used,) = events.sums("server", "at", np.concatenate([-held.gpus, held.gpus]))
     room = there.gpus[moments.server]
     told = "server {server}: {used} GPUs in use at {at}, it has {room}{more}"
     return [*lines, *moments.broken(used > room, told, used=used, room=room)]

@@ -15,7 +15,8 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from schedgap.harness.verify import Verdict
-from schedgap.instances.arrays import Bools, Ints
+from schedgap.harness.verify.proofs.basics import RefusedError
+from schedgap.instances.arrays import Bools
 
 LARGEST = 2**40
 """Slots and numbers of workers are below that, so that sums of them stay exact."""
@@ -29,12 +30,8 @@ Range = int | tuple[int, int] | None
 P = ParamSpec("P")
 
 
-class RefusedError(Exception):
-    """A decision breaks rules without which the others mean nothing; the arguments are a line for each."""
-
-
 def refuse(lines: Iterable[str]) -> None:
-    """End a check without an objective, by a `RefusedError`, if there are lines."""
+    """End a check by a `RefusedError` with lines on rules without which the others mean nothing, if there are any."""
     if told := tuple(lines):
         raise RefusedError(*told)
 
@@ -52,8 +49,8 @@ def refusing(check: Callable[P, Verdict]) -> Callable[P, Verdict]:
     return checked
 
 
-def well_formed(decision: object, *tables: Mapping[str, Range]) -> None:
-    """Refuse a decision with an array (an attribute) that is no list of the numbers it may hold.
+def well_formed(decision: object, *tables: Mapping[str, Range]) -> list[dict[str, Any]]:
+    """Return the arrays of a decision, its attributes, by name; refuse one that is no list of numbers it may hold.
 
     The tables say what arrays may hold, by name; those of a table are equally long.
     """
@@ -77,11 +74,8 @@ def well_formed(decision: object, *tables: Mapping[str, Range]) -> None:
                 right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
                 odd = [lowest] * (lowest < least) or [highest] * (highest >= beyond)
                 refuse(f"{name} {one}: {right if beyond > least else 'there are none'}" for one in odd)
-
-
-def whole(decision: object, *fields: str) -> dict[str, Ints]:
-    """Return well-formed arrays of a decision by name."""
-    return {name: np.asarray(getattr(decision, name)).astype(np.int64) for name in fields}
+    kinds = {name: np.float64 if allowed is None else np.int64 for table in tables for name, allowed in table.items()}
+    return [{name: arrays[name].astype(kinds[name]) for name in table} for table in tables]
 
 
 class Rows(SimpleNamespace):
@@ -112,6 +106,24 @@ class Rows(SimpleNamespace):
     def by(self, *keys: str) -> Groups:
         """Return the groups of rows that agree in these columns."""
         return Groups(self, keys)
+
+    def sums(self, by: str, at: str, *changes: Any) -> tuple[Groups, list[Any]]:
+        """Return the moments `at` which sums change, `by` what they are of, and the sums from then on."""
+        moments = self.by(by, at)
+        whole = moments.by(by)
+        found = []
+        for change in map(moments.total, changes):
+            sums = np.cumsum(change, axis=0)
+            found.append(sums - np.repeat((sums - change)[whole.first], whole.count, axis=0))
+        return moments, found
+
+
+def overlaps(runs: Rows, text: str) -> list[str]:
+    """Return a line where a run of a job begins up to the last moment `before` its run before ends."""
+    order = np.lexsort((runs.end, runs.start, runs.job))
+    job, start, before = runs.job[order], runs.start[order], runs.end[order] - 1
+    later = Rows(runs.names, job=job[1:], start=start[1:], before=before[:-1])
+    return later.broken((job[1:] == job[:-1]) & (later.start <= later.before), text)
 
 
 class Groups(Rows):

@@ -1,7 +1,6 @@
 r"""How fast gangs run with given CPUs and memory, from the instance alone: the checkers' own arithmetic.
 
-It shares no code with :mod:`schedgap.instances.sensitivity`; levels are found by division and by search, one number per
-gang.
+It shares no code with :mod:`schedgap.instances.sensitivity`: levels are those of the checker of certificates.
 
 The progress of a round is bounded from above by weak duality, in one matrix product, wherever prices come from: for any
 prices :math:`\lambda \ge 0` of the CPUs, memory and GPUs of each GPU type, no round in which every picked job
@@ -18,19 +17,16 @@ Tetris), the bound is a comparison with what LP1 would do, not a certificate.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
+from schedgap.harness.verify.proofs.synergy import grid
 from schedgap.harness.verify.rules import Groups, Rows
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.schema import Instance, MatrixSensitivity, PipelineSensitivity
-from schedgap.instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB
+from schedgap.instances.schema import Instance
 from schedgap.instances.workload import Servers, Workload
-
-UNITS = ("GPUs", "CPUs", "GB")
 
 SLACK = 1e-9
 """Relative CPUs or memory that may be missing at a level."""
@@ -62,15 +58,26 @@ def overfull(held: Rows, machines: Array, at: str) -> list[str]:
     only, and `at` the template of how to name a round.
     """
     cells, lines = held.by("row", "server"), []
-    for capacity, amount, unit in zip(machines.T, (held.gpus, held.cpus, held.memory_gb), UNITS, strict=False):
+    amounts = (held.gpus, "GPUs"), (held.cpus, "CPUs"), (held.memory_gb, "GB")
+    for capacity, (amount, unit) in zip(machines.T, amounts, strict=False):
         given, there = cells.total(amount), capacity[cells.server]
         text = f"{at}: {{given:.9g}} {unit} of {{server}} given out, {{there:g}} available"
         lines += cells.broken(given > there * (1 + SLACK), text, given=given, there=there)
     return lines
 
 
-@dataclass(frozen=True, eq=False)
-class Classes:
+def offered(offers: Rows, gangs: Ints, total: float, at: str) -> list[str]:
+    """Return a line for a pair of round (`row`) and picked job that occurs twice, and for more GPUs than there are."""
+    pairs, rounds = offers.by("row", "job"), offers.by("row")
+    wanted = rounds.total(gangs[offers.job])
+    told = f"{at}: jobs of {{wanted:g}} GPUs are offered, there are {total:g}"
+    return [
+        *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
+        *rounds.broken(wanted > total, told, wanted=wanted),
+    ]
+
+
+class Classes(NamedTuple):
     """Jobs of equal gangs, rates and sensitivities: a representative of each class ``(K,)``, and ``(n,)`` classes."""
 
     first: Ints
@@ -84,12 +91,8 @@ class Speeds:
         self.work, self.cluster = work, cluster
         self.given = [job.sensitivity for job in instance.jobs]
         hosts = cluster.gpus > 0
-        self._span = np.ceil(work.gpus / cluster.gpus[hosts].max())
-        most = float(cluster.cpus[hosts].max()), float(cluster.memory_gb[hosts].max())
-        self._units = []  # the unit in which pipelines get CPUs and memory, and how many units servers have at most
-        for there, least, count in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True):
-            unit = least * max(1, math.ceil(there / least / count))
-            self._units.append((unit, math.floor(there / unit * (1 + SLACK))))
+        self._largest = [float(held[hosts].max()) for held in (cluster.gpus, cluster.cpus, cluster.memory_gb)]
+        self._grids: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
 
     @cached_property
     def pooled(self) -> Pooled:
@@ -110,15 +113,15 @@ class Speeds:
         of = np.array([seen.setdefault(key, len(seen)) for key in keys], np.int64)
         return Classes(np.unique(of, return_index=True)[1], of)
 
-    def levels(self, job: int) -> tuple[Array, Array]:
-        """Return the levels of CPUs and of memory of one gang, ascending totals."""
-        given, gang = self.given[job], float(self.work.gpus[job])
-        if isinstance(given, MatrixSensitivity):
-            return gang * np.array(given.cpus_per_gpu), gang * np.array(given.memory_gb_per_gpu)
-        (cpu, most_cpus), (gb, most_gb) = self._units
-        span = float(self._span[job])
-        cpus, memory_gb = (np.arange(1, most + 1, dtype=float) for most in (most_cpus, most_gb))
-        return span * cpu * cpus, span * gb * memory_gb
+    def grid(self, job: int, gpu_type: int) -> tuple[Array, Array, Array]:
+        """Return ascending totals of CPUs and of memory of a gang, and ``(c, m)`` iterations per second with them."""
+        key = int(self.classes.of[job]), gpu_type
+        if key not in self._grids:
+            given, rate = self.given[job], float(self.work.rates[job, gpu_type])
+            empty = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+            gang = int(self.work.gpus[job])
+            self._grids[key] = grid(given.model_dump(), gang, rate, self._largest) if given else empty
+        return self._grids[key]
 
     def rate(self, job: Ints, gpu_type: Ints, cpus: Array, memory_gb: Array) -> Array:
         """Return ``(x,)`` iterations per second of gangs that hold so much in total on GPUs of one type; 0 if none.
@@ -126,29 +129,13 @@ class Speeds:
         Amounts count as much as the highest level at or below them.
         """
         out = np.zeros(len(job))
-        if not len(job):
-            return out
-        one = self.work.gpus[job] * self.work.rates[job, gpu_type]
-        of = self.classes.of[job]
-        order = np.argsort(of, kind="stable")
-        for part in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
-            given = self.given[int(job[part[0]])]
-            if isinstance(given, MatrixSensitivity):
-                out[part] = _measured(given, int(self.work.gpus[job[part[0]]]), cpus[part], memory_gb[part]) * one[part]
-            elif isinstance(given, PipelineSensitivity):
-                span = float(self._span[job[part[0]]])
-                c, m = (  # floored to multiples of a unit on each of `span` servers
-                    np.minimum(np.floor(amount[part] * (1 + SLACK) / (unit * span)), top) * unit * span
-                    for amount, (unit, top) in zip((cpus, memory_gb), self._units, strict=True)
-                )
-                # the slowest of computing, preparing and fetching; 0 without any CPUs or memory for the process
-                cached = np.minimum(np.maximum(m - given.process_memory_gb, 0.0) / given.dataset_gb, 1.0)
-                fetched_mb = given.item_mb_per_iteration * (1.0 - cached)
-                fetching = np.full(part.size, math.inf)
-                np.divide(given.storage_mb_per_s, fetched_mb, out=fetching, where=fetched_mb > 0)
-                runs = (c > 0) & (m > 0) & (m * (1 + SLACK) >= given.process_memory_gb)
-                slowest = np.minimum(np.minimum(one[part], given.prep_rate_per_cpu * c), fetching)
-                out[part] = np.where(runs, slowest, 0.0)
+        kind = self.classes.of[job] * len(self.work.gpu_types) + gpu_type
+        order = np.argsort(kind, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1) if len(job) else ():
+            *levels, rates = self.grid(int(job[part[0]]), int(gpu_type[part[0]]))
+            amounts = (amount[part] * (1 + SLACK) for amount in (cpus, memory_gb))
+            c, m = (np.searchsorted(axis, amount, "right") for axis, amount in zip(levels, amounts, strict=True))
+            out[part] = np.pad(rates, ((1, 0), (1, 0)))[c, m]
         return out
 
 
@@ -164,13 +151,6 @@ def speeds_of(instance: Instance, work: Workload, cluster: Servers) -> Speeds:
     if not _kept or _kept[0].work is not work or _kept[0].cluster is not cluster:
         _kept[:] = [Speeds(instance, work, cluster)]
     return _kept[0]
-
-
-def _measured(given: MatrixSensitivity, gang: int, cpus: Array, memory_gb: Array) -> Array:
-    """Return the progress of the cells at or below amounts; 0 below the grid."""
-    a = np.searchsorted(gang * np.array(given.cpus_per_gpu), cpus * (1 + SLACK), "right")
-    b = np.searchsorted(gang * np.array(given.memory_gb_per_gpu), memory_gb * (1 + SLACK), "right")
-    return np.where((a > 0) & (b > 0), np.array(given.progress)[a - 1, b - 1], 0.0)
 
 
 class Pooled:
@@ -233,7 +213,8 @@ def menu(speeds: Speeds, weight: Array) -> Menu:
     of, values, parts = [], [], []
     for k, (job, kept) in enumerate(zip(speeds.classes.first.tolist(), speeds.configurations, strict=True)):
         # A job that can run nowhere makes no progress and holds nothing.
-        for i, (rate, held) in enumerate(kept if any(rate.size for rate, _ in kept) else [NOTHING]):
+        nothing = [(np.zeros(1), np.zeros((1, 3)))]
+        for i, (rate, held) in enumerate(kept if any(rate.size for rate, _ in kept) else nothing):
             part = np.zeros((rate.size, *total.shape))
             part[:, i] = held / total[i]
             of.append(np.full(rate.size, k))
@@ -242,20 +223,16 @@ def menu(speeds: Speeds, weight: Array) -> Menu:
     return np.concatenate(of), np.concatenate(values), np.concatenate(parts)
 
 
-NOTHING = np.zeros(1), np.zeros((1, 3))
-"""The rate of a job that holds nothing, and its GPUs, CPUs and gigabytes."""
-
-
 def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
     """Return rates, and GPUs, CPUs and gigabytes, of one gang's undominated configurations on one GPU type."""
     pooled = speeds.pooled
     if not pooled.able[job, i]:
         return np.zeros(0), np.zeros((0, 3))
-    both = zip(speeds.levels(job), pooled.limit[job, i], strict=True)
-    cpus, memory_gb = (axis[axis <= most * (1 + SLACK)] for axis, most in both)
-    c, m = (grid.ravel() for grid in np.meshgrid(cpus, memory_gb, indexing="ij"))
-    where = np.full(c.size, job), np.full(c.size, i)
-    rate = speeds.rate(*where, c, m).reshape(cpus.size, memory_gb.size)
+    *levels, rates = speeds.grid(job, i)
+    fits = [axis <= most * (1 + SLACK) for axis, most in zip(levels, pooled.limit[job, i], strict=True)]
+    rate = rates[np.ix_(*fits)]
+    inside = (axis[fit] for axis, fit in zip(levels, fits, strict=True))
+    c, m = (axis.ravel() for axis in np.meshgrid(*inside, indexing="ij"))
     best = np.pad(np.maximum.accumulate(np.maximum.accumulate(rate, axis=0), axis=1), ((1, 0), (1, 0)))
     below = np.maximum(best[:-1, 1:], best[1:, :-1])
     keep = ((rate > below) & (rate >= pooled.fair[job, i] * (1 - SLACK))).ravel()

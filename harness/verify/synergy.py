@@ -7,14 +7,13 @@ jobs a round has (:attr:`View.runnable`), the length of rounds and the arrivals 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
-from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, most_progress, overfull, speeds_of
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.sensitive import SLACK, gangs, most_progress, offered, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, P99, PLACEMENT, RUN, Schedule, View
 
@@ -39,7 +38,6 @@ FLOORED = frozenset({IDEAL.id, FAIR.id, PLACEMENT.id})
 AT = "{job} in round {row}: "
 
 
-@dataclass(frozen=True, eq=False)
 class Facts:
     """What the instance says, computed again, and what a well-formed schedule makes of it.
 
@@ -48,19 +46,31 @@ class Facts:
     `rate`, iterations per second; a row of `offers` is a round and a picked job.
     """
 
-    view: View
-    problem: str
-    speeds: Speeds
-    weight: Array
-    machines: Array
-    held: Rows
-    gangs: Groups
-    offers: Rows
-
-    @property
-    def pooled(self) -> Pooled:
-        """Servers by GPU type."""
-        return self.speeds.pooled
+    def __init__(self, view: View, decision: Schedule, problem: str) -> None:
+        work, hosts, pools = view.workload, view.servers, problem in SUPER
+        there = view.types if pools else hosts.size
+        entries: dict[str, Range] = {"round": (0, LARGEST), "job": view.size, "server": there}
+        amounts: dict[str, Range] = dict.fromkeys(("gpus", "cpus", "memory_gb"))
+        offers: dict[str, Range] = {"offered_round": (0, LARGEST), "offered_job": view.size}
+        entered, picked = well_formed(decision, entries | amounts, offers)
+        names = {"job": work.ids.__getitem__, "server": (work.gpu_types if pools else hosts.names).__getitem__}
+        order = np.lexsort((entered["server"], entered["round"], entered["job"]))
+        held = Rows(names, row=entered.pop("round")[order], **{name: column[order] for name, column in entered.items()})
+        held.gpu_type = held.server if pools else hosts.gpu_type[held.server]
+        refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
+        parts = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
+        refuse(held.broken(parts, "gpus {gpus:g}: GPUs are whole"))
+        self.view, self.problem, self.held = view, problem, held
+        self.speeds, self.gangs = speeds_of(view.instance, work, hosts), gangs(held)
+        pooled, found = self.speeds.pooled, self.gangs
+        found.gang = work.gpus[found.job]
+        # What counts is per GPU of the gang, of which placements may hold more than the whole.
+        enough = found.enough * (found.gang / found.gpus)[:, None]
+        found.rate = self.speeds.rate(found.job, found.gpu_type, *enough.T)
+        self.weight = np.ones(view.size) if np.all(view.weight == 1.0) else pooled.weight
+        machines = np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float)
+        self.machines = pooled.total if pools else machines
+        self.offers = Rows(names, row=picked["offered_round"], job=picked["offered_job"])
 
 
 @refusing
@@ -70,46 +80,17 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     ``synergy.placement`` does not say that CPUs and memory are those of an optimal ILP1, only that every job is at its
     fair progress with them.
     """
-    facts = _facts(view, decision, problem)
+    facts = Facts(view, decision, problem)
     entries = facts.held.by("row", "job", "server")
     lines = entries.broken(entries.count > 1, AT + "a server occurs twice")
     lines += [*overfull(facts.held, facts.machines, "round {row}"), *_gangs(facts), *_offers(facts)]  # (2), (3)
     if problem == ORACLE.id:  # (26): n jobs in the round share every type alike, each with at most a whole gang (A.2.2)
-        part = facts.pooled.gpus / (max(view.runnable.size, 1) * view.workload.gpus[:, None])
-        split = (part * facts.pooled.fair).sum(axis=1) / np.maximum(part.sum(axis=1), 1.0)
+        part = facts.speeds.pooled.gpus / (max(view.runnable.size, 1) * view.workload.gpus[:, None])
+        split = (part * facts.speeds.pooled.fair).sum(axis=1) / np.maximum(part.sum(axis=1), 1.0)
         lines += _below(facts, split[facts.gangs.job], "fair progress by 1/n of every GPU type")
     promised = {*claims, *(("proportional",) if problem in FLOORED else ())}
     lines += [line for name, rule in CLAIMS.items() if name in promised for line in rule(facts)]
     return _judged_run(facts, lines) if problem in RUNS else _judged_round(facts, [*lines, *_round(facts)])
-
-
-def _facts(view: View, decision: Schedule, problem: str) -> Facts:
-    """Return a well-formed schedule with what the instance says of it."""
-    work, hosts, pools = view.workload, view.servers, problem in SUPER
-    entries: dict[str, Range] = {"round": (0, LARGEST), "job": view.size, "server": view.types if pools else hosts.size}
-    amounts: dict[str, Range] = dict.fromkeys(("gpus", "cpus", "memory_gb"))
-    offers: dict[str, Range] = {"offered_round": (0, LARGEST), "offered_job": view.size}
-    well_formed(decision, entries | amounts, offers)
-    names = {"job": work.ids.__getitem__, "server": (work.gpu_types if pools else hosts.names).__getitem__}
-    row, job, server = whole(decision, *entries).values()
-    order = np.lexsort((server, row, job))
-    held = Rows(names, row=row[order], job=job[order], server=server[order])
-    held.gpu_type = held.server if pools else hosts.gpu_type[held.server]
-    for name in amounts:
-        setattr(held, name, np.asarray(getattr(decision, name), float)[order])
-    refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
-    parts = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
-    refuse(held.broken(parts, "gpus {gpus:g}: GPUs are whole"))
-    speeds, found = speeds_of(view.instance, work, hosts), gangs(held)
-    found.gang = work.gpus[found.job]
-    # What counts is per GPU of the gang, of which placements may hold more than the whole.
-    enough = found.enough * (found.gang / found.gpus)[:, None]
-    found.rate = speeds.rate(found.job, found.gpu_type, *enough.T)
-    picked_row, picked = whole(decision, *offers).values()
-    weight = np.ones(view.size) if np.all(view.weight == 1.0) else speeds.pooled.weight
-    machines = np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float)
-    machines, offered = speeds.pooled.total if pools else machines, Rows(names, row=picked_row, job=picked)
-    return Facts(view, problem, speeds, weight, machines, held, found, offered)
 
 
 # ---------------------------------------------------------------- what holds in every problem
@@ -120,7 +101,7 @@ def _gangs(facts: Facts) -> list[str]:
     found = facts.gangs
     # Where a placed gang holds more than its GPUs, it holds more of everything.
     extra = found.gpus / found.gang
-    limit = facts.pooled.limit[found.job, found.gpu_type] * extra[:, None] * (1 + SLACK)
+    limit = facts.speeds.pooled.limit[found.job, found.gpu_type] * extra[:, None] * (1 + SLACK)
     least = found.gang * (1 - SLACK)
     half = found.gpus < least if facts.problem == PLACEMENT.id else found.gpus != found.gang
     rules = [
@@ -146,23 +127,19 @@ def _offers(facts: Facts) -> list[str]:
 
     A schedule may say nothing about picked jobs, or whom the policy picked in every round in which a job runs.
     """
-    view, offers, found, total = facts.view, facts.offers, facts.gangs, facts.pooled.gpus.sum()
-    pairs, rounds = offers.by("row", "job"), offers.by("row")
-    absent = np.asarray(~facts.pooled.able.any(axis=1))[offers.job]
+    view, offers, found = facts.view, facts.offers, facts.gangs
+    absent = np.asarray(~facts.speeds.pooled.able.any(axis=1))[offers.job]
     if facts.problem in RUNS:
         last = np.full(view.size, -1, np.int64)
         np.maximum.at(last, found.job, found.row)
         absent |= (offers.row < view.arrival[offers.job]) | (offers.row > last[offers.job])
     else:
         absent |= ~np.isin(offers.job, view.runnable) | (offers.row != 0)
-    silent = ~np.isin(found.row, rounds.row) & (rounds.row.size > 0)
-    wanted = rounds.total(view.workload.gpus[offers.job])
-    told = f"round {{row}}: jobs of {{wanted:g}} GPUs are offered, there are {total:g}"
+    silent = ~np.isin(found.row, offers.row) & (offers.row.size > 0)
     return [
-        *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
+        *offered(offers, view.workload.gpus, facts.speeds.pooled.gpus.sum(), "round {row}"),
         *offers.broken(absent, AT + "is offered, but not there"),
         *found.broken(silent, "round {row}: jobs run, but none is offered, as in other rounds"),
-        *rounds.broken(wanted > total, told, wanted=wanted),
     ]
 
 
@@ -188,10 +165,10 @@ def _no_idle_gpu(facts: Facts) -> list[str]:
     used = np.zeros((rounds.row.size, view.types))
     known = np.isin(found.row, rounds.row)
     np.add.at(used, (np.searchsorted(rounds.row, found.row[known]), found.gpu_type[known]), found.gpus[known])
-    free = rounds.spread(facts.pooled.gpus - used)
+    free = rounds.spread(facts.speeds.pooled.gpus - used)
     gang = view.workload.gpus[offers.job]
     waits = ~np.isin(offers.row * view.size + offers.job, found.row * view.size + found.job)
-    fits = (facts.pooled.able[offers.job] & (gang[:, None] <= free)).any(axis=1)
+    fits = (facts.speeds.pooled.able[offers.job] & (gang[:, None] <= free)).any(axis=1)
     return offers.broken(waits & fits, "round {row}: GPUs are idle, {job} with its {gang} waits", gang=gang)
 
 
@@ -208,7 +185,7 @@ def _three_per_server(facts: Facts) -> list[str]:
 
 CLAIMS: dict[str, Callable[[Facts], list[str]]] = {
     "proportional": lambda facts: _below(  # (5)
-        facts, facts.pooled.fair[facts.gangs.job, facts.gangs.gpu_type], "fair progress"
+        facts, facts.speeds.pooled.fair[facts.gangs.job, facts.gangs.gpu_type], "fair progress"
     ),
     "no_idle_gpu": _no_idle_gpu,
     "all_offered": _all_offered,
@@ -237,7 +214,7 @@ def _round(facts: Facts) -> list[str]:
 
 def _judged_round(facts: Facts, lines: list[str]) -> Verdict:
     """Return the verdict on one round: its throughput, or the fragments of a placement."""
-    found, view, total = facts.gangs, facts.view, facts.pooled.total
+    found, view, total = facts.gangs, facts.view, facts.speeds.pooled.total
     throughput, fragments = float((facts.weight[found.job] * found.rate).sum()), _fragments(facts)
     used = np.array([found.gpus.sum(), found.cpus.sum(), found.memory_gb.sum()]) / total.sum(axis=0)
     metrics: dict[str, float | int | bool] = {"running": len(np.unique(found.job))}
@@ -250,7 +227,7 @@ def _judged_round(facts: Facts, lines: list[str]) -> Verdict:
         "throughput": throughput,
         "fragments": fragments,
     }
-    work, fair = view.workload.work[found.job], facts.pooled.fair[found.job].max(axis=1)
+    work, fair = view.workload.work[found.job], facts.speeds.pooled.fair[found.job].max(axis=1)
     if found.job.size and min(found.rate.min(), fair.min()) > 0:
         quantities["mean_jct_speedup"] = float((work / fair).mean() / (work / found.rate).mean())
     objective = float(fragments) if facts.problem == PLACEMENT.id else throughput
@@ -270,7 +247,7 @@ def _judged_run(facts: Facts, lines: list[str]) -> Verdict:
     jobs.before = np.array([part[a:b].sum() for a, b in zip(jobs.first, last, strict=True)], float)
     arrival, done = view.arrival[found.job], jobs.before + final
     others = Rows(found.names, job=np.arange(view.size))
-    never = facts.pooled.able.any(axis=1) & ~np.isin(others.job, found.job)
+    never = facts.speeds.pooled.able.any(axis=1) & ~np.isin(others.job, found.job)
     told = "{job} does {done:.9g} of its {asked:.9g} iterations"
     refuse(
         [
@@ -318,9 +295,13 @@ def _shares(facts: Facts) -> dict[str, float]:
     return {"lp1_share": float(share.mean()), "lp1_worst": float(share.min())}
 
 
-ROUND_QUANTITIES: tuple[str, ...] = ("running", "gpus_used", "cpus_used", "memory_used", "fragments")
-ROUND_QUANTITIES += ("cpus", "memory_gb", "throughput", "mean_jct_speedup")
-RUN_QUANTITIES = ("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst", "completion_s")
+QUANTITIES = {
+    True: ("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst", "completion_s"),
+    False: (
+        *("running", "gpus_used", "cpus_used", "memory_used", "fragments"),
+        *("cpus", "memory_gb", "throughput", "mean_jct_speedup"),
+    ),
+}
+"""What is measured of runs, and of rounds."""
 
-QUANTITIES = {True: RUN_QUANTITIES, False: ROUND_QUANTITIES}
 VERIFIERS.register(VerifierSpec("synergy", check, lambda problem: QUANTITIES[problem in RUNS]))

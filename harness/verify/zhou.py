@@ -14,8 +14,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
 from schedgap.harness.verify.elastic import AT, Hardware, Plan
-from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, whole
-from schedgap.instances.schema import Instance
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View
 
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
@@ -36,17 +35,28 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
     restart = max((RESTARTS[claim] for claim in claims if claim in RESTARTS), default=0)
-    plan = elastic.read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, restart, windows=WINDOWS)
-    windows = Rows({}, **whole(decision, *WINDOWS))
+    workers, ps = instance.worker_types, () if name == "ra" else instance.ps_types
+    parts = instance.cluster.servers, workers, ps
+    room, by_worker, by_ps = ([(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in part] for part in parts)
+    machines = Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, name == "ra")
+    plan = elastic.Plan(decision, machines, view.slot_s, 1, restart)
+    twice = AT + "its run before ends with slot {before}"
+    windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
         *elastic.placements(plan),
         *elastic.unfinished(plan),
-        *(_apart(plan) if kind == "preemptive" else elastic.several(plan)),
+        *(overlaps(plan.runs, twice) if kind == "preemptive" else elastic.several(plan)),
     ]
     if kind in ("completion", "preemptive"):
         absent = plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")  # (2a)
         lines += [*elastic.capacity(plan), *absent, *elastic.early(plan, view.arrival)]
-        lines += _windows(view, plan, windows) if windows.window_start.size else _idle(view, plan)
+        last = int(plan.runs.end.max(initial=0))
+        limit = max(view.slots, IDLE * (int(view.arrival.max()) + int(plan.runs.slots.sum())))
+        if windows.window_start.size:
+            lines += _windows(view, plan, windows)
+        elif last > limit:
+            told = f"the last run ends before slot {last}: all servers idle for longer than jobs run (limit {limit})"
+            lines.append(told)
     else:
         late = plan.runs.end > of.deadline
         lines += plan.runs.broken(late, f"{AT}completes at {{end}}, after τ = {of.deadline}")  # (7b)
@@ -58,33 +68,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     return _measured(view, plan, windows, kind, lines)
 
 
-def _hardware(instance: Instance, ring: bool) -> Hardware:
-    """Return what the instance says of servers and types; resources are GPUs, CPUs, gigabytes and Gbit/s."""
-    workers, ps = instance.worker_types, () if ring else instance.ps_types
-    room, by_worker, by_ps = (
-        [(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in of] for of in (instance.cluster.servers, workers, ps)
-    )
-    return Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, ring)
-
-
 # ---------------------------------------------------------------- completion times
-
-
-def _apart(plan: Plan) -> list[str]:
-    """Return a line where two runs of a job overlap in time."""
-    order = np.lexsort((plan.runs.start, plan.runs.job))
-    runs = Rows(plan.runs.names, **{name: getattr(plan.runs, name)[order] for name in ("job", "start", "end")})
-    before = np.roll(runs.end, 1) - 1
-    overlap = (np.diff(runs.job, prepend=-1) == 0) & (runs.start <= before)
-    return runs.broken(overlap, AT + "its run before ends with slot {before}", before=before)
-
-
-def _idle(view: View, plan: Plan) -> list[str]:
-    """Return a line where a schedule without windows ends much later than one in which some job always runs."""
-    last = int(plan.runs.end.max(initial=0))
-    limit = max(view.slots, IDLE * (int(view.arrival.max()) + int(plan.runs.slots.sum())))
-    told = f"the last run ends before slot {last}: all servers idle for longer than jobs run (limit {limit})"
-    return [told] if last > limit else []
 
 
 def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
@@ -172,25 +156,15 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
     there = machines.capacity[entries.server][:, :, None]
     over = (loads + entries.takes[:, :, None] > there * (1 + elastic.SHORTFALL)).any(axis=2)
     free = (there - loads).min(axis=2)
-    e, r = np.indices(over.shape).reshape(2, -1)
-    taken = Rows(
-        {"server": machines.servers.__getitem__, "resource": RESOURCES.__getitem__},
-        server=entries.server[e],
-        resource=r,
-        taken=entries.takes[e, r],
-        free=free[e, r],
-    )
-    told = "{taken:.9g} {resource} of {server} taken, {free:.9g} available beside the loads"
-    lines = taken.broken(over.ravel(), told)
+    lines = []
+    for r, resource in enumerate(RESOURCES):
+        told = f"{{taken:.9g}} {resource} of {{server}} taken, {{free:.9g}} available beside the loads"
+        lines += entries.broken(over[:, r], told, taken=entries.takes[:, r], free=free[:, r])
     base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
     unit = np.divide(1.0, there, out=np.zeros(there.shape), where=there > 0)
     price = (np.expm1(loads * unit * math.log(base)) * unit).sum(axis=2)
-    metrics: dict[str, float | int | bool] = {
-        "start": int(runs.start[0]),
-        "slots": int(runs.slots[0]),
-        "workers": int(runs.total[0]),
-        "servers": int(runs.hosts[0]),
-    }
+    run = {"start": runs.start, "slots": runs.slots, "workers": runs.total, "servers": runs.hosts}
+    metrics = {name: int(one[0]) for name, one in run.items()}
     return Verdict(float((price * entries.takes).sum()), tuple(lines), metrics, metrics)
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedgap.models.certificates import fluid, prices, programs, rigid
+from schedgap.models.certificates import fluid, prices, programs
 from schedgap.models.certificates.proof import Proof, Prover
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 
 __all__ = ["PROVERS", "UNPROVED", "Proof", "prove"]
 
-PROVERS: dict[str, Prover] = {**prices.PROVERS, **fluid.PROVERS, **programs.PROVERS, **rigid.PROVERS}
+PROVERS: dict[str, Prover] = {**prices.PROVERS, **fluid.PROVERS, **programs.PROVERS}
 """Provers by problem."""
 
 UNPROVED = {"synergy.placement": "it is about one of the optima of ILP1, which the instance does not fix"}

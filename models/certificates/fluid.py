@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from schedgap.instances import rigid
 from schedgap.instances.arrays import Array
 from schedgap.instances.views import gavel, hadar, synergy, zhou
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, duals, listed, unit_of, whole
@@ -14,6 +16,8 @@ from schedgap.models.hadar.fluid import gangs
 from schedgap.models.intervals import Tightest
 from schedgap.models.percentile import Tail, longest, ranks
 from schedgap.models.registry import Outcome
+from schedgap.models.rigid.bounds import Least, arrived, goal_of, least, machines_of
+from schedgap.models.rigid.starts import Starts
 from schedgap.models.single_machine import Best, bound_of
 from schedgap.models.solve import SolveOptions
 from schedgap.models.synergy.configurations import totals
@@ -22,17 +26,19 @@ from schedgap.models.synergy.jct import run_of
 WIDE = 4 * MARGIN
 """The same where the checker counts needs, or durations, with a rounding of their own."""
 
+EXACT = 1e-12
+"""The same of a bound in closed form: the model allows for its rounding itself."""
 
-class Value(NamedTuple):
-    """What follows from multipliers, the sum of its terms, and the multipliers as a certificate has them."""
-
-    value: float
-    size: float
-    told: dict[str, Any]
+CLOSE = 1e-10
+"""The same of bounds by intervals on gangs of fixed duration, of which the checker takes 1e-11 off. Times from a log's
+beginning to its end are long beside those from release to completion."""
 
 
-def over_intervals(found: Tightest, there: Array) -> Value:
-    """Return the bound at prices over intervals on what all ends are worth, for so much ``(d,)`` of each resource."""
+def over_intervals(found: Tightest, there: Array) -> tuple[float, float, dict[str, Any]]:
+    """Return the bound at prices over intervals on what all ends are worth, for so much ``(d,)`` of each resource.
+
+    Beside it stand the absolute sum of its terms, and the prices as a certificate has them.
+    """
     pricing = found.pricing
     length = np.diff(pricing.edges)
     finite = np.isfinite(length)
@@ -46,11 +52,8 @@ def over_intervals(found: Tightest, there: Array) -> Value:
     most = most if pricing.must else np.maximum(most, 0.0)
     paid = float((prices[:, finite] * length[finite]).sum())
     edges = pricing.edges[np.isfinite(pricing.edges)].tolist()
-    return Value(
-        paid + float(most.sum()),
-        paid + float(np.abs(most).sum()),
-        {"unit": unit, "prices": listed(rounded), "edges": edges},
-    )
+    told = {"unit": unit, "prices": listed(rounded), "edges": edges}
+    return paid + float(most.sum()), paid + float(np.abs(most).sum()), told
 
 
 def on_one_machine(found: Best | Tail, there: Array) -> tuple[Array, dict[str, Any]]:
@@ -64,72 +67,54 @@ def on_one_machine(found: Best | Tail, there: Array) -> tuple[Array, dict[str, A
     return volume, {"prices": listed(rounded)}
 
 
-def completing(evidence: Any, there: Array) -> Value:
-    """Return the bound on the weighted sum of completion times that a model found."""
-    if isinstance(evidence, Best):
-        volume, told = on_one_machine(evidence, there)
-        value = bound_of(evidence.run, volume, evidence.part)
-        return Value(value, value, told if evidence.part is None else told | {"parts": evidence.part.tolist()})
-    value, size, told = over_intervals(evidence, there)
-    return Value(-value, size, told)
+Counted = Callable[[Any], tuple[Array, float, Array]]
+"""How a model counts: ``(d,)`` what there is of each resource, its unit of time in seconds, ``(n,)`` arrivals in s."""
 
 
-def mean(evidence: Any, there: Array, slot_s: float, unit_s: float, arrival_s: Array) -> Proof | None:
-    """Prove a bound on the mean of completion times since arrivals ``(n,)``; with one arrival at 0, on their sum.
+def of_gangs(view: hadar.View) -> tuple[Array, float, Array]:
+    """Return how models of gangs, or of copies, count."""
+    return view.capacity.astype(float), view.slot_s, view.workload.arrival_s
 
-    The `evidence` counts time in units of `unit_s`, and there is so much ``(d,)`` of each resource.
-    """
-    if evidence is None:
+
+def of_rounds(view: synergy.View) -> tuple[Array, float, Array]:
+    """Return how Synergy's models count."""
+    return totals(view).ravel(), 1.0, view.workload.arrival_s[view.possible]
+
+
+def of_slots(view: zhou.View, problem: str) -> tuple[Array, float, Array]:
+    """Return how Zhou's models count; one arrival at 0 makes a sum of the mean."""
+    classes = view.of(problem).classes
+    return (classes.usable * classes.count[:, None]).ravel(), 1.0, np.zeros(1)
+
+
+def mean(view: Any, outcome: Outcome, options: SolveOptions, *, counted: Counted) -> Proof | None:
+    """Prove a bound on the mean of completion times since arrivals."""
+    if outcome.evidence is None:
         return None
-    value, size, told = completing(evidence, there)
-    arrived, n = float(arrival_s.sum()), len(arrival_s)
-    return Proof.of((value * unit_s - arrived) / n, (size * unit_s + arrived) / n, -1, told | {"slot_s": slot_s}, WIDE)
+    (there, unit_s, arrival_s), found = counted(view), outcome.evidence
+    if isinstance(found, Best):
+        volume, told = on_one_machine(found, there)
+        value = size = bound_of(found.run, volume, found.part)
+        told |= {} if found.part is None else {"parts": found.part.tolist()}
+    else:
+        value, size, told = over_intervals(found, there)
+        value = -value
+    since, n, told = float(arrival_s.sum()), len(arrival_s), told | {"slot_s": view.slot_s}
+    return Proof.of((value * unit_s - since) / n, (size * unit_s + since) / n, -1, told, WIDE)
 
 
-def mean_of_gangs(view: hadar.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
-    """Prove a bound on the mean completion time of gangs, or of copies."""
-    there = view.capacity.astype(float)
-    return mean(outcome.evidence, there, view.slot_s, view.slot_s, view.workload.arrival_s)
-
-
-def mean_of_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
-    """Prove a bound on Synergy's mean completion time."""
-    return mean(outcome.evidence, totals(view).ravel(), view.slot_s, 1.0, view.workload.arrival_s[view.possible])
-
-
-def percentile(found: Tail, there: Array, slot_s: float, unit_s: float) -> Proof | None:
-    """Prove a bound on the 99th percentile of times since arrivals, counted in units of `unit_s`.
+def percentile(view: Any, outcome: Outcome, options: SolveOptions, *, counted: Counted) -> Proof | None:
+    """Prove a bound on the 99th percentile of times since arrivals.
 
     Times are rounded to the safe side one by one: all terms of a sum are no later than the end of the last job.
     """
+    (there, unit_s, _), found, slot_s = counted(view), outcome.evidence, view.slot_s
     volume, told = on_one_machine(found, there)
     slack = WIDE * float(found.run.start.max() + found.run.alone.max() + volume.sum())
     parts = ranks(len(volume))
     times = [max(longest(found.run, found.since, k, volume) - slack, 0.0) * unit_s / slot_s for k in parts]
     value = sum(part * time for part, time in zip(parts.values(), times, strict=True)) * slot_s
     return Proof.of(value, value, -1, told | {"times": times, "slot_s": slot_s})
-
-
-def percentile_of_gangs(view: hadar.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
-    """Prove a bound on the 99th percentile of the completion times of gangs, or of copies."""
-    return percentile(outcome.evidence, view.capacity.astype(float), view.slot_s, view.slot_s)
-
-
-def percentile_of_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
-    """Prove a bound on the 99th percentile of Synergy's completion times."""
-    return percentile(outcome.evidence, totals(view).ravel(), view.slot_s, 1.0)
-
-
-def interrupted(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """Prove Zhou's bound for jobs that may be interrupted: the weighted sum of their completion times, in slots."""
-    classes = view.of(problem).classes
-    return mean(outcome.evidence, (classes.usable * classes.count[:, None]).ravel(), view.slot_s, 1.0, np.zeros(1))
-
-
-def valued(view: hadar.View, found: Tightest) -> Proof | None:
-    """Prove a bound on utilities by prices over intervals."""
-    value, size, told = over_intervals(found, view.capacity.astype(float))
-    return Proof.of(value, size, 1, told | {"slot_s": view.slot_s})
 
 
 def last_gang(view: hadar.View, outcome: Outcome, options: SolveOptions, *, forks: bool) -> Proof | None:
@@ -174,15 +159,36 @@ def ends(start: Array, own: Array, spent: Array, content: dict[str, Any]) -> Pro
     return Proof.of(value, abs(value) + float(start.max()), -1, content, WIDE)
 
 
+def of_pools(view: rigid.View, outcome: Outcome, options: SolveOptions, *, objective: str) -> Proof | None:
+    """Prove the bound on gangs of fixed duration by intervals, of starts or of a fluid, or in closed form."""
+    if isinstance(outcome.evidence, Tightest):
+        machines = machines_of(view.relaxed)
+        value, size, told = over_intervals(outcome.evidence, np.ones(len(machines)))
+        starts = isinstance(outcome.evidence.pricing, Starts)
+        before = 0.0 if starts else arrived(view, goal_of(view, objective).weight)
+        told["machines"] = [[pool, list(share)] for pool, share in (machine.code for machine in machines)]
+        if starts:
+            told |= {"starts": True, "edges": [round(edge * view.ticks_of_hour) for edge in told["edges"]]}
+        return Proof.of(-value - before, size + before, -1, told, CLOSE)
+    found = outcome.evidence if isinstance(outcome.evidence, Least) else least(view, objective)
+    return Proof.of(found.value, abs(found.value), -1, {"pools": found.pools}, EXACT)
+
+
 PROVERS: dict[str, Prover] = {
     gavel.MAKESPAN.id: partial(last_gang, forks=False),
     gavel.COPIES.id: partial(last_gang, forks=True),
-    gavel.MEAN.id: mean_of_gangs,
-    gavel.COPIES_MEAN.id: mean_of_gangs,
-    gavel.P99.id: percentile_of_gangs,
-    gavel.COPIES_P99.id: percentile_of_gangs,
     synergy.MAKESPAN.id: last_round,
-    synergy.RUN.id: mean_of_rounds,
-    synergy.P99.id: percentile_of_rounds,
-    **{f"zhou.{a}.preemptive": partial(interrupted, problem=f"zhou.{a}.preemptive") for a in zhou.ARCHITECTURES},
+    synergy.RUN.id: partial(mean, counted=of_rounds),
+    synergy.P99.id: partial(percentile, counted=of_rounds),
+    **dict.fromkeys((gavel.MEAN.id, gavel.COPIES_MEAN.id), partial(mean, counted=of_gangs)),
+    **dict.fromkeys((gavel.P99.id, gavel.COPIES_P99.id), partial(percentile, counted=of_gangs)),
+    **{
+        (problem := f"zhou.{a}.preemptive"): partial(mean, counted=partial(of_slots, problem=problem))
+        for a in zhou.ARCHITECTURES
+    },
+    **{
+        f"rigid.{name}{how}": partial(of_pools, objective=name)
+        for name in rigid.OBJECTIVES
+        for how in ("", ".preemptive")
+    },
 }

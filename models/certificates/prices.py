@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,10 +13,10 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
 from schedgap.models.admission.columns import admitting
-from schedgap.models.certificates.fluid import valued
+from schedgap.models.certificates.fluid import over_intervals
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import Leaf, Tree
-from schedgap.models.columns import Covers, Domain, GenerationOptions, Price, Priced, generate, lagrangian
+from schedgap.models.columns import Covers, Domain, GenerationOptions, Price, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.periods import ByPeriod
@@ -43,12 +43,11 @@ ROUNDINGS = 1000
 
 
 def by_prices(
+    outcome: Outcome,
     domain: Domain,
     oracle: Price,
-    worth: Array,
     tree: Tree,
-    claim: float,
-    told: Mapping[str, Any],
+    told: dict[str, Any],
     sense: int = 1,
     missing: float = EXACT,
 ) -> Proof | None:
@@ -56,14 +55,10 @@ def by_prices(
 
     Parameters
     ----------
-    domain, oracle
-        The problem, and its pricing.
-    worth
-        ``(blocks, ends)`` what blocks are worth by their ends.
+    outcome, domain, oracle
+        What a model claims of the problem, and its pricing.
     tree
         Prices of the rows, and what they are to bound.
-    claim
-        The bound that the model claims.
     told
         What the problem derives from the instance: slots and their length.
     sense
@@ -71,31 +66,30 @@ def by_prices(
     missing
         Part of all terms that the checker may count less.
     """
+    domain, claim = covered(outcome, domain, tree, told), outcome.solution.bound
     packing = domain.packing
+    assert claim is not None
+    assert packing.worth is not None
     # Hadar's oracle looks more closely at jobs that matter, once it knows how much there is.
     most = oracle(np.zeros_like(tree.prices[0]), domain).most
     leaves = [leaf._replace(domain=replace(leaf.domain, packing=packing)) for leaf in tree.leaves]
-    calm(tree.prices, leaves, oracle, sense * claim, float(np.abs(most[np.isfinite(most)]).sum()))
+    worth = float(np.abs(most[np.isfinite(most)]).sum())
+    for which in {leaf.prices for leaf in leaves}:
+        # Where nothing fits, prices are penalties, a million times what anything is worth, and so would rounding be:
+        # they become smaller where a leaf stays below the claim.
+        own = [leaf for leaf in leaves if leaf.prices == which]
+        part = WILD * worth / max(float(tree.prices[which] @ packing.limits), 1e-200)
+        less = tree.prices[which] * part
+        if part < 1 and all(leaf_bound(leaf, oracle, less)[0] <= sense * claim for leaf in own):
+            tree.prices[which] = less
     paid = max(float(prices @ packing.limits) for prices in tree.prices)
-    largest = float(np.abs(worth[np.isfinite(worth)]).max(initial=0.0))
-    unit = max(unit_of(paid + float(np.abs(most[np.isfinite(most)]).sum())), unit_of(largest) / MOST)
+    largest = float(np.abs(packing.worth[np.isfinite(packing.worth)]).max(initial=0.0))
+    unit = max(unit_of(paid + worth), unit_of(largest) / MOST)
     rounded = [whole(np.maximum(prices, 0.0), unit) for prices in tree.prices]
     found = [leaf_bound(leaf, oracle, rounded[leaf.prices] * unit) for leaf in leaves]
     value = max(value + missing * size for value, size in found) + ROUNDINGS * packing.blocks * unit
     content = {"unit": unit, "prices": [listed(prices) for prices in rounded], **told}
     return Proof.of(sense * value, abs(value), sense, content | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {}))
-
-
-def calm(prices: list[Array], leaves: Sequence[Leaf], oracle: Price, claim: float, scale: float) -> None:
-    """Make prices smaller, in place, where a leaf stays below the claim.
-
-    Where nothing fits, they are penalties, a million times what anything is worth, and so would rounding be.
-    """
-    for which in {leaf.prices for leaf in leaves}:
-        own = [leaf for leaf in leaves if leaf.prices == which]
-        part = WILD * scale / max(float(prices[which] @ own[0].domain.packing.limits), 1e-200)
-        if part < 1 and all(leaf_bound(leaf, oracle, prices[which] * part)[0] <= claim for leaf in own):
-            prices[which] = prices[which] * part
 
 
 def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
@@ -125,40 +119,26 @@ def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand:
 
 def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
     """Prove a bound of Hadar's problems by prices of GPUs, those of the outcome or of the relaxation's columns."""
-    if isinstance(outcome.evidence, ByPeriod):
-        return in_many_slots(view, outcome, outcome.evidence)
-    if outcome.evidence is not None:
-        return valued(view, outcome.evidence)
-    forked = problem == hadar.FORKED.id
-    oracle: Any = ForkedPricing(view) if forked else GangPricing(view, problem == hadar.COMPLETE.id)
-    domain = Domain.of(oracle.packing)
-    limits = GenerationOptions(time_limit_s=options.time_limit_s)
+    found, exact = outcome.evidence, False
+    told: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
+    pricing: Any
+    oracle: Any
+    if isinstance(found, ByPeriod):  # of some jobs it is enough that parts of slots do their work
+        pricing, told["divisible"] = found.pricing, np.flatnonzero(found.pricing.by_parts).tolist()
+        oracle = lambda prices, domain: pricing.nearly(prices.reshape(-1, view.slots), closely=False)  # noqa: E731
+    elif found is not None:
+        value, size, content = over_intervals(found, view.capacity.astype(float))
+        return Proof.of(value, size, 1, content | {"slot_s": view.slot_s})
+    else:
+        exact = problem != hadar.FORKED.id
+        pricing = oracle = GangPricing(view, problem == hadar.COMPLETE.id) if exact else ForkedPricing(view)
+    domain = Domain.of(pricing.packing)
 
     def relaxed() -> Array:
-        return generate(domain, oracle, limits, options).prices
+        return generate(domain, oracle, GenerationOptions(time_limit_s=options.time_limit_s), options).prices
 
     tree = grown(outcome, domain, relaxed, lambda prices: prices)
-    told: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
-    domain = covered(outcome, domain, tree, told)
-    claim = outcome.solution.bound
-    assert claim is not None
-    return by_prices(domain, oracle, oracle.worth, tree, claim, told, missing=FLOATS if forked else EXACT)
-
-
-def in_many_slots(view: hadar.View, outcome: Outcome, found: ByPeriod) -> Proof | None:
-    """Prove a bound by prices that change by period; of some jobs it is enough that parts of slots do their work."""
-    pricing = found.pricing
-    domain, claim = Domain.of(pricing.packing), outcome.solution.bound
-    assert outcome.prices is not None
-    assert claim is not None
-
-    def oracle(prices: Array, domain: Domain) -> Priced:
-        return pricing.nearly(prices.reshape(-1, view.slots), closely=False)
-
-    tree = Tree([{}], [outcome.prices.ravel()], [Leaf(domain, 0, ())])
-    divisible = np.flatnonzero(pricing.by_parts).tolist()
-    told = {"slot_s": view.slot_s, "slots": view.slots, "divisible": divisible}
-    return by_prices(domain, oracle, pricing.worth, tree, claim, told, missing=FLOATS)
+    return by_prices(outcome, domain, oracle, tree, told, missing=EXACT if exact else FLOATS)
 
 
 def covered(outcome: Outcome, domain: Domain, tree: Tree, told: dict[str, Any]) -> Domain:
@@ -179,10 +159,12 @@ def covered(outcome: Outcome, domain: Domain, tree: Tree, told: dict[str, Any]) 
     return replace(domain, packing=replace(domain.packing, known=covers))
 
 
-def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOptions, sense: int = 1) -> Proof | None:
-    """Prove a bound of elastic jobs by prices of classes of servers, those of the outcome or of the relaxation."""
-    grid = coarse(jobs, classes(jobs.machines))
-    pricing = Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
+def elastic(
+    view: Any, outcome: Outcome, options: SolveOptions, *, jobs_of: Callable[[Any], ElasticJobs], sense: int = 1
+) -> Proof | None:
+    """Prove a bound of jobs that are not interrupted by prices of classes of servers."""
+    jobs = jobs_of(view)
+    grid, pricing = coarse(jobs, classes(jobs.machines)), Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
 
     def relaxed() -> Array:
         return by_slot(bound(jobs, GenerationOptions(time_limit_s=options.time_limit_s), options)[0].prices)
@@ -191,23 +173,13 @@ def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOp
         return np.concatenate([grid.by_slot(prices).ravel(), prices[grid.rows :]])
 
     tree = grown(outcome, pricing.domain, relaxed, by_slot)
-    claim, told = outcome.solution.bound, {"slot_s": slot_s, "slots": jobs.slots}
-    domain = covered(outcome, pricing.domain, tree, told)
-    assert claim is not None
-    return by_prices(domain, pricing, jobs.worth, tree, claim, told, sense)
+    told: dict[str, Any] = {"slot_s": view.slot_s, "slots": jobs.slots}
+    return by_prices(outcome, pricing.domain, pricing, tree, told, sense)
 
 
-def admitted(view: admission.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """Prove a bound of the admission problems."""
-    return elastic(admitting(view, problem), view.slot_s, outcome, options)
-
-
-def distributed(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """Prove a bound of Zhou's problems of jobs that are not interrupted."""
-    architecture = view.of(problem)
-    if problem.endswith("weight"):
-        return elastic(weighing(architecture), view.slot_s, outcome, options)
-    return elastic(completing(architecture), view.slot_s, outcome, options, sense=-1)
+def of_zhou(view: zhou.View, problem: str) -> ElasticJobs:
+    """Return what is scheduled in one of Zhou's problems."""
+    return (weighing if problem.endswith("weight") else completing)(view.of(problem))
 
 
 def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
@@ -225,11 +197,14 @@ def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, proble
 
 PROVERS: dict[str, Prover] = {
     **{p.id: partial(gangs, problem=p.id) for p in (hadar.UTILITY, hadar.COMPLETE, hadar.FORKED)},
-    **{p.id: partial(admitted, problem=p.id) for p in (admission.UTILITY, admission.FROM_ARRIVAL)},
     **{
-        f"zhou.{a}.{p}": partial(distributed, problem=f"zhou.{a}.{p}")
+        p.id: partial(elastic, jobs_of=partial(admitting, problem=p.id))
+        for p in (admission.UTILITY, admission.FROM_ARRIVAL)
+    },
+    **{
+        (problem := f"zhou.{a}.{kind}"): partial(elastic, jobs_of=partial(of_zhou, problem=problem), sense=sense)
         for a in zhou.ARCHITECTURES
-        for p in ("completion", "weight")
+        for kind, sense in (("completion", -1), ("weight", 1))
     },
     **{f"zhou.{a}.cost": partial(cheapest, problem=f"zhou.{a}.cost") for a in zhou.ARCHITECTURES},
 }

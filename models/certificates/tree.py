@@ -74,20 +74,18 @@ class Tree:
 
     def cut(self, at: int, domain: Domain, rest: Domain, prices: int) -> int:
         """Split off the ends of a domain that are not in the rest; return the node of that rest."""
-        cuts = []
+        ends = []
         for job in np.flatnonzero((domain.first != rest.first) | (domain.last != rest.last)).tolist():
-            if rest.first[job] > domain.first[job]:
-                cuts.append((job, int(rest.first[job]) - 1, True))
-            if rest.last[job] < domain.last[job]:
-                cuts.append((job, int(rest.last[job]), False))
-        for job, end, keeps_late in cuts:
-            off, kept = self.new(), self.new()
-            self.nodes[at] = {"job": job, "end": end, "then": [off, kept] if keeps_late else [kept, off]}
-            self.nodes[off] = {"prices": prices}
-            at = kept
-        ends = tuple((job, slice(0, end + 1) if late else slice(end + 1, None)) for job, end, late in cuts)
+            cuts = [(int(rest.first[job]) - 1, True)] if rest.first[job] > domain.first[job] else []
+            cuts += [(int(rest.last[job]), False)] if rest.last[job] < domain.last[job] else []
+            for end, keeps_late in cuts:
+                off, kept = self.new(), self.new()
+                self.nodes[at] = {"job": job, "end": end, "then": [off, kept] if keeps_late else [kept, off]}
+                self.nodes[off] = {"prices": prices}
+                ends.append((job, slice(0, end + 1) if keeps_late else slice(end + 1, None)))
+                at = kept
         if ends:
-            self.leaves.append(Leaf(domain, prices, ends))
+            self.leaves.append(Leaf(domain, prices, tuple(ends)))
         return at
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,6 @@ FIG_1 = "paper/hadar-fig1"
 P1, P2 = "hadar.p1", "hadar.p2.enumerated"
 
 
-def tiny(lab: Lab, usual: int, **size: Any) -> list[Instance]:
-    """Return random instances of up to three jobs, five slots and three GPU types."""
-    rng = lab.rng()
-    return [draw(rng, **size) for _ in range(lab.times(usual))]
-
-
 def worth(amplitude: float, epochs: int, rates: dict[str, float], gpus: int = 1) -> dict[str, object]:
     """Return a job of constant utility."""
     utility = {"kind": "constant", "amplitude": amplitude}
@@ -45,22 +38,22 @@ def worth(amplitude: float, epochs: int, rates: dict[str, float], gpus: int = 1)
 def p1_equals_p2(lab: Lab) -> str:
     """P1 and P2 are equivalent."""
     same = lab.within("the same rule of completion in both")
+
+    def equal(one: str, other: str) -> bool:
+        a, b = rows[one].objective, rows[other].objective
+        return a is b if a is None or b is None else not differ(a, b)
+
     # The second job keeps the first one off the only fast GPU.
     jobs = [{"gpus": 1, "epochs": 2, "rates": {"fast": 2.0, "slow": 1.0}}, worth(0.1, 3, {"fast": 1.0})]
-    for instance in (linear(jobs, {"fast": 1, "slow": 1}, slots=3), *tiny(lab, 30)):
+    for instance in (linear(jobs, {"fast": 1, "slow": 1}, slots=3), *lab.drawn(draw, 30)):
         rows = certified(instance, [P1, f"{P1}.complete", P2, f"{P2}.complete"])
         if any(row.status not in ("optimal", "infeasible") for row in rows.values()):
             continue
-        value = {method: row.objective for method, row in rows.items()}
-        shown = f"P1 (all complete): {value[f'{P1}.complete']}, P2 (may reject): {value[P2]}"
-        lab.add(_equal(value[f"{P1}.complete"], value[P2]), instance, [f"{P1}.complete", P2], shown)
+        shown = f"P1 (all complete): {rows[f'{P1}.complete'].objective}, P2 (may reject): {rows[P2].objective}"
+        lab.add(equal(f"{P1}.complete", P2), instance, [f"{P1}.complete", P2], shown)
         for rule in ("", ".complete"):
-            same.add(_equal(value[P1 + rule], value[P2 + rule]), instance, [P1 + rule, P2 + rule])
+            same.add(equal(P1 + rule, P2 + rule), instance, [P1 + rule, P2 + rule])
     return f"optima differ on {lab} instances as printed, in {same} comparisons under the same rule"
-
-
-def _equal(a: float | None, b: float | None) -> bool:
-    return a is b if a is None or b is None else not differ(a, b)
 
 
 def waiting(v: View) -> Round:
@@ -77,7 +70,7 @@ def waiting(v: View) -> Round:
 def line_20(lab: Lab) -> str:
     """The branch with the smaller cost is the better one, so the returned plan is worth most."""
     empty = 0
-    for instance in tiny(lab, 300, jobs=5):
+    for instance in lab.drawn(draw, 300, jobs=5):
         v = view(instance)
         around, plans = waiting(v), Planner(v, prices(v), Planning(payoff="round", exact=v.size))
         best = plans.dp_allocation(plans.line_up(around))
@@ -99,7 +92,7 @@ def definition_1(lab: Lab) -> str:
     """k(γ)·Δγ ≥ (c/α)·(k(γ+Δγ) − k(γ)) with α = max(1, ln(U_max/U_min)) and the prices (5)."""
     # U_max/U_min = 100 by (6) and (7).
     four_gpus = linear([worth(1.0, 1, {"a": 1.0}), worth(1.25, 1, {"a": 1.0})], {"a": 4}, slots=5)
-    for instance in (four_gpus, *tiny(lab, 200)):
+    for instance in (four_gpus, *lab.drawn(draw, 200)):
         v = view(instance)
         found = prices(v)
         if not v.possible.size:
@@ -160,7 +153,7 @@ def _entries(lab: Lab, instance: Instance) -> int:
 )
 def theorem_2(lab: Lab) -> str:
     """Hadar is 2α-competitive, α = max_r max(1, ln(U_max/U_min))."""
-    return measured(lab, tiny(lab, 150), "hadar.online", (P1,), "random ones of up to 3 jobs and 5 slots")
+    return measured(lab, lab.drawn(draw, 150), "hadar.online", (P1,), "random ones of up to 3 jobs and 5 slots")
 
 
 def start_of_dual(v: View) -> tuple[float, float]:
@@ -194,7 +187,7 @@ def start_is_low(lab: Lab, repaired: bool = False) -> str:
     """D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/ΣC."""
     told = ""
     one_job = linear([worth(1.0, 40, {"a": 1.0}, gpus=4)], {"a": 60}, slots=100)
-    for instance in (one_job, *tiny(lab, 60)):
+    for instance in (one_job, *lab.drawn(draw, 60)):
         v = view(instance)
         if not v.possible.size or prices(v).floored:
             continue

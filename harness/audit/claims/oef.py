@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,6 @@ TEMPTING = ((1, 2), (1, 5))
 """Expression (6)."""
 
 
-def some(lab: Lab, usual: int, *, ordered: bool = False) -> list[Instance]:
-    """Return random tenants; `ordered`: the ratios of neighbouring types rank all tenants alike."""
-    rng = lab.rng("ordered" if ordered else "")
-    return [draw(rng, ordered=ordered) for _ in range(lab.times(usual))]
-
-
 def ones(speedups: tuple[tuple[float, ...], ...]) -> Instance:
     """Return tenants with these speedups and one device of every type."""
     return of_matrix(speedups, [1] * len(speedups[0]))
@@ -70,6 +65,23 @@ def several(speedups: ArrayLike, capacity: list[int], reported: ArrayLike | None
     return validate({**parts, "tenants": [{**first, "job_types": kinds}, *others]}, "several")
 
 
+def tried(
+    instances: Iterable[Instance],
+    method: str,
+    judge: Callable[[View, Array], fairness.Finding[Any]],
+    counts: Sequence[Count],
+) -> list[str]:
+    """Count on which instances the judge finds what a method decides to be as it should; return what it says."""
+    told = []
+    for instance in instances:
+        v = view(instance)
+        found = judge(v, devices(method, v))
+        told.append(found.text)
+        for count in counts:
+            count.add(bool(found), instance, [method], found.text)
+    return told
+
+
 DRAWN = "random ones of up to 4 tenants and 4 types"
 
 
@@ -80,7 +92,7 @@ DRAWN = "random ones of up to 4 tenants and 4 types"
 )
 def theorem_5_1(lab: Lab) -> str:
     """Cooperative OEF is envy-free and sharing-incentive, and no envy-free allocation is more efficient."""
-    for instance in (*map(ones, (SKIPPING, WASTING, TEMPTING)), *some(lab, 150)):
+    for instance in (*map(ones, (SKIPPING, WASTING, TEMPTING)), *lab.drawn(draw, 150)):
         v = view(instance)
         x = devices(TOGETHER, v)
         envy, incentive = fairness.envy_free(v, x), fairness.sharing_incentive(v, x)
@@ -99,20 +111,17 @@ def theorem_5_1(lab: Lab) -> str:
 )
 def theorem_5_2(lab: Lab) -> str:
     """Every tenant gets types that are neighbours in speed."""
-    scopes = {
-        ALONE: lab.within("non-cooperative OEF where speedup ratios rank all tenants alike"),
-        TOGETHER: lab.within("cooperative OEF where speedup ratios rank all tenants alike"),
-    }
-    ordered = [of_matrix(ORDERED, [3, 2, 1, 1]), *some(lab, 150, ordered=True)]
-    for i, instance in enumerate((*ordered, ones(SKIPPING), *some(lab, 60))):
+    narrower = "{} OEF where speedup ratios rank all tenants alike"
+    alone, together = (lab.within(narrower.format(kind)) for kind in ("non-cooperative", "cooperative"))
+    ordered = [of_matrix(ORDERED, [3, 2, 1, 1]), *lab.drawn(draw, 150, "ordered", ordered=True)]
+    for i, instance in enumerate((*ordered, ones(SKIPPING), *lab.drawn(draw, 60))):
         v = view(instance)
-        for method, narrow in scopes.items():
+        for method, narrow in ((ALONE, alone), (TOGETHER, together)):
             found = fairness.adjacent(v, devices(method, v))
             who = "; ".join(f"{tenant} has {', '.join(types)} only" for tenant, types in found.witness.items())
             lab.add(bool(found), instance, [method], f"{method}: {who}")
             if i < len(ordered):
                 narrow.add(bool(found), instance, [method])
-    alone, together = scopes.values()
     text = f"fails in {lab} allocations; where the ratios of neighbouring types rank all tenants alike"
     return f"{text}, in {alone} non-cooperative and in {together} cooperative ones"
 
@@ -136,15 +145,12 @@ def theorem_5_2(lab: Lab) -> str:
 @claim("oef.gandiva-pareto", "section 2.4", how="as oef.theorem-5.3.cooperative", method=TRADING)
 def pareto(lab: Lab, method: str) -> str:
     """Gandiva_fair is Pareto-efficient."""
-    two, examples = lab.within("two GPU types"), []
+    two = lab.within("two GPU types")
     by_hand = (ones(WASTING), of_matrix(WASTING_TWO, [2, 2]), of_matrix(UNTRADED, [2, 2, 1]))
-    for instance in (*by_hand, *some(lab, 100)):
-        v = view(instance)
-        found = fairness.pareto_efficient(v, devices(method, v))
-        examples.append(found.text)
-        lab.add(bool(found), instance, [method], found.text)
-        if v.capacity.size == 2:
-            two.add(bool(found))
+    examples = []
+    for one in (*by_hand, *lab.drawn(draw, 100)):
+        counts = [lab, two] if view(one).capacity.size == 2 else [lab]
+        examples += tried([one], method, fairness.pareto_efficient, counts)
     text = (
         f"W = ⟨1,1.5,2; 1,2,5; 1,3,8⟩, m = 1: {examples[0]}; ⟨1,1.3; 1,2.5; 1,2.6; 1,3.9⟩, m = 2: {examples[1]}; "
         f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab} instances"
@@ -163,7 +169,7 @@ def theorem_5_4(lab: Lab) -> str:
     over = lab.within("over-reports")
     rng = lab.rng("reports")
     example = most = _lie(lab, ones(TEMPTING), 1, np.array([1.0, 3.0]))
-    for instance in some(lab, 150):
+    for instance in lab.drawn(draw, 150):
         v = view(instance)
         who = int(rng.integers(v.size))
         for above in (True, False):
@@ -206,7 +212,7 @@ def multi_strategy_proof(lab: Lab) -> str:
     """Under non-cooperative OEF a tenant with several job types does not gain by inflating the speedups of one."""
     rng = lab.rng("reports")
     example = _lie(lab, several(SEVERAL, [1, 1]), 0, np.array([1.0, 9.0]))
-    for one in some(lab, 60):
+    for one in lab.drawn(draw, 60):
         v = view(one)
         if v.size > 2:
             factor = np.exp(rng.uniform(0, np.log(4), v.capacity.size))
@@ -225,7 +231,9 @@ def multi_strategy_proof(lab: Lab) -> str:
 def multi_properties(lab: Lab) -> str:
     """Replication maintains all the fairness properties of OEF perfectly, also where a user runs several DL jobs."""
     rows = lab.within("virtual tenants of one job type")
-    made = (several(v.true_speedups, [int(m) for m in v.capacity]) for v in map(view, some(lab, 60)) if v.size > 2)
+    made = (
+        several(v.true_speedups, [int(m) for m in v.capacity]) for v in map(view, lab.drawn(draw, 60)) if v.size > 2
+    )
     for instance in (several(SEVERAL, [1, 1]), *made):
         v = view(instance)
         x = devices(TOGETHER, v)
@@ -268,16 +276,11 @@ def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) 
     """Try one cell: a promise on random tenants; that there is none, by a counterexample to each method."""
     lines = []
     by_hand = (load("paper/oef-eq1"), load("paper/oef-eq6"), ones(WASTING), of_matrix(UNTRADED, [2, 2, 1]))
+    drawn = (*by_hand, *lab.drawn(draw, 2 if column == "SP" else 15))
     for method in methods:
         shown = Count(method)
         own = lab.within(method) if len(methods) > 1 else Count()
-        for instance in (*by_hand, *some(lab, 2 if column == "SP" else 15)):
-            v = view(instance)
-            found = PROPERTIES[column][1](method, v, devices(method, v))
-            shown.add(bool(found), instance, [method], found.text)
-            if promised:
-                own.add(bool(found))
-                lab.add(bool(found), instance, [method], found.text)
+        tried(drawn, method, partial(PROPERTIES[column][1], method), [shown, *((own, lab) if promised else ())])
         if not promised:
             own.add(shown.failed > 0)
             lab.add(shown.failed > 0)
@@ -310,13 +313,9 @@ for _row, (_methods, _promises) in TABLE_1.items():
 def support(lab: Lab) -> str:
     """At most n + k − 1 shares are positive (Extreme Point Theorem)."""
     alone = lab.within("non-cooperative OEF")
-    for instance in (ones(WASTING), *some(lab, 120)):
-        v = view(instance)
-        for method in (ALONE, TOGETHER):
-            found = fairness.support_size(v, devices(method, v))
-            lab.add(bool(found), instance, [method], f"{method}: {found.text}")
-            if method == ALONE:
-                alone.add(bool(found))
+    drawn = (ones(WASTING), *lab.drawn(draw, 120))
+    for method, counts in ((ALONE, [lab, alone]), (TOGETHER, [lab])):
+        tried(drawn, method, fairness.support_size, counts)
     text = f"exceeded in {alone} non-cooperative and {lab.failed} of as many cooperative"
     return f"{text} allocations ({DRAWN})"
 

@@ -39,9 +39,8 @@ SLACK = 1e-9
 )
 def theorem_4_1(lab: Lab) -> str:
     """LP1 is at least the throughput of an optimal solution."""
-    rng, tightest = lab.rng(), np.inf
-    for _ in range(lab.times(50)):
-        case = draw(rng)
+    tightest = np.inf
+    for case in lab.drawn(draw, 50):
         rows = certified(case, [LP1, ILP1, *ROUNDS])
         bound, best = rows[LP1].own_bound, rows[ILP1].objective
         if rows[ILP1].status != "optimal" or bound is None or best is None:
@@ -132,10 +131,9 @@ def theorem_a_2_interior(lab: Lab) -> str:
 )
 def tune_clamped(lab: Lab) -> str:
     """Synergy-Tune's throughputs are never below GPU-proportional ones."""
-    drawing, rng = lab.rng(), lab.rng("mixes")
-    for _ in range(lab.times(100)):
-        seed = int(rng.integers(10**6))
-        for case in (draw(drawing, jobs=8), mix(16, [servers(2)], seed=seed)):
+    rng = lab.rng("mixes")
+    for drawn in lab.drawn(draw, 100, jobs=8):
+        for case in (drawn, mix(16, [servers(2)], seed=int(rng.integers(10**6)))):
             for name, row in certified(case, TUNES).items():
                 lab.add(bool(row.verified), case, [name], "; ".join(row.violations))
     return f"violated in {lab} rounds of up to 16 jobs"

@@ -87,21 +87,6 @@ def _optimal(cost: float | None, best: float | None) -> bool:
     return cost <= best * (1 + NEAR)
 
 
-def one_worker() -> list[float]:
-    """Return the least cost of a worker and a PS on two servers, and what Algorithm 4 as printed finds.
-
-    The worker is cheaper on server 0, but the PS much more so, and both do not fit there. For host 0, line 15 ends with
-    g = 1 = N, which asks for no PS at all, so that nothing is found: the PS goes to server 1.
-    """
-    case = built([job(1)], [servers(2, 1, 1.0, memory_gb=1.0)], [worker(cpus=0.0)], [ps()])
-    a = view(case).architectures["ps"]
-    price = np.zeros((2, 4, 1))
-    price[:, 0, 0], price[:, 1, 0] = (1.0, 2.0), (0.0, 10.0)
-    ledger = Ledger(a.machines, a.options, 1)
-    ledger.post(price)
-    return [placed.cost if (placed := ledger.find(0, 0, printed=way)) else np.inf for way in (False, True)]
-
-
 def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
     """Count whether placements are optimal: at random prices, and on whole instances as ``harness compare`` sees them.
 
@@ -114,10 +99,10 @@ def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
         cost, done = (placed.printed, placed.done) if printed else (placed.repaired, True)
         if not lab.add(done and _optimal(cost, placed.best)):
             missed, dearer = missed + (cost is None), dearer + (cost is not None)
-    method, rng = f"zhou.{name}.amincost{'?printed=true' if printed else ''}", lab.rng("instances")
+    method = f"zhou.{name}.amincost{'?printed=true' if printed else ''}"
     # The cheapest placement of three chunks on two servers of a GPU each is one that Algorithm 4 as printed misses.
     three_chunks = built([job(3, submit_s=1.0)], [servers(2, 1, 3.3, bandwidth_gbps=4.0)])
-    for instance in (three_chunks, *(draw(rng) for _ in range(lab.times(60)))):
+    for instance in (three_chunks, *lab.drawn(draw, 60, "instances")):
         rows = certified(instance, [method, f"zhou.{name}.mincost"])
         best, mine = rows[f"zhou.{name}.mincost"], rows[method]
         if best.status != "optimal":
@@ -138,7 +123,14 @@ def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
 def theorem_1_printed(lab: Lab) -> str:
     """Algorithms 4 and 5 solve problem (13) to optimality."""
     missed, dearer = _compared(lab, "ps", printed=True)
-    right, printed = one_worker()
+    # The worker is cheaper on server 0, but the PS much more so, and both do not fit there. For host 0, line 15 ends
+    # with g = 1 = N, which asks for no PS at all, so that nothing is found: the PS goes to server 1.
+    case = built([job(1)], [servers(2, 1, 1.0, memory_gb=1.0)], [worker(cpus=0.0)], [ps()])
+    a, price = view(case).architectures["ps"], np.zeros((2, 4, 1))
+    price[:, 0, 0], price[:, 1, 0] = (1.0, 2.0), (0.0, 10.0)
+    ledger = Ledger(a.machines, a.options, 1)
+    ledger.post(price)
+    right, printed = (placed.cost if (placed := ledger.find(0, 0, printed=way)) else np.inf for way in (False, True))
     lab.numbers = {"best": right, "printed": printed}
     how = f"{missed} times nothing is found, {dearer} times it costs more"
     return f"not optimal in {lab} cases ({how}); one worker on two servers: {printed:g} instead of {right:g}"

@@ -30,7 +30,8 @@ from .basics import Data, RefusedError, arrivals, require
 __all__ = ["RefusedError", "check", "digest", "main", "proved"]
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "published", "began_s"}
-SLOTTED: dict[str, Any] = {**packing.PROBLEMS, **elastic.PROBLEMS, **oef.PROBLEMS, **synergy.PROBLEMS}
+SLOTTED: dict[str, Any] = {**packing.PROBLEMS, **elastic.PROBLEMS}
+RULES: dict[str, fluid.Rule] = {**fluid.PROBLEMS, **rigid.PROBLEMS, **oef.PROBLEMS, **synergy.PROBLEMS}
 ENDLESS = 2**31
 """Slots of a simulation, whose rounds end after everything."""
 
@@ -62,7 +63,7 @@ def check(proof: Data, instance: Data) -> Fraction:
 def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
     """Return whether a problem maximises (1) or minimises (-1), and the bound that follows from multipliers."""
     name = proof["problem"]
-    rules = fluid.WORTH if "edges" in proof and name in fluid.WORTH else {**fluid.PROBLEMS, **rigid.PROBLEMS}
+    rules = fluid.WORTH if "edges" in proof and name in fluid.WORTH else RULES
     if name in rules:
         return rules[name](instance, proof)
     require(name in SLOTTED, f"there is no rule for {name}")

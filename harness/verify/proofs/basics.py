@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -24,7 +25,7 @@ NEVER, DEAR = -(2**62), 2**61
 
 
 class RefusedError(Exception):
-    """What a certificate claims does not follow from it."""
+    """What a certificate claims does not follow from it, or a decision breaks the rules that its arguments name."""
 
 
 def require(true: bool, reason: str) -> None:
@@ -112,10 +113,9 @@ class Gangs:
 
     def classes(self) -> dict[tuple[int, int], int]:
         """Return the number of servers by type and GPUs."""
-        count: dict[tuple[int, int], int] = {}
+        count = Counter[tuple[int, int]]()
         for g in self.groups:
-            kind = self.types.index(g["gpu_type"]), g["gpus"]
-            count[kind] = count.get(kind, 0) + g["count"]
+            count[self.types.index(g["gpu_type"]), g["gpus"]] += g["count"]
         return dict(sorted(count.items()))
 
     def worth(self, j: int, slots: int) -> Array:

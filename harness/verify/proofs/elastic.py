@@ -113,19 +113,31 @@ class Elastic(Packing):
     @cache  # noqa: B019
     def place(self, which: int, m: int, p: int, one: int, number: int, slots: int) -> Array:
         """Return what the cheapest placement of an option costs by window."""
-        cost, e, room = self.cost(which, 0, m, slots), self.need[0][m], self.room[m]
+        costs = [self.cost(which, part, kind, slots) for part, kind in enumerate((m, p)[: 2 - self.ring])]
+        return self.cheapest((m, p, one, number), costs, self.room[m][:, None], self.has[:, :, None] * MORE, DEAR)
+
+    def cheapest(self, option: Sequence[int], costs: Sequence[Array], room: Array, free: Array, dear: float) -> Array:
+        """Return what the cheapest placement of an option costs by window, `dear` where it does not fit.
+
+        There are ``(classes, windows)`` costs of a worker and of a PS, and so much `room` for workers on a server of
+        each class, on which ``(classes, resources, windows)`` are `free`.
+        """
+        m, p, one, number = option
+        cost, everywhere = costs[0], room * self.count[:, None]
         if self.ring:
-            whole = np.where((room >= number)[:, None], number * cost, DEAR).min(axis=0)
-            return whole if one else spread(cost, (room * self.count)[:, None], number, DEAR)
-        z, ps, best = self.need[1][p], self.cost(which, 1, p, slots), np.full(cost.shape[1], DEAR)
-        covers = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
-        for c in range(len(self.has)):
-            for g in [number] if one else range(min(number - 1, room[c]) + 1):
-                s = max(1, math.ceil((number - g) * covers))
-                if g <= room[c] and (g * e + s * z <= self.has[c] * MORE).all():
-                    others = room * (self.count - (np.arange(len(room)) == c))
-                    rest = spread(cost, others[:, None], number - g, DEAR)
-                    best = np.minimum(best, g * cost[c] + s * ps[c] + rest)
+            whole = np.where(room >= number, number * cost, dear).min(axis=0)
+            return whole if one else spread(cost, everywhere, number, dear)
+        best = np.full(cost.shape[1], dear)
+        each = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
+        for g in [number] if one else range(min(number - 1, room.max()) + 1):
+            s = max(1, math.ceil((number - g) * each))
+            needed = g * self.need[0][m] + s * self.need[1][p]
+            fits = (room >= g) & (needed[:, None] <= free).all(axis=1)
+            for c in np.flatnonzero(fits.any(axis=1)):
+                own = np.where(fits[c], g * cost[c] + s * costs[1][c], dear)
+                if (own < best).any():
+                    others = everywhere - room * (np.arange(len(room)) == c)[:, None]
+                    best = np.minimum(best, own + spread(cost, others, number - g, dear))
         return best
 
     def kept(self, who: Sequence[Any]) -> dict[int, int]:
@@ -231,6 +243,7 @@ class Cheapest(Elastic):
     def prepare(self, data: Data, horizon: Data) -> None:
         self.own_slots(horizon)
         self.groups = [group for group in self.groups for _ in range(group["count"])]
+        self.count = np.ones(len(self.groups), int)
         self.workers, self.servers, self.has, self.need = self.parts(data)
         self.room = np.array([[self.can(w, g) for g in self.groups] for w in self.workers]).astype(int)
         h, resource, t = np.indices((*self.has.shape, self.slots))
@@ -258,38 +271,24 @@ class Cheapest(Elastic):
             m, p, _, n, slots = option
             price = offer(slots)[1]
             if price.shape[2]:
-                least.append((n * self.lowest(0, m, price) + (0.0 if self.ring else self.lowest(1, p, price)), option))
+                lowest = [float(cost.min()) for cost in self.costs(m, p, price)]
+                least.append((n * lowest[0] + sum(lowest[1:]), option))
         for lower, option in sorted(least):
             if lower >= best:
                 break
-            best = min(best, self.placed(*option[:4], *offer(option[4])))
+            (m, p, _, number, _), (free, price) = option, offer(option[4])
+            free = free + 1e-8 * self.has[:, :, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                room = np.minimum(np.nanmin(np.floor(free / self.need[0][m][:, None]), axis=1), number)
+            room = np.where(self.room[m][:, None] > 0, room, 0).astype(int)
+            found = self.cheapest(option[:4], self.costs(m, p, price), room, free, np.inf)
+            best = min(best, float(found.min()))
         return best * LOW
 
-    def lowest(self, part: int, kind: int, price: Array) -> float:
-        """Return what one worker (part 0) or PS (1) costs at least."""
-        return float(np.einsum("hrs,r->hs", price, self.need[part][kind]).min())
-
-    def placed(self, m: int, p: int, one: int, number: int, free: Array, price: Array) -> float:
-        """Return what a choice costs at least in any window, infinite where it does not fit."""
-        e, free = self.need[0][m][:, None], free + 1e-8 * self.has[:, :, None]
-        cost, able = np.einsum("hrs,r->hs", price, e[:, 0]), self.room[m][:, None] > 0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(able, np.minimum(np.nanmin(np.floor(free / e), axis=1), number), 0).astype(int)
-        if self.ring:
-            found = np.where(room >= number, number * cost, np.inf) if one else spread(cost, room, number, np.inf)
-            return float(found.min())
-        z = self.need[1][p][:, None]
-        ps, best = np.einsum("hrs,r->hs", price, z[:, 0]), math.inf
-        covers = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
-        for g in [number] if one else range(number):
-            s = max(1, math.ceil((number - g) * covers))
-            fits = (room >= g) & (g * e + s * z <= free).all(axis=1)
-            for h in np.flatnonzero(fits.any(axis=1)):
-                own = np.where(fits[h], g * cost[h] + s * ps[h], np.inf)
-                if own.min() < best:
-                    rest = np.delete(room, h, axis=0)
-                    best = min(best, (own + spread(np.delete(cost, h, axis=0), rest, number - g, np.inf)).min())
-        return best
+    def costs(self, m: int, p: int, price: Array) -> list[Array]:
+        """Return what a worker, and a PS where there are any, cost by server and window."""
+        kinds = enumerate((m, p)[: 2 - self.ring])
+        return [np.einsum("hrs,r->hs", price, self.need[part][kind]) for part, kind in kinds]
 
     def window(self, slots: int) -> tuple[Array, Array]:
         """Return what is free in all of so many slots, and what a unit costs in them together."""

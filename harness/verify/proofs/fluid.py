@@ -40,13 +40,21 @@ class Fleet:
     there: Array
     arrived_s: Sequence[float]
 
-    def times(self, j: int) -> Array:
-        """Return ``(q,)`` how long all work of a job takes at least in each way; infinite where it cannot."""
+    def ways(self, j: int) -> tuple[Array, Array]:
+        """Return ``(q,)`` how long all work of a job takes at least in each way, and ``(q, d)`` what that uses.
+
+        It takes infinitely long where a job cannot run.
+        """
         raise NotImplementedError
+
+    def times(self, j: int) -> Array:
+        """Return ``(q,)`` how long all work of a job takes at least in each way."""
+        return self.ways(j)[0]
 
     def costs(self, j: int, prices: Array) -> Array:
         """Return ``(m, q)`` what all work of a job costs at least in each way at prices ``(m, d)``."""
-        raise NotImplementedError
+        times, use = self.ways(j)
+        return np.where(np.isfinite(times), prices @ use.T, np.inf)
 
     def first_end(self, j: int) -> float:
         """Return the earliest end of a job."""
@@ -54,68 +62,48 @@ class Fleet:
 
 
 class GangFleet(Fleet):
-    """Gangs: each GPU of a gang counts at its own rate. Resources are GPU types."""
+    """Gangs: each GPU of a gang counts at its own rate. Resources are GPU types.
 
-    def __init__(self, data: Data, proof: Data, grain: float = 0.0) -> None:
-        self.grain, self.gangs = grain, Gangs(data, proof["slot_s"])
+    Where jobs run as copies, one on each server, these go on `together`.
+    """
+
+    def __init__(self, data: Data, proof: Data, grain: float = 0.0, together: bool = False) -> None:
+        self.grain, self.together, self.gangs = grain, together, Gangs(data, proof["slot_s"])
         require(proof["slot_s"] == data.get("horizon", proof)["slot_s"], "slots are not the instance's own")
         self.there = np.array(self.gangs.gpus, float)
-        self.which = [j for j in range(len(self.gangs.jobs)) if self.able(j)]
+        jobs = range(len(self.gangs.jobs))
+        self.which = [j for j in jobs if (self.speed(j).any() if together else self.gangs.levels(j))]
         self.start = [self.gangs.arrival[j] for j in self.which]
         self.weight = [1.0] * len(self.which)
         self.alone = [max(self.fastest(j), self.grain) for j in self.which]
         self.arrived_s = [self.gangs.arrival_s[j] for j in self.which]
 
-    def able(self, job: int) -> bool:
-        """Return whether a job can ever run."""
-        return bool(self.gangs.levels(job))
-
     def speed(self, job: int) -> Array:
         """Return the iterations of a job in a slot by type."""
-        return np.asarray(self.gangs.rates[job] * self.gangs.jobs[job]["gpus"] * (self.there > 0) * self.gangs.slot_s)
+        gang, held = self.gangs.jobs[job]["gpus"], np.zeros(len(self.there))
+        for (r, gpus), servers in self.gangs.classes().items():
+            held[r] += servers * min(gpus, gang)
+        held = held if self.together else gang * (held > 0)
+        return np.asarray(self.gangs.rates[job] * held * self.gangs.slot_s)
 
     def fastest(self, job: int) -> float:
         """Return how long the work of a job takes at least."""
+        if self.together:
+            return float(self.gangs.work[job] * LESS / self.speed(job).sum())
         rate = min(self.gangs.rates[job][self.gangs.levels(job)[0]])
         return float(self.gangs.work[job] * LESS / (self.gangs.jobs[job]["gpus"] * rate * self.gangs.slot_s))
 
-    def times(self, j: int) -> Array:
+    def ways(self, j: int) -> tuple[Array, Array]:
         job = self.which[j]
+        work, gang, rates = self.gangs.work[job] * LESS, self.gangs.jobs[job]["gpus"], self.gangs.rates[job]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.maximum(self.gangs.work[job] * LESS / self.speed(job), self.grain))
-
-    def costs(self, j: int, prices: Array) -> Array:
-        times = self.times(j)
-        each = np.where(np.isfinite(times), times, 0.0) * self.gangs.jobs[self.which[j]]["gpus"]
-        return np.where(np.isfinite(times), prices * each, np.inf)
+            times = np.maximum(work / self.speed(job), self.grain)
+            each = work / (rates * self.gangs.slot_s) if self.together else times * gang
+        return times, np.diag(np.where(np.isfinite(times), each, 0.0))
 
     def worth(self, j: int, slots: int) -> Array:
         """Return what a job is worth by its last slot."""
         return self.gangs.worth(self.which[j], slots)
-
-
-class CopyFleet(GangFleet):
-    """Copies of jobs, one on each server, which run side by side."""
-
-    together = True
-
-    def able(self, job: int) -> bool:
-        return bool((self.speed(job) > 0).any())
-
-    def speed(self, job: int) -> Array:
-        held = np.zeros(len(self.there))
-        for (r, gpus), servers in self.gangs.classes().items():
-            held[r] += servers * min(gpus, self.gangs.jobs[job]["gpus"])
-        return self.gangs.rates[job] * held * self.gangs.slot_s
-
-    def fastest(self, job: int) -> float:
-        return float(self.gangs.work[job] * LESS / self.speed(job).sum())
-
-    def costs(self, j: int, prices: Array) -> Array:
-        job = self.which[j]
-        rates = self.gangs.rates[job] * (self.there > 0) * self.gangs.slot_s
-        each = np.divide(self.gangs.work[job] * LESS, rates, out=np.zeros_like(rates), where=rates > 0)
-        return np.where(rates > 0, prices * each, np.inf)
 
 
 class SensitiveFleet(Fleet):
@@ -141,12 +129,9 @@ class SensitiveFleet(Fleet):
             use[q, i] = amounts
         return np.array([rate for *_, rate in own]), use.reshape(len(own), -1)
 
-    def times(self, j: int) -> Array:
-        return np.asarray(self.work[j] / self.each(self.held.kind[self.which[j]])[0])
-
-    def costs(self, j: int, prices: Array) -> Array:
+    def ways(self, j: int) -> tuple[Array, Array]:
         rate, use = self.each(self.held.kind[self.which[j]])
-        return np.asarray(self.work[j] * (prices @ use.T) / rate)
+        return self.work[j] / rate, self.work[j] * use / rate[:, None]
 
 
 class ElasticFleet(Elastic, Fleet):
@@ -464,11 +449,6 @@ def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction]) -> Rule:
     return rule
 
 
-def weighted(kind: Kind) -> Rule:
-    """Return the rule of Zhou's weighted completion times, in slots."""
-    return lambda data, proof: (-1, completion(kind(data, proof), proof))
-
-
 def worth(kind: Kind, must: bool = False) -> Rule:
     """Return the rule of utilities over intervals."""
 
@@ -480,22 +460,18 @@ def worth(kind: Kind, must: bool = False) -> Rule:
     return rule
 
 
+COPIES = partial(GangFleet, together=True)
+TIMES = {"makespan": last_end, "mean": completion, "p99": percentile}
 PROBLEMS: dict[str, Rule] = {
-    "gavel.makespan": seconds(GangFleet, last_end),
-    "gavel.makespan_copies": seconds(CopyFleet, last_end),
-    "gavel.mean": seconds(GangFleet, completion),
-    "gavel.mean_copies": seconds(CopyFleet, completion),
-    "synergy.makespan": seconds(SensitiveFleet, last_end),
-    "synergy.run": seconds(SensitiveFleet, completion),
-    "gavel.p99": seconds(GangFleet, percentile),
-    "gavel.p99_copies": seconds(CopyFleet, percentile),
-    "synergy.p99": seconds(SensitiveFleet, percentile),
-    "zhou.ps.preemptive": weighted(ElasticFleet),
-    "zhou.ra.preemptive": weighted(partial(ElasticFleet, ring=True)),
+    **{f"gavel.{name}": seconds(GangFleet, bound) for name, bound in TIMES.items()},
+    **{f"gavel.{name}_copies": seconds(COPIES, bound) for name, bound in TIMES.items()},
+    **{f"synergy.{name.replace('mean', 'run')}": seconds(SensitiveFleet, bound) for name, bound in TIMES.items()},
+    "zhou.ps.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof), proof)),
+    "zhou.ra.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof, ring=True), proof)),
 }
 WORTH: dict[str, Rule] = {
     "hadar.utility": worth(partial(GangFleet, grain=1.0)),
     "hadar.complete": worth(partial(GangFleet, grain=1.0), must=True),
-    "hadar.forked": worth(partial(CopyFleet, grain=1.0)),
+    "hadar.forked": worth(partial(COPIES, grain=1.0)),
 }
 """Rules for certificates with intervals instead of slots."""

@@ -100,8 +100,7 @@ class Packing:
         """Return the largest bound of any leaf of a tree whose node 0 has all solutions."""
         ends = [len(worth) - 1 for worth in self.worth]
         todo: list[tuple[int, list[int], list[int], Uses]] = [(0, [0] * len(ends), ends, ())]
-        best: Fraction | None = None
-        seen: set[int] = set()
+        bounds, seen = list[Fraction](), set[int]()
         while todo:
             at, first, last, uses = todo.pop()
             require(at not in seen, f"node {at} has two parents")
@@ -113,16 +112,14 @@ class Packing:
                 todo.append((node["then"][0], first, [*last[:j], end, *last[j + 1 :]], uses))
                 todo.append((node["then"][1], [*first[:j], end + 1, *first[j + 1 :]], last, uses))
             elif "row" in node:
-                j, row, most = node["job"], node["row"], node["most"]
-                low, high = next(((a, b) for i, r, a, b in uses if (i, r) == (j, row)), (0, 2**31))
-                others = tuple(use for use in uses if use[:2] != (j, row))
-                todo.append((node["then"][0], first, last, (*others, (j, row, low, min(high, most)))))
-                todo.append((node["then"][1], first, last, (*others, (j, row, max(low, most + 1), high))))
+                which, most = (node["job"], node["row"]), node["most"]
+                low, high = next((use[2:] for use in uses if use[:2] == which), (0, 2**31))
+                others = tuple(use for use in uses if use[:2] != which)
+                todo.append((node["then"][0], first, last, (*others, (*which, low, min(high, most)))))
+                todo.append((node["then"][1], first, last, (*others, (*which, max(low, most + 1), high))))
             else:
-                found = self.bound(node["prices"], first, last, uses)
-                best = found if best is None else max(best, found)
-        assert best is not None
-        return best
+                bounds.append(self.bound(node["prices"], first, last, uses))
+        return max(bounds)
 
     def value(self, proof: Data) -> Fraction:
         """Return the bound that the certificate proves."""
@@ -253,9 +250,12 @@ class Forked(Hadar):
             low.flat[row], high.flat[row] = least, max(least, min(most, high.flat[row]))
         first = max(self.arrival[j], np.flatnonzero(low.any(axis=0)).max(initial=0))
         need = self.work[j] * LESS - float((low * pace[:, None]).sum())
-        able, since = pace > 0, slice(self.arrival[j], None)
-        offer = Offer(prices[able, since], (high - low)[able, since], pace[able])
-        ends = [(int(worth[t]), offer.until(t + 1 - since.start)) for t in range(first, self.slots) if worth[t] > NEVER]
+        able, since, room = pace > 0, self.arrival[j], high - low
+        ends = [
+            (int(worth[t]), Offer(prices[able, since : t + 1], room[able, since : t + 1], pace[able]))
+            for t in range(first, self.slots)
+            if worth[t] > NEVER
+        ]
         parts = [math.floor(until.bought(need)[0] * LOW) for _, until in ends]
         best, held = int(worth[-1]), math.floor((low * prices).sum() * LOW)
         for i in sorted(range(len(ends)), key=lambda i: parts[i] - ends[i][0]):
@@ -272,10 +272,6 @@ class Offer(NamedTuple):
     price: Array
     room: Array
     pace: Array
-
-    def until(self, slot: int) -> Offer:
-        """Return the same of the slots before one."""
-        return Offer(self.price[:, :slot], self.room[:, :slot], self.pace)
 
     def bought(self, need: float) -> tuple[float, float]:
         """Return what the cheapest parts of GPUs cost that do so much work, and what the dearest costs per work."""

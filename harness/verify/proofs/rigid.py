@@ -39,7 +39,10 @@ class Gang(NamedTuple):
 
 
 class Rigid:
-    """What an instance is to these problems: gangs, GPUs of the pools, ticks of an hour, and the jobs' weights."""
+    """What an instance is to these problems: gangs, GPUs of the pools, ticks of an hour.
+
+    Jobs have weights and earliest completions (`due`), and weighted sums are divided by a `size`.
+    """
 
     def __init__(self, data: Data, problem: str) -> None:
         held, self.jobs = Gangs(data, 1.0), data["jobs"]
@@ -53,24 +56,13 @@ class Rigid:
         if all(known):
             self.gangs, self.there = merged(self.gangs, self.jobs, held.types, self.there, self.tick_s)
         self.hour = 3600 if self.tick_s == 1 else 3_600_000_000
-        self.weight, self.due, self.size = self.goal(problem.split(".")[1])
-
-    def goal(self, what: str) -> tuple[list[Fraction], list[int], Fraction]:
-        """Return weights, earliest completions, and what the sum is divided by."""
-        alone = [g.release + g.duration for g in self.gangs]
+        what = problem.split(".")[1]
+        lasts = [max(g.duration, 10 * self.hour // 3600 if what == "slowdown" else 0) for g in self.gangs]
+        self.due = [g.release + length for g, length in zip(self.gangs, lasts, strict=True)]
+        self.weight = [Fraction(job.get("weight", 1.0) if what == "weighted" else 1) for job in self.jobs]
+        self.size = (sum(self.weight) or Fraction(1)) * self.hour
         if what == "slowdown":
-            long = [max(g.duration, 10 * self.hour // 3600) for g in self.gangs]
-            due = [g.release + length for g, length in zip(self.gangs, long, strict=True)]
-            return [Fraction(1, length) for length in long], due, Fraction(len(long))
-        weight = [Fraction(job.get("weight", 1.0) if what == "weighted" else 1) for job in self.jobs]
-        return weight, alone, (sum(weight) or Fraction(1)) * self.hour
-
-    def pools(self) -> Iterator[tuple[int, list[int]]]:
-        """Yield pools that have jobs, and these in the order of their release."""
-        order = sorted(range(len(self.gangs)), key=lambda j: (self.gangs[j].release, j))
-        for p in range(len(self.there)):
-            if mine := [j for j in order if self.gangs[j].pool == p]:
-                yield p, mine
+            self.weight, self.size = [Fraction(1, length) for length in lasts], Fraction(len(lasts))
 
 
 def logged(jobs: Sequence[Data], types: Sequence[str]) -> tuple[Any, ...]:
@@ -135,7 +127,9 @@ def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:
 
 def machines(rigid: Rigid, proof: Data) -> Iterator[tuple[list[int], int, list[int], Data]]:
     """Yield the jobs of each pool, the ticks that are a unit, their volumes in units, and what the proof has of it."""
-    pools = list(rigid.pools())
+    order = sorted(range(len(rigid.gangs)), key=lambda j: (rigid.gangs[j].release, j))
+    each = [(p, [j for j in order if rigid.gangs[j].pool == p]) for p in range(len(rigid.there))]
+    pools = [(p, jobs) for p, jobs in each if jobs]
     require(len(pools) == len(proof["pools"]), "there are other pools")
     for (pool, jobs), told in zip(pools, proof["pools"], strict=True):
         values = [scaled(told["share"], rigid.gangs[j].gpus, rigid.there[pool]) for j in jobs]
@@ -218,11 +212,8 @@ class Machines(Fleet):
                     value, unit = scaled(share, gang.gpus, rigid.there[pool])
                     self.uses[j, d] = self.alone[j] * (value / unit)
 
-    def times(self, j: int) -> Array:
-        return np.array([self.alone[j]])
-
-    def costs(self, j: int, prices: Array) -> Array:
-        return np.asarray(prices @ self.uses[j])[:, None]
+    def ways(self, j: int) -> tuple[Array, Array]:
+        return np.array([self.alone[j]]), self.uses[j : j + 1]
 
     def first_end(self, j: int) -> float:
         return self.due[j]

@@ -15,6 +15,26 @@ Configuration = tuple[int, tuple[float, float, float], float]
 """GPU type; GPUs, CPUs and gigabytes; iterations per second."""
 
 
+def grid(given: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple[Array, Array, Array]:
+    """Return levels of CPUs and of memory that a gang may hold, ascending, and its iterations per second with them.
+
+    `given` is its sensitivity, `rate` that of a GPU; `largest` are the most GPUs, CPUs and gigabytes of a server.
+    """
+    if given["kind"] == "matrix":
+        cpus, memory = (gang * np.array(given[x], float) for x in ("cpus_per_gpu", "memory_gb_per_gpu"))
+        return cpus, memory, gang * rate * np.array(given["progress"], float)
+    span, levels = math.ceil(gang / largest[0]), []
+    for top, least, most in zip(largest[1:], (1.0, 50.0), (48, 32), strict=True):
+        unit = least * max(1, math.ceil(top / least / most))
+        levels.append(span * unit * np.arange(1, int(top / unit * MORE) + 1))
+    cpus, memory = levels
+    cached = np.clip((memory - given.get("process_memory_gb", 0)) / given["dataset_gb"], 0, 1)
+    missed = given["item_mb_per_iteration"] * (1 - cached)
+    fetched = np.divide(given["storage_mb_per_s"], missed, out=np.full(len(memory), np.inf), where=missed > 0)
+    rates = np.minimum(np.minimum(gang * rate, cpus[:, None] * given["prep_rate_per_cpu"]), fetched)
+    return cpus, memory, np.where(memory * MORE >= given["process_memory_gb"], rates, 0.0)
+
+
 class Sensitive(Gangs):
     """Levels of CPUs and memory; a gang has those of as many servers as it needs at most.
 
@@ -37,35 +57,17 @@ class Sensitive(Gangs):
 
     def configurations(self, job: Data, rates: Array) -> Iterator[Configuration]:
         """Yield the configurations of a job on all types."""
+        hosts = [g for own in self.of_type for g in own]
+        largest = [max(g.get(x, 0.0) for g in hosts) for x in ("gpus", "cpus", "memory_gb")]
         for i, rate in enumerate(rates):
             if rate > 0 and job["gpus"] <= self.there[i][0]:
-                cpus, memory, table = self.table(job, rate)
+                cpus, memory, table = grid(job["sensitivity"], job["gpus"], rate, largest)
                 span = math.ceil(job["gpus"] / max(g["gpus"] for g in self.of_type[i]))
                 most = [span * max(g.get(x, 0.0) for g in self.of_type[i]) * MORE for x in ("cpus", "memory_gb")]
                 for c, row in zip(cpus, table, strict=True):
                     for m, progress in zip(memory, row, strict=True):
                         if c <= most[0] and m <= most[1]:
                             yield i, (job["gpus"], float(c), float(m)), float(progress)
-
-    def table(self, job: Data, rate: float) -> tuple[Array, Array, Array]:
-        """Return levels of CPUs and of memory, and iterations per second."""
-        given, gpus = job["sensitivity"], job["gpus"]
-        if given["kind"] == "matrix":
-            cpus, memory = (gpus * np.array(given[x], float) for x in ("cpus_per_gpu", "memory_gb_per_gpu"))
-            return cpus, memory, gpus * rate * np.array(given["progress"], float)
-        hosts = [g for own in self.of_type for g in own]
-        span, levels = math.ceil(gpus / max(g["gpus"] for g in hosts)), []
-        for x, least, most in (("cpus", 1.0, 48), ("memory_gb", 50.0, 32)):
-            top = max(g.get(x, 0.0) for g in hosts)
-            unit = least * max(1, math.ceil(top / least / most))
-            levels.append(span * unit * np.arange(1, int(top / unit * MORE) + 1))
-        cpus, memory = levels
-        missed = given["item_mb_per_iteration"] * (
-            1 - np.clip((memory - given.get("process_memory_gb", 0)) / given["dataset_gb"], 0, 1)
-        )
-        fetched = np.divide(given["storage_mb_per_s"], missed, out=np.full(len(memory), np.inf), where=missed > 0)
-        rates = np.minimum(np.minimum(gpus * rate, cpus[:, None] * given["prep_rate_per_cpu"]), fetched)
-        return cpus, memory, np.where(memory * MORE >= given["process_memory_gb"], rates, 0.0)
 
     def fair(self, j: int) -> list[float]:
         """Return the rate of a job at its proportional share of CPUs and memory, by type."""
@@ -79,56 +81,32 @@ class Sensitive(Gangs):
         return found
 
 
-class Round(Sensitive):
-    """The progress of a round's jobs, each of which holds a configuration, or none: prices of GPUs, CPUs and memory."""
+def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on the progress of a round's jobs, each of which holds a configuration, by prices of these.
 
-    sense, everybody = 1, False
-
-    def value(self, proof: Data) -> Fraction:
-        """Return the bound: all there is at its price, and what each job gains at most."""
-        unit, index = Fraction(proof["unit"]), {job["id"]: j for j, job in enumerate(self.jobs)}
-        require(min(map(min, proof["prices"])) >= 0, "a price is negative")
-        prices = [[unit * p for p in row] for row in proof["prices"]]
-        cells = [(p, c) for row, own in zip(prices, self.there, strict=True) for p, c in zip(row, own, strict=True)]
-        found = sum((p * Fraction(c) * Fraction(MORE) for p, c in cells), Fraction(0))
-        chosen = [index[name] for name in proof["round"]]
-        floors = self.floors(chosen)
-        for j in chosen:
-            best = Fraction(max(self.fair(j)))
-            gains = [
-                Fraction(rate) / best - sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True))
-                for i, use, rate in self.held[self.kind[j]]
-                if rate > 0 and rate >= floors[j][i] * LESS
-            ]
-            found += max(gains) if self.everybody else max(Fraction(0), *gains)
-        return found
-
-    def floors(self, chosen: Sequence[int]) -> dict[int, list[float]]:
-        """Return the rates that jobs must reach, by type."""
-        return {j: [0.0] * len(self.types) for j in chosen}
-
-
-class Ideal(Round):
-    """Every job is at least at its fair progress on the type where it runs."""
-
-    everybody = True
-
-    def floors(self, chosen: Sequence[int]) -> dict[int, list[float]]:
-        return {j: [x or math.inf for x in self.fair(j)] for j in chosen}
+    All there is costs its price, and each job gains what it can at most. In ``synergy.free`` a job may hold none. In
+    the other problems it reaches on the type where it runs its fair progress there, or in ``synergy.oracle`` what 1/n
+    of every type gives it.
+    """
+    held, unit, problem = Sensitive(data, proof), Fraction(proof["unit"]), proof["problem"]
+    index = {job["id"]: j for j, job in enumerate(held.jobs)}
+    require(min(map(min, proof["prices"])) >= 0, "a price is negative")
+    prices = [[unit * p for p in row] for row in proof["prices"]]
+    cells = [(p, c) for row, own in zip(prices, held.there, strict=True) for p, c in zip(row, own, strict=True)]
+    found = sum((p * Fraction(c) * Fraction(MORE) for p, c in cells), Fraction(0))
+    for j in (index[name] for name in proof["round"]):
+        fair = held.fair(j)
+        floors = [0.0] * len(fair) if problem == "synergy.free" else [x or math.inf for x in fair]
+        if problem == "synergy.oracle":
+            parts = [own[0] / (len(proof["round"]) * held.jobs[j]["gpus"]) for own in held.there]
+            floors = [sum(p * f for p, f in zip(parts, fair, strict=True)) / max(1.0, sum(parts))] * len(fair)
+        gains = [
+            Fraction(rate) / Fraction(max(fair)) - sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True))
+            for i, use, rate in held.held[held.kind[j]]
+            if rate > 0 and rate >= floors[i] * LESS
+        ]
+        found += max([Fraction(0)] * (problem == "synergy.free") + gains)
+    return 1, found
 
 
-class Oracle(Round):
-    """Every job is at least at the progress that 1/n of every type gives it."""
-
-    everybody = True
-
-    def floors(self, chosen: Sequence[int]) -> dict[int, list[float]]:
-        parts = {j: [own[0] / (len(chosen) * self.jobs[j]["gpus"]) for own in self.there] for j in chosen}
-        fair = {j: self.fair(j) for j in chosen}
-        return {
-            j: [sum(p * f for p, f in zip(parts[j], fair[j], strict=True)) / max(1.0, sum(parts[j]))] * len(self.types)
-            for j in chosen
-        }
-
-
-PROBLEMS = {"synergy.free": Round, "synergy.ideal": Ideal, "synergy.oracle": Oracle}
+PROBLEMS = dict.fromkeys(("synergy.free", "synergy.ideal", "synergy.oracle"), progress)
