@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from schedgap.harness.compare.row import Comparison, Row, ratio
 from schedgap.harness.page.answers import STORIES, Story
@@ -14,7 +15,7 @@ from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import clean, number, percent
 from schedgap.harness.text import ratio as shown_ratio
 from schedgap.harness.verify.rigid import metric
-from schedgap.harness.waiting import Decision, Group, Why
+from schedgap.harness.waiting import Decision, Why
 from schedgap.instances.parameters import base_id
 from schedgap.instances.plugins import importing
 from schedgap.instances.registry import PAPERS
@@ -173,7 +174,7 @@ SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
     words("bound_by", "bound from", "Which model proved the bound."),
 )
 
-GROUPS: tuple[Column[Group], ...] = (
+GROUPS: tuple[Column[Any], ...] = (
     words("by", "by", "What jobs are grouped by."),
     words("name", "group", "The groups of most avoidable waiting.", lambda group: clean(group.name, 40)),
     numbers("jobs", "jobs", "Jobs of the group.", number),
