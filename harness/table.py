@@ -70,8 +70,8 @@ class Column(Generic[R]):
         value = self.value(row) if self.value else None if text == ABSENT else text
         # a number sorts in full, text without case
         sort = repr(float(value)) if isinstance(value, int | float) else "" if value is None else str(value).casefold()
-        wide = ["wide"] if self.css == "status" and len(text) > LONG / 2 else []
-        classes = [self.css, self.align, *wide, *(["bad"] if self.bad(row) else [])]
+        wide = len(text) > {"status": LONG / 2, "text": LONG}.get(self.css, math.inf)
+        classes = [self.css, self.align, "wide" * wide, "bad" * bool(self.bad(row))]
         return Cell(text, sort, " ".join(filter(None, classes)))
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from schedgap.harness.engine.result import Found, grouped
 from schedgap.harness.figure import Drawing, theme, themed
 from schedgap.harness.published import Measures, by_reason, not_shown
 from schedgap.harness.simulate.row import SimulationRow
-from schedgap.harness.table import LONG, Block, Cell, Note, Table, of_texts
+from schedgap.harness.table import Block, Note, Table, of_texts, table
 from schedgap.harness.text import clean, counted, differs, published_cells, seconds, some
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.registry import PAPERS
@@ -187,6 +187,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+TEMPLATES.filters["clean"] = clean
 
 
 def source(name: str) -> str:
@@ -262,18 +263,10 @@ def instances_section(found: Found[Any]) -> list[Section]:
     """Return the instances in words, under the names that the rows have for them."""
     from schedgap.instances.schema.summary import describe
 
-    described = []
-    for instance in list(found.instances.values())[:MAX_DESCRIBED]:
-        facts = []
-        for key, text in describe(instance):
-            lines = text.splitlines()
-            more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-            facts.append((clean(key, 60), [*(clean(line, 400) for line in lines[:MAX_LINES]), *more]))
-        described.append((clean(instance.name, 100), facts))
-    if not described:
-        return []
-    title = "Instance" if len(found.instances) == 1 else "Instances"
-    return [Section("instances", title, macro("instances", described, max(0, len(found.instances) - MAX_DESCRIBED)))]
+    shown = list(found.instances.values())[:MAX_DESCRIBED]
+    described = [(one.name, [(key, text.splitlines()) for key, text in describe(one)]) for one in shown]
+    body = macro("instances", described, len(found.instances) - len(shown), MAX_LINES)
+    return [Section("instances", f"Instance{'s' * (len(found.instances) > 1)}", body)] if shown else []
 
 
 # ---------------------------------------------------------------- published numbers
@@ -303,16 +296,8 @@ def entries(rows: AnyRows) -> Iterator[tuple[Row | SimulationRow, Mapping[str, A
 def published_table(rows: AnyRows, caption: str) -> list[Table]:
     """Return the published numbers of some rows as a table, in which those that we do not get stand out, if any."""
     lines = [cells for _, _, cells in entries(rows)]
-    kept = [i for i in range(len(HEADERS)) if any(line[i] for line in lines)]
-    cells = [[_cell(line[i]) for i in kept] for line in lines]
-    return [Table(caption, of_texts([HEADERS[i] for i in kept]), cells)] if lines else []
-
-
-def _cell(text: str) -> Cell:
-    classes = ["bad"] if text.endswith("≠") else []
-    if len(text) > LONG:
-        classes.append("note" if len(text) > 3 * LONG else "wide")
-    return Cell(text, text.casefold(), " ".join(classes))
+    columns = [replace(one, bad=lambda line, text=one.text: text(line).endswith("≠")) for one in of_texts(HEADERS)]
+    return [table(caption, columns, lines)] if lines else []
 
 
 def published_notes(rows: AnyRows, only_differing: bool = True) -> list[tuple[str, str]]:
