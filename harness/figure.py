@@ -27,7 +27,7 @@ from functools import cached_property, lru_cache, partial, singledispatch
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup
 
@@ -273,6 +273,8 @@ def plain_spec(chart: ChartType, title: str = "") -> Spec:
 
 def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
     """Draw all figures of results; return them in order, and a line for each that cannot be drawn."""
+    if getattr(results, "kind", "") in UNDRAWN:
+        return [], []
     charts: list[tuple[FigureSpec, Drawing]] = []
     failures: dict[str, None] = {}
 
@@ -302,17 +304,15 @@ def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
     return [drawing for _, drawing in charts if "svg" in vars(drawing)], list(failures)
 
 
+UNDRAWN = ("audit", "adversary")
+"""Kinds of results without figures, for which Altair need not be imported."""
+
 RENDERERS = 2
 """Workers that render charts; this process makes charts about as fast as two render them."""
 
 
-class _Rendered(NamedTuple):
-    """A chart's place among all, as SVG text and as a PDF file, or why there is none."""
-
-    place: int
-    svg: str = ""
-    pdf: bytes = b""
-    reason: str = ""
+_Rendered = tuple[int, str, bytes, str]
+"""A chart's place among all, as SVG text and as a PDF file, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -327,10 +327,10 @@ class _Picture(Task[_Rendered]):
 
     def attempt(self) -> _Rendered:
         svg = rendered(self.spec, "svg").decode()
-        return _Rendered(self.place, svg, rendered(svg, "pdf"))
+        return self.place, svg, rendered(svg, "pdf"), ""
 
     def failed(self, status: Any, reason: str) -> _Rendered:
-        return _Rendered(self.place, reason=f"{status}: {reason}")
+        return self.place, "", b"", f"{status}: {reason}"
 
 
 def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.engine.result import grouped
-from schedgap.harness.page import frame
-from schedgap.harness.table import Table
+from schedgap.harness.page import frame, rigid
 from schedgap.harness.text import at_most, clean, counted, number, percent, seconds, some
-from schedgap.instances.registry import Registry
-
-
-@dataclass(frozen=True)
-class Story:
-    """``answer(run, rows)`` and ``tables(run, rows)`` of the paper `id`; ``""`` and nothing where there is none."""
-
-    id: str
-    answer: Callable[[Comparison, Sequence[Row]], str]
-    tables: Callable[[Comparison, Sequence[Row]], list[Table]]
-
-
-STORIES: Registry[Story] = Registry("story")
-"""What pages tell beside the rows of a paper that registers it."""
 
 KINDS = {"online": 0, "given": 1, "baseline": 2}
 """Kinds of heuristics, those first that an answer is about; models answer where there are none."""
@@ -32,11 +16,8 @@ KINDS = {"online": 0, "given": 1, "baseline": 2}
 
 def answers(run: Comparison, brief: bool = False) -> list[tuple[str, str]]:
     """Return the answer about each paper that has one, with the paper's id; a brief one names no baseline."""
-    found = []
-    for rows in grouped(run.rows, "paper"):
-        own = STORIES.get(rows[0].paper).answer(run, rows) if rows[0].paper in STORIES else ""
-        found.append((rows[0].paper, own.removesuffix(".") or _answer(rows, brief)))
-    return [(paper, text) for paper, text in found if text]
+    each = {rows[0].paper: rigid.answer(run, rows) or _answer(rows, brief) for rows in grouped(run.rows, "paper")}
+    return [(paper, text) for paper, text in each.items() if text]
 
 
 def lines(run: Comparison) -> list[str]:

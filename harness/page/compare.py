@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import schedgap.harness.page.rigid  # registers its story
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method, by_solver
 from schedgap.harness.engine.result import grouped
-from schedgap.harness.page import answers, frame
+from schedgap.harness.page import answers, frame, rigid
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SOLVERS, SUMMARY
 from schedgap.harness.page.columns import numbers as of_numbers
@@ -94,7 +93,7 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
             ran = [row for row in rows if view.everything or row.status != "skipped"]
             usual = (*USUAL, "verified") if any(row.wrong for row in rows) else USUAL
             shown += _listed(text, COLUMNS, ran, view, "gap", usual)
-        shown += [*([] if view.everything else _skips(rows)), *story(run, rows)]
+        shown += [*([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
     shown += [line for rows in grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     shown += solvers(run)
@@ -157,7 +156,7 @@ def groups(run: Comparison) -> list[Group]:
         skipped = [row for row in rows if row.status == "skipped"]
         smallest = sorted(rows, key=lambda row: (row.gap is None, row.gap or 0.0))  # what has no gap last
         ran = [row for row in smallest if row.status != "skipped"] or rows
-        tables = [*story(run, rows), table(text, columns, ran), *_property_tables(rows)]
+        tables = [*rigid.tables(run, rows), table(text, columns, ran), *_property_tables(rows)]
         kept = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
         kept.append(Column("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
         folded = [table(f"{len(skipped)} skipped", kept, skipped)] if skipped and ran is not rows else []
@@ -170,12 +169,6 @@ def groups(run: Comparison) -> list[Group]:
     if told := solvers(run):
         found.append(Group("results-solvers", "solvers", "Solvers", told))
     return found
-
-
-def story(run: Comparison, rows: Sequence[Row]) -> list[Table]:
-    """Return the tables that a paper has beside its results."""
-    paper = rows[0].paper
-    return answers.STORIES.get(paper).tables(run, rows) if paper in answers.STORIES else []
 
 
 def solvers(run: Comparison) -> list[Table]:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from schedgap.harness.compare.row import Comparison, Row, ratio
-from schedgap.harness.page.answers import STORIES, Story
 from schedgap.harness.page.columns import numbers, words
 from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import clean, number, percent
@@ -17,7 +16,6 @@ from schedgap.harness.text import ratio as shown_ratio
 from schedgap.harness.verify.rigid import metric
 from schedgap.harness.waiting import Decision, Why
 from schedgap.instances.parameters import base_id
-from schedgap.instances.plugins import importing
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.rigid import OBJECTIVES
 
@@ -84,7 +82,10 @@ def measures(rows: Sequence[Row]) -> list[Measured]:
 
 
 def answer(run: Comparison, rows: Sequence[Row]) -> str:
-    """Return what ran beside the optimum, where waiting could have been avoided, and what others make of the jobs."""
+    """Return what ran beside the optimum, where waiting could have been avoided, and what others make of the jobs.
+
+    Of rows that are of no log there is none: it is empty.
+    """
     ran = executed(rows)
     if ran is None or len({row.fingerprint for row in rows}) > 1:
         return ""
@@ -106,7 +107,7 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
         if row.verified and row.method.partition("?")[0] in NAMES and "estimates" not in row.method
     ]
     best = f"; the best schedule found {number(mine.best)}{unit}" if mine.best is not None else ""
-    return text + (f"; the same jobs {', '.join(others)}" if others else "") + best + "."
+    return text + (f"; the same jobs {', '.join(others)}" if others else "") + best
 
 
 def why_of(run: Comparison, rows: Sequence[Row]) -> Why | None:
@@ -130,7 +131,9 @@ def when(time: int, why: Why) -> str:
 def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     """Return all objectives side by side, who waited, and the most expensive decisions."""
     instance = run.instances.get(rows[0].fingerprint)
-    if len({row.fingerprint for row in rows}) > 1 or instance is None or not instance.jobs[0].history:
+    if rows[0].paper != "rigid" or len({row.fingerprint for row in rows}) > 1:
+        return []
+    if instance is None or not instance.jobs[0].history:
         return []
     known = [one for one in measures(rows) if {one.executed, one.best, one.bound} != {None}]
     found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, known)] if known else []
@@ -196,7 +199,3 @@ def decisions(why: Why) -> list[Column[Decision]]:
         numbers("others", "passed over", "Shorter jobs of no more GPUs that were waiting.", number),
         numbers("cost_h", "their wait [h]", "How long these waited meanwhile, in sum.", number),
     ]
-
-
-with importing(None):  # the package's own, whoever imports this first
-    STORIES.register(Story("rigid", answer, tables))
