@@ -235,6 +235,12 @@ def left_out(many: int) -> list[Block]:
     return [Line(f"{counted(many, 'more row')}: --all-rows", "dim")] if many else []
 
 
+def listed(caption: str, columns: Sequence[Column[R]], rows: Sequence[R], **shown: Any) -> list[Block]:
+    """Return a table (:func:`table`), and below it how many rows it does not show, if any."""
+    found = table(caption, columns, rows, **shown)
+    return [found, *left_out(len(rows) - len(found.rows))]
+
+
 def of_texts(headers: Sequence[str]) -> list[Column[Sequence[str]]]:
     """Return columns for rows that are sequences of texts, the first one the name of the row."""
     return [Column(h, h, "", itemgetter(i), css="text" if i else "method") for i, h in enumerate(headers)]

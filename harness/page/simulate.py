@@ -11,7 +11,7 @@ from schedgap.harness.page.columns import hours
 from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.row import BOUNDED, Bound, Simulation, SimulationRow
-from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, left_out, table
+from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, listed, table
 from schedgap.harness.text import ABSENT, at_most, clean, number, seconds
 from schedgap.models.simulated import SIMULATED
 
@@ -58,8 +58,7 @@ def blocks(simulated: Simulation, view: View = USUALLY) -> list[Block]:
     """Return what a command prints: the answer, a table per instance, published numbers, notes."""
     shown: list[Block] = [Line(headline(simulated), "bold red" if any(row.wrong for row in simulated.rows) else "bold")]
     for text, group in parts(simulated.rows):
-        content = table(text, COLUMNS, group, lambda row: row.status == "skipped", view)
-        shown += [content, *left_out(len(group) - len(content.rows))]
+        shown += listed(text, COLUMNS, group, dim=lambda row: row.status == "skipped", view=view)
         shown += frame.published_blocks(group, simulated.instances, SIMULATE, noted(group))
     return shown
 
