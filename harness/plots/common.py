@@ -66,7 +66,7 @@ def by_method(
     points = [
         {
             "method": style.name(row.method),
-            "problem": clean(row.problem.partition(".")[2] or row.problem, 60),
+            "panel": clean(row.problem.partition(".")[2] or row.problem, 60),
             "kind": row.kind,
             "instance": clean(row.instance, 60),
             "value": marks.value(row),
@@ -79,7 +79,7 @@ def by_method(
     ]
     table = pd.DataFrame(points)
     order = table.groupby("method")["value"].median().sort_values(kind="stable").index
-    problems = list(dict.fromkeys(table["problem"]))
+    problems = list(dict.fromkeys(table["panel"]))
     own = json.dumps(sorted(set(table.loc[table["kind"] == "online", "method"])))
     bold = {"condition": {"test": f"indexof({own}, datum.value) >= 0", "value": "bold"}, "value": "normal"}
     side = alt.Y("method:N", title=None, sort=list(order), axis=alt.Axis(grid=True, labelFontWeight=bold))
@@ -95,17 +95,13 @@ def by_method(
         layers.append(base.mark_text(align="left", dx=8).encode(text="beside:N"))
     else:
         # the middle half of the results of methods that have several, and their median
-        several = base.transform_joinaggregate(n="count()", groupby=["problem", "method"])
+        several = base.transform_joinaggregate(n="count()", groupby=["panel", "method"])
         several = several.transform_filter(alt.datum.n >= BOX_FROM)
         middle = several.mark_bar(color=style.FAINT, size=11).encode(x="q1(value):Q", x2="q3(value):Q")
         median = several.mark_tick(color=style.MUTED, thickness=2, size=13).encode(x="median(value):Q")
         layers = [middle, median, *layers]
-    chart = alt.layer(*layers, data=style.rows(points))
-    if len(problems) == 1:
-        return chart
     # Gaps to different optima do not rank methods, so each problem has its heading.
-    heads = alt.Row("problem:N", title=None, sort=problems, header=alt.Header(labelFontWeight="bold"))
-    return chart.facet(row=heads).resolve_scale(y="independent")
+    return style.in_panels(alt.layer(*layers, data=style.rows(points)), problems, apart="y")
 
 
 # ---------------------------------------------------------------- gap, ratio, time
@@ -138,7 +134,7 @@ def gap(data: Compared) -> Drawn:
         decades = [0, *10.0 ** np.arange(1, np.log10(largest) + 1)]
         axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
     several = len({row.problem for row in drawn}) > 1
-    apart = "Problems (bold) have bounds of their own and are not comparable with one another. " if several else ""
+    apart = "Problems have bounds of their own and are not comparable with one another. " if several else ""
     bound: dict[str, Any] = {"objective": lambda r: number(r.objective), "bound": lambda r: number(r.best_bound)}
     return by_method(data, drawn, GAP, "gap", axis, **bound), apart + data.sample(drawn)
 

@@ -173,11 +173,14 @@ def listed(axis: type[alt.X] | type[alt.Y], field: str, names: Sequence[str], ti
     return axis(f"{field}:N", title=title, sort=list(names), scale=alt.Scale(domain=list(names)))
 
 
-def in_panels(chart: Any, titles: Sequence[str], columns: int = 1) -> Any:
-    """Return a chart once for each title, side by side and below one another; of one title as it is."""
+def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, apart: Sequence[str] = ()) -> Any:
+    """Return a chart once for each title, with axes `apart` of its own each; of one title as it is."""
     if len(titles) == 1:
         return chart
-    return chart.facet(alt.Facet("panel:N", title=None, sort=list(map(str, titles))), columns=columns)
+    heads: dict[str, Any] = {"title": None, "sort": list(map(str, titles))}
+    below = {"row": alt.Row("panel:N", **heads)} if columns == 1 else {"facet": alt.Facet("panel:N", **heads)}
+    chart = chart.facet(**below, **({} if columns == 1 else {"columns": columns}))
+    return chart.resolve_scale(**dict.fromkeys(apart, "independent")) if apart else chart
 
 
 # ---------------------------------------------------------------- time
@@ -294,8 +297,7 @@ def between(
     if len(names) == 2:
         span = base.mark_area(interpolate="step-after", color=FAINT, opacity=0.7)
         lines = [span.encode(sides[low], alt.Y2(f"{high}:Q"), tooltip=tip("method", told)), *lines]
-    chart = in_panels(alt.layer(*lines), [each["panel"] for each in records], 2)
-    return chart if most or len(records) == 1 else chart.resolve_scale(x="independent", y="independent")
+    return in_panels(alt.layer(*lines), [each["panel"] for each in records], 2, () if most else ("x", "y"))
 
 
 # ---------------------------------------------------------------- maps
@@ -457,8 +459,4 @@ def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look]
         key = keyed(alt.StrokeDash, "key", {"certified lower bound": DASHED})
         rule = alt.Chart().transform_calculate(key="'certified lower bound'").mark_rule(color=INK)
         layers.append(rule.encode(alt.X("mean(bound):Q"), strokeDash=key))
-    chart = alt.layer(*layers, data=rows(records))
-    if len(groups) == 1:
-        return chart
-    heads = alt.Row("panel:N", title=None, sort=[group.name for group in groups])
-    return chart.facet(row=heads).resolve_scale(y="independent")
+    return in_panels(alt.layer(*layers, data=rows(records)), [group.name for group in groups], apart="y")
