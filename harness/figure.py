@@ -275,11 +275,8 @@ def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
     """Draw all figures of results; return them in order, and a line for each that cannot be drawn."""
     if getattr(results, "kind", "") in UNDRAWN:
         return [], []
-    charts: list[tuple[FigureSpec, Drawing]] = []
-    failures: dict[str, None] = {}
-
-    def failed(spec: FigureSpec, reason: str) -> None:
-        failures[f"the figure {spec.id} could not be drawn: {reason}"] = None
+    charts: list[Drawing] = []
+    failures: dict[tuple[str, str], None] = {}
 
     def pictures() -> Iterator[_Picture]:
         yield _Picture(-1, {"mark": "point"})  # the renderer starts while Altair is imported
@@ -289,19 +286,20 @@ def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
             except MemoryError:
                 raise
             except Exception as error:  # one figure cannot take the others with it
-                failed(spec, clean(f"{type(error).__name__}: {error}", 300))
+                failures[spec.id, clean(f"{type(error).__name__}: {error}", 300)] = None
             else:
                 if drawing:
-                    charts.append((spec, drawing))
+                    charts.append(drawing)
                     yield _Picture(len(charts) - 1, drawing.spec)
 
     with closing(Pool(RENDERERS)) as pool:
         for place, svg, pdf, reason in pool.run(pictures()):
             if reason and place >= 0:
-                failed(charts[place][0], reason)
+                failures[charts[place].kind, reason] = None
             elif place >= 0:
-                vars(charts[place][1]).update(svg=svg, pdf=pdf)
-    return [drawing for _, drawing in charts if "svg" in vars(drawing)], list(failures)
+                vars(charts[place]).update(svg=svg, pdf=pdf)
+    told = [f"the figure {id} could not be drawn: {reason}" for id, reason in failures]
+    return [drawing for drawing in charts if "svg" in vars(drawing)], told
 
 
 UNDRAWN = ("audit", "adversary")

@@ -11,7 +11,7 @@ import numpy as np
 
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
-from schedgap.harness.plots.gantt import NAMED_JOBS, Bars, Chart, beside_online, of_runs, server_rows
+from schedgap.harness.plots.gantt import NAMED_JOBS, best_and_online, of_runs, schedules, server_rows
 from schedgap.harness.plots.results import Compared
 from schedgap.harness.text import clean, counted, number
 from schedgap.heuristics.admission.online import Desk, price
@@ -132,15 +132,11 @@ def workers(data: Compared) -> Drawn:
 
     The decision of largest utility among the others, and that of admission.online.
     """
-
-    def chart(view: View) -> Chart:
-        kinds = len(view.machines.worker_types)
-        return server_rows(view.instance, view.machines.capacity[:, :kinds].sum(axis=1).astype(np.int64), view.ids)
-
-    def words(view: View, runs: Runs, utility: float | None) -> str:
-        return f"utility {number(utility, 5)}, {runs.job.size} of {counted(view.size, 'job')} admitted"
-
-    def bars(view: View, runs: Runs) -> Bars:
-        return of_runs(runs, runs.workers, view.slot_s, 0)
-
-    return beside_online(data, ONLINE, Runs, (UTILITY.id,), chart, bars, words)
+    view: View = data.view
+    gpus = view.machines.capacity[:, : len(view.machines.worker_types)].sum(axis=1).astype(np.int64)
+    bars = {}
+    for row, runs in best_and_online(data, ONLINE, Runs, (UTILITY.id,)):
+        admitted = f"{runs.job.size} of {counted(view.size, 'job')} admitted"
+        title = f"{style.name(row.method)}: utility {number(row.objective, 5)}, {admitted}"
+        bars[title] = of_runs(runs, runs.workers, view.slot_s, 0)
+    return schedules(data, server_rows(view.instance, gpus, view.ids), bars)

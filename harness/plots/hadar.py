@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots import style
-from schedgap.harness.plots.gantt import Chart, beside_online, of_schedule
+from schedgap.harness.plots import gantt, style
 from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import counted, number
 from schedgap.heuristics.hadar.prices import prices
@@ -25,17 +24,13 @@ def schedules(data: Compared) -> Drawn:
 
     The schedule of largest utility among the others, and that of hadar.online.
     """
-    return beside_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id), chart, of_schedule, _completed)
-
-
-def chart(view: View) -> Chart:
-    """Return what a chart of the view's schedules shows."""
-    return Chart(view.servers, view.workload.gpu_types, view.workload.ids)
-
-
-def _completed(view: View, schedule: Schedule, utility: float | None) -> str:
-    done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
-    return f"utility {number(utility)}, {jobs if done == view.size else f'{done} of {jobs}'} completed"
+    view, bars = data.view, {}
+    for row, schedule in gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id)):
+        done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
+        completed = jobs if done == view.size else f"{done} of {jobs}"
+        title = f"{style.name(row.method)}: utility {number(row.objective)}, {completed} completed"
+        bars[title] = gantt.of_schedule(view, schedule)
+    return gantt.schedules(data, gantt.Chart(view.servers, view.workload.gpu_types, view.workload.ids), bars)
 
 
 def completion_s(view: View, schedule: Schedule) -> Array:

@@ -8,8 +8,7 @@ import altair as alt
 import numpy as np
 
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots import style
-from schedgap.harness.plots.gantt import Bars, Chart, beside_online, of_runs, server_rows
+from schedgap.harness.plots import gantt, style
 from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import clean, counted, number
 from schedgap.instances.arrays import Array
@@ -118,13 +117,13 @@ def _runs(view: View, schedule: Schedule) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- Gantt
 
 
-def gpu_bars(view: View, arch: str, schedule: Schedule) -> Bars:
+def gpu_bars(view: View, arch: str, schedule: Schedule) -> gantt.Bars:
     """Return the bars of a schedule, in GPUs of workers and parameter servers."""
     machines = view.architectures[arch].machines
     held = schedule.workers * machines.worker[schedule.worker_type[schedule.run], 0]
     if arch == "ps":
         held = held + schedule.ps * machines.ps[schedule.ps_type[schedule.run], 0]
-    return of_runs(schedule, np.rint(held).astype(np.int64), view.slot_s, 1)
+    return gantt.of_runs(schedule, np.rint(held).astype(np.int64), view.slot_s, 1)
 
 
 @figure("zhou.gantt", "Schedules with {}", of="instance", each=ARCHITECTURES)
@@ -134,20 +133,11 @@ def schedules(data: Compared, arch: str) -> Drawn:
     The schedule of least weighted completion time Σ w·c (in weight × slots) among the others without interruptions, and
     that of zhou.{key}.online.
     """
-
-    def chart(view: View) -> Chart:
-        gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
-        return server_rows(view.instance, gpus, view.ids)
-
-    return beside_online(
-        data,
-        f"zhou.{arch}.online",
-        Schedule,
-        (f"zhou.{arch}.completion",),
-        chart,
-        lambda view, schedule: gpu_bars(view, arch, schedule),
-        lambda view, schedule, objective: f"Σ w·c = {number(objective)}",
-    )
+    view: View = data.view
+    found = gantt.best_and_online(data, f"zhou.{arch}.online", Schedule, (f"zhou.{arch}.completion",))
+    bars = {f"{style.name(row.method)}: Σ w·c = {number(row.objective)}": gpu_bars(view, arch, d) for row, d in found}
+    gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
+    return gantt.schedules(data, gantt.server_rows(view.instance, gpus, view.ids), bars)
 
 
 # ---------------------------------------------------------------- prices
