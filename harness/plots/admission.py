@@ -132,10 +132,10 @@ def workers(data: Compared) -> Drawn:
 
     The decision of largest utility among the others, and that of admission.online.
     """
+    found, bars = best_and_online(data, ONLINE, Runs, (UTILITY.id,)), {}
     view: View = data.view
     gpus = view.machines.capacity[:, : len(view.machines.worker_types)].sum(axis=1).astype(np.int64)
-    bars = {}
-    for row, runs in best_and_online(data, ONLINE, Runs, (UTILITY.id,)):
+    for row, runs in found:
         admitted = f"{runs.job.size} of {counted(view.size, 'job')} admitted"
         title = f"{style.name(row.method)}: utility {number(row.objective, 5)}, {admitted}"
         bars[title] = of_runs(runs, runs.workers, view.slot_s, 0)

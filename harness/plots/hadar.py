@@ -24,8 +24,9 @@ def schedules(data: Compared) -> Drawn:
 
     The schedule of largest utility among the others, and that of hadar.online.
     """
+    found = gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id))
     view, bars = data.view, {}
-    for row, schedule in gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id)):
+    for row, schedule in found:
         done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
         completed = jobs if done == view.size else f"{done} of {jobs}"
         title = f"{style.name(row.method)}: utility {number(row.objective)}, {completed} completed"

@@ -10,14 +10,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import cycle, product
 from typing import Any
 
 import altair as alt
 import numpy as np
 
-from schedgap.harness.text import clean, number, ratio
+from schedgap.harness.text import clean, number, plain, ratio
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
 
@@ -92,17 +91,13 @@ def text_colour(background: str) -> str:
 def rows(values: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
     """Return records as a chart's data: plain numbers of six digits, what is not finite is absent."""
     # Altair would check each record of its own class, and copy lists of them at every step of building a chart.
-    return {"values": tuple({key: _plain(value) for key, value in row.items()} for row in values)}
+    return {"values": tuple({key: _rounded(plain(value)) for key, value in row.items()} for row in values)}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(each) for each in np.asarray(value).tolist()]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def x(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any) -> alt.X:
@@ -403,25 +398,23 @@ def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit
     for method, times in times_s.items():
         done = times[np.isfinite(times)]
         start, share = shares(times / unit.seconds)
-        never = np.count_nonzero(~np.isfinite(times))
-        told = {"median": unit.text(float(np.median(done))) if done.size else "–", "jobs that never complete": never}
+        median = unit.text(float(np.median(done))) if done.size else "–"
+        told = {"median": median, "jobs that never complete": times.size - done.size}
         stair = {"x": np.append(start, max(end, split)), "share": np.append(share, share[-1])}
         lines.append({"method": method, **stair, **told})
-    axis = partial(x, "x", unit.label("completion time"))
-    first = float(known.min()) / unit.seconds / 1.1 if log else 0.0
-    draw = partial(share_lines, lines, looks, title="share of jobs completed")
+
+    def drawn(log: bool, *ends: float) -> Any:
+        axis = x("x", unit.label("completion time"), log=log, domain=ends)
+        return share_lines(lines, looks, axis, "share of jobs completed")
+
     if not split:
-        return draw(axis=axis(log=log, domain=[first, end]))
-    end = max(end, 1.5 * split)
-    sides = {
-        f"short: below {split:g} {unit.name}": (False, 0.0, split),
-        f"long: {split:g} {unit.name} and more": (end > 8 * split, split, end),
-    }
-    made = [
-        draw(axis=axis(log=log, domain=[a, b])).properties(title=title, width=WIDTH // 2 - 30)
-        for title, (log, a, b) in sides.items()
-    ]
-    return alt.hconcat(*made)
+        return drawn(log, float(known.min()) / unit.seconds / 1.1 if log else 0.0, end)
+    end, half = max(end, 1.5 * split), WIDTH // 2 - 30
+    short, long = drawn(False, 0.0, split), drawn(end > 8 * split, split, end)
+    return alt.hconcat(
+        short.properties(title=f"short: below {split:g} {unit.name}", width=half),
+        long.properties(title=f"long: {split:g} {unit.name} and more", width=half),
+    )
 
 
 # ---------------------------------------------------------------- bars beside bounds

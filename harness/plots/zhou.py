@@ -133,8 +133,8 @@ def schedules(data: Compared, arch: str) -> Drawn:
     The schedule of least weighted completion time Σ w·c (in weight × slots) among the others without interruptions, and
     that of zhou.{key}.online.
     """
-    view: View = data.view
     found = gantt.best_and_online(data, f"zhou.{arch}.online", Schedule, (f"zhou.{arch}.completion",))
+    view: View = data.view
     bars = {f"{style.name(row.method)}: Σ w·c = {number(row.objective)}": gpu_bars(view, arch, d) for row, d in found}
     gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
     return gantt.schedules(data, gantt.server_rows(view.instance, gpus, view.ids), bars)
