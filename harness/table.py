@@ -158,16 +158,10 @@ def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> li
 
 @dataclass(frozen=True)
 class View:
-    """What is shown of a table of results.
+    """What is shown of a table of results: the first `top` rows, as many as are usual if 0, all if infinite.
 
-    Parameters
-    ----------
-    top
-        Number of rows; 0: as many as are usual, infinite: all of them.
-    sort, columns
-        Keys or headers: of the column that rows are sorted by, after a minus the largest first; of those to show.
-    verbose
-        Whether methods that were skipped are listed with their reasons.
+    `sort` is key or header of the column that rows are sorted by, after a minus the largest first; `columns` are those
+    to show. If `verbose`, methods that were skipped are listed with their reasons.
     """
 
     top: float = 0
@@ -184,7 +178,7 @@ class View:
         """Return how many rows to show, ``None`` for all of them, where that many are usual."""
         return None if self.everything else int(self.top) or usual
 
-    def chosen(self, columns: Sequence[Column[R]], rows: Sequence[R], usual: Sequence[str] = ()) -> list[Column[R]]:
+    def chosen(self, columns: Sequence[Column[R]], rows: Sequence[R], usual: Sequence[str]) -> list[Column[R]]:
         """Return the columns that were asked for; else, of the usual ones, those that tell the rows apart."""
         if self.columns:
             return [_named(columns, name) for name in self.columns]
@@ -336,12 +330,9 @@ def to_json(records: Iterable[Mapping[str, Any]]) -> str:
 
 def _json(value: Any) -> str:
     """Return JSON in which control and direction characters beyond ASCII are escaped, for terminals."""
+    unsafe = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return re.sub(
-        "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]",
-        lambda m: f"\\u{ord(m[0]):04x}",
-        text,
-    )
+    return re.sub(unsafe, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Format(StrEnum):
