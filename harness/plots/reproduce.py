@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
-import numpy as np
 
 from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots import style
@@ -30,9 +29,6 @@ AXES = {
 
 CELL = 34
 """Pixels of a map's row."""
-
-STEPS = 400
-"""Most steps of a distribution that are drawn."""
 
 Record = dict[str, Any]
 
@@ -109,10 +105,9 @@ def _shares(method: str, quantity: str, cases: Sequence[Case]) -> Iterator[Recor
     case = next((one for one in cases if one.method == method and one.trace), None)
     if case is None or (trace := case.trace.value if case.trace else None) is None:
         return
-    every = trace.utilisation if quantity == "gru" else trace.jct_s / 3600.0
-    known = np.sort(every[np.isfinite(every)])
-    for i in np.unique(np.linspace(0, known.size - 1, min(STEPS, known.size)).astype(int)).tolist():
-        yield {"x": float(known[i]), "series": method, "value": (i + 1) / every.size}
+    known, share = style.shares(trace.utilisation if quantity == "gru" else trace.jct_s / 3600.0)
+    for x, part in zip(known[1:], share[1:], strict=True):
+        yield {"x": float(x), "series": method, "value": float(part)}
 
 
 def _printed(setting: Setting, drawing: Drawing, methods: Sequence[str]) -> Iterator[Record]:
