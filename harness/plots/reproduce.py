@@ -81,13 +81,15 @@ def records_of(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> lis
         for method in methods:
             name = f"{method}, {drawing.across} = {other}" if drawing.across else method
             means = curve(method, drawing.quantity, drawing.along, alike)
-            records += [{"x": at, "series": name, **_mean(found)} for at, found in means.items()]
+            records += [{"x": at, **_mean(name, found)} for at, found in means.items()]
     return [*records, *_printed(setting, drawing, methods)]
 
 
-def _mean(found: Found) -> Record:
-    told = {"value": found.value, "low": found.low, "high": found.high, "cases": found.cases}
-    return told if found.bound is None else {**told, "bound": found.bound, "model": found.model}
+def _mean(series: str, found: Found) -> Record:
+    told = {"series": series, "value": found.value, "low": found.low, "high": found.high, "cases": found.cases}
+    if found.bound is None:
+        return told
+    return {**told, "bound": found.bound, "of": "".join((found.model, *series.partition(", ")[1:]))}
 
 
 def _pairs(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
@@ -97,7 +99,7 @@ def _pairs(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> I
         for other, among in groups("" if of_methods else drawing.across, cases).items():
             for at, here in groups(drawing.along, among).items():
                 if (found := statistic(method, drawing.quantity, here)) and method != split(drawing.quantity)[1]:
-                    yield {"x": at, "y": method if of_methods else other, "series": method, **_mean(found)}
+                    yield {"x": at, "y": method if of_methods else other, **_mean(method, found)}
 
 
 def _shares(method: str, quantity: str, cases: Sequence[Case]) -> Iterator[Record]:
@@ -178,21 +180,12 @@ def _curves(data: Drawable, known: Sequence[Record]) -> Any:
     if printed := [record for record in data.records if "published" in record]:
         crosses = base(printed).mark_point(shape="cross", size=90, filled=True)
         layers.append(crosses.encode(alt.Y("published:Q"), color=ink, tooltip=style.tip("method", "published")))
-    if not bars and (bounds := _bounds(_told(known, numeric))):
-        dashed = alt.Chart(style.rows(bounds)).mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
-        told = style.tip(("x", along), "bound", "of")
-        layers.append(dashed.encode(across, alt.Y("bound:Q"), alt.Detail("of:N"), tooltip=told))
+    if not bars and (bounded := [record for record in known if "bound" in record]):
+        dashed = base(bounded).mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
+        layers.append(
+            dashed.encode(alt.Y("bound:Q"), alt.Detail("of:N"), tooltip=style.tip(("x", along), "bound", "of"))
+        )
     return alt.layer(*layers)
-
-
-def _bounds(known: Sequence[Record]) -> list[Record]:
-    """Return the points of each bound once, also where it is one on several methods."""
-    found = [
-        {"x": one["x"], "bound": one["bound"], "of": "".join((one["model"], *one["series"].partition(", ")[1:]))}
-        for one in known
-        if "bound" in one
-    ]
-    return list({tuple(one.values()): one for one in found}.values())
 
 
 def _map(data: Drawable, known: Sequence[Record]) -> Any:
