@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import altair as alt
@@ -60,9 +61,8 @@ def by_method(
 
     Layers of `more` lie behind the points; `fields` are more columns of the data, by functions of rows.
     """
-    if len(drawn) < 2:
-        some([])  # one point says no more than the table does
-    single = {row.method for row in drawn} if len({(r.problem, r.method) for r in drawn}) == len(drawn) else set()
+    some(drawn[1:])  # one point says no more than the table does
+    single = len({(row.problem, row.method) for row in drawn}) == len(drawn)
     points = [
         {
             "method": style.name(row.method),
@@ -72,20 +72,19 @@ def by_method(
             "value": marks.value(row),
             "what": marks.names[marks.hollow(row)],
             "text": marks.text(row),
-            "beside": marks.text(row) if row.method in single else "",
+            "beside": marks.text(row) if single else "",
             **{key: of(row) for key, of in fields.items()},
         }
         for row in drawn
     ]
     table = pd.DataFrame(points)
     order = table.groupby("method")["value"].median().sort_values(kind="stable").index
-    problems = list(dict.fromkeys(table["panel"]))
+    problems, seen = list(dict.fromkeys(table["panel"])), set(table["what"])
     own = json.dumps(sorted(set(table.loc[table["kind"] == "online", "method"])))
     bold = {"condition": {"test": f"indexof({own}, datum.value) >= 0", "value": "bold"}, "value": "normal"}
     side = alt.Y("method:N", title=None, sort=list(order), axis=alt.Axis(grid=True, labelFontWeight=bold))
     base = alt.Chart(width=style.WIDTH - 160, height=alt.Step(style.ROW)).encode(side, axis)
-    shapes = dict(zip(marks.names, ("circle", marks.arrow), strict=True))
-    shapes = {what: shape for what, shape in shapes.items() if (table["what"] == what).any()}
+    shapes = {what: shape for what, shape in zip(marks.names, ("circle", marks.arrow), strict=True) if what in seen}
     told = style.tip("method", "kind", "instance", ("text", what), "what", *(key.replace("_", " ") for key in fields))
     drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(
         shape=style.keyed(alt.Shape, "what", shapes), tooltip=told, **style.colour(data.looks, order, legend=False)
@@ -227,12 +226,18 @@ Ratios = dict[str, Array]
 """Ratios to the best, or to a bound, by method; ``inf`` where it failed."""
 
 
-def _by_problem(data: Compared, ratios: Callable[[list[Row]], Mapping[str, Array]]) -> dict[str, Ratios]:
-    """Return ratios by problem, that with the most rows first; methods of a single case or no success are left out."""
-    return {
-        rows[0].problem: {m: r for m, r in ratios(rows).items() if r.size > 1 and np.isfinite(r).any()}
-        for rows in sorted(grouped(data.rows, "problem"), key=len, reverse=True)
-    }
+def _by_problem(
+    rows: Sequence[Row], ratios: Callable[[list[Row]], Mapping[str, Array]], least: int
+) -> dict[str, Ratios]:
+    """Return ratios by problem, those with the most rows first, where there are so many methods at `least`.
+
+    Methods of a single case or no success are left out.
+    """
+    found = {}
+    for mine in sorted(grouped(rows, "problem"), key=len, reverse=True):
+        known = {method: r for method, r in ratios(mine).items() if r.size > 1 and np.isfinite(r).any()}
+        found |= {mine[0].problem: known} if len(known) >= least else {}
+    return dict(some([*found.items()])[:MOST_PANELS])
 
 
 @figure("profile", "Performance profiles of {}", each={"time": "time", "objective": "the objective"}, minor=True)
@@ -245,16 +250,14 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     skipped = {row.method for row in data.rows if row.status == "skipped"}
     # Bounds and relaxations have no decision, so nothing that could be compared with one.
     decided = {row.method for row in data.rows if measure == "time" or row.objective is not None}
-    found = _by_problem(data, lambda rows: profiles([r for r in rows if r.method in decided - skipped], measure))
-    sizes = {problem: next(iter(each.values())).size for problem, each in found.items() if len(each) > 1}
-    chosen = some([*sizes])[:MOST_PANELS]
-    xlabel = "time / fastest" if measure == "time" else "ratio to the best objective"
-    titled = [(f"{clean(problem, 34)}, n = {sizes[problem]}", found[problem]) for problem in chosen]
+    rows = [row for row in data.rows if row.method in decided - skipped]
+    found = _by_problem(rows, lambda rows: profiles(rows, measure), 2)
+    sizes = [next(iter(ratios.values())).size for ratios in found.values()]
+    titled = {f"{clean(p, 34)}, n = {n}": ratios for n, (p, ratios) in zip(sizes, found.items(), strict=True)}
+    chart = _profiles(data.looks, titled, "time / fastest" if measure == "time" else "ratio to the best objective")
     left = f"Left out because somewhere skipped: {counted(len(skipped), 'method')}. " if skipped else ""
-    cases = counted(max(sizes[problem] for problem in chosen), "case")
-    methods = {method for _, ratios in titled for method in ratios}
-    chart = _profiles(data.looks, titled, xlabel)
-    return chart, f"{left}n = {cases}, {counted(len(methods), 'method')} on {data.where}."
+    methods = counted(len({*chain(*found.values())}), "method")
+    return chart, f"{left}n = {counted(max(sizes), 'case')}, {methods} on {data.where}."
 
 
 @figure("profile-bound", "Ratio to the bound", minor=True)
@@ -263,12 +266,10 @@ def bound_ratios(data: Compared) -> Drawn:
 
     This ratio is an upper estimate of that to the optimum. Failures count as never.
     """
-    found = {problem: ratios for problem, ratios in _by_problem(data, _ratios).items() if ratios}
-    count = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
-    chosen = some(sorted(found, key=lambda problem: -count[problem])[:MOST_PANELS])
-    methods = counted(len({method for problem in chosen for method in found[problem]}), "method")
-    n = counted(sum(count[problem] for problem in chosen), "result")
-    chart = _profiles(data.looks, [(clean(p, 34), found[p]) for p in chosen], "ratio to the bound")
+    found = _by_problem(data.rows, _ratios, 1)
+    methods = counted(len({*chain(*found.values())}), "method")
+    n = counted(sum(values.size for ratios in found.values() for values in ratios.values()), "result")
+    chart = _profiles(data.looks, {clean(problem, 34): found[problem] for problem in found}, "ratio to the bound")
     return chart, f"n = {n} of {methods} on {data.where}."
 
 
@@ -297,14 +298,14 @@ def solver_profile(data: Compared) -> Drawn:
     ratios = profiles([proof(row) for row in rows if row.method in ran], "time")
     size = next(iter(ratios.values())).size
     found = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
-    chart = _profiles(style.looks(some(list(found))), [("models", found)], "time / fastest")
+    chart = _profiles(style.looks(some(list(found))), {"models": found}, "time / fastest")
     return chart, f"n = {counted(size, 'case')}, {counted(len(found), 'solver')} on {data.where}."
 
 
-def _profiles(looks: Mapping[str, style.Look], problems: Sequence[tuple[str, Ratios]], xlabel: str) -> Any:
+def _profiles(looks: Mapping[str, style.Look], problems: Mapping[str, Ratios], xlabel: str) -> Any:
     """Return the share of cases in which each method is within a factor, a panel per title."""
     lines, ends = [], []
-    for title, ratios in problems:
+    for title, ratios in problems.items():
         every = np.concatenate(list(ratios.values()))
         ends.append(max(float(every[np.isfinite(every)].max()) * 1.05, 1.01))
         for method, values in ratios.items():

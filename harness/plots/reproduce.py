@@ -46,16 +46,11 @@ class Drawable(Part):
 def _(found: Reproduction) -> list[Drawable]:
     made = []
     for id, setting in found.settings.items():
-        for i, drawing in enumerate(setting.drawings):
-            records = records_of(setting, drawing, found.cases[id])
+        for i, drawing in enumerate(setting.drawings, 1):
             about = f"{clean(setting.place, 40)}, {clean(drawing.title or setting.title, 80)}"
-            name = id.rpartition("/")[2]
-            place = {"heading": about, "where": about, "suffix": f"-{name}-{i + 1}"}
-            made.append(
-                Drawable(
-                    of="reproduction", group=setting.paper, **place, setting=setting, drawing=drawing, records=records
-                )
-            )
+            place = {"heading": about, "where": about, "suffix": f"-{id.rpartition('/')[2]}-{i}"}
+            drawn = {"drawing": drawing, "records": records_of(setting, drawing, found.cases[id])}
+            made.append(Drawable(of="reproduction", group=setting.paper, **place, setting=setting, **drawn))
     return made
 
 
