@@ -106,17 +106,12 @@ def _stacked(data: Compared, added: dict[str, Array], ids: Sequence[str]) -> Any
 def _maps(data: Compared, prices: dict[str, Array], after: Ints) -> Any:
     """Return a map for each resource: a row for each admission, a column for each slot."""
     dust = max(float(field.max()) for field in prices.values()) * SMALL
-    unit_s, cells = data.clock.seconds, []
+    end_s, cells = data.view.slot_s * max(field.shape[1] for field in prices.values()), []
     for title, field in prices.items():
-        edges = style.time_edges(field.shape[1], MAX_STEPS)
-        times = edges * data.view.slot_s / unit_s
-        for row, count in zip(field, after.tolist(), strict=True):
-            values = style.averaged(row, edges).tolist()
-            spans = zip(times[:-1].tolist(), times[1:].tolist(), values, strict=True)
-            about = {"panel": title, "admitted": count}
-            cells += [{**about, "time": a, "end": b, "value": v} for a, b, v in spans if v > dust]
+        found = style.cells(field, after.tolist(), data.view.slot_s, data.clock, end_s, MAX_STEPS)
+        cells += [{"panel": title, "admitted": one["name"], **one} for one in found if one["value"] > dust]
     down = alt.Y("admitted:O", title="admitted jobs", axis=alt.Axis(values=after[:: -(-len(after) // 6)].tolist()))
-    across = style.time_axis(data.clock, times[-1]), alt.X2("end:Q")
+    across = style.time_axis(data.clock, end_s / data.clock.seconds), alt.X2("end:Q")
     colours = style.heat("utility per slot", [cell["value"] for cell in cells])
     told = [("admitted", "admitted jobs"), "time", ("value", "price")]
     return style.plot(cells, "rect", *across, down, color=colours, told=told, **_panels(prices, 160))

@@ -328,23 +328,25 @@ def price_map(
     """
     charts, end = [], end_s / unit.seconds
     names = [clean(name, 22) for name in names]
-    cells = {title: _cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
+    found = {title: cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
     for title, (_, what) in panels.items():
-        same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in cells[other]]
+        same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in found[other]]
         told = ("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what)
         axes = time_axis(unit, end), alt.X2("end:Q"), listed(alt.Y, "name", names)
         place: dict[str, Any] = {"size": (WIDTH, alt.Step(22)), "zooms": len(panels) == 1}
-        chart = plot(cells[title], "rect", *axes, color=heat(what, same), told=told, **place)
+        chart = plot(found[title], "rect", *axes, color=heat(what, same), told=told, **place)
         charts.append(chart.properties(title=title if len(panels) > 1 else ""))
     alike = len({unit for _, unit in panels.values()}) == 1
     together = alt.vconcat(*charts).resolve_scale(color="shared" if alike else "independent")
     return charts[0] if len(charts) == 1 else together
 
 
-def _cells(field: Array, names: Sequence[str], slot_s: float, unit: Clock, end_s: float) -> list[dict[str, Any]]:
+def cells(
+    field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s: float, most: int = COLUMNS
+) -> list[dict[str, Any]]:
     """Return the positive cells of a map, equal neighbours as one; all times are in units."""
     slots = min(field.shape[1], max(1, math.ceil(end_s / slot_s - 1e-9)))
-    edges = time_edges(slots)
+    edges = time_edges(slots, most)
     found = []
     for name, row in zip(names, field[:, :slots], strict=True):
         values = np.array([float(f"{v:.4g}") for v in averaged(row, edges)])

@@ -51,6 +51,9 @@ from schedgap.instances.schema.base import Numbers
 
 Values = Value | tuple[Value, ...]
 
+COMPARED = ("numbers", "published", "orders", "trends")
+"""Fields of a setting with what is compared."""
+
 
 class Run(Sweep):
     """A sweep of a setting: methods or policies on instances."""
@@ -176,18 +179,14 @@ class Setting(Record):
             raise violation("runs", ", ".join(names), "runs of different names")
         if not self.runs and not self.needs:
             raise violation("needs", repr(self.needs), "runs, or what it would need to test it")
-        wanted = [("run", item.run) for item in self.compared]
+        compared = [item for field in COMPARED for item in getattr(self, field)]
+        wanted = [("run", item.run) for item in compared]
         wanted += [("drawings.run", drawing.run) for drawing in self.drawings]
-        wanted += [("only_if.run", other.run) for item in self.compared for other in item.only_if]
+        wanted += [("only_if.run", other.run) for item in compared for other in item.only_if]
         for field, name in wanted:
             if name and name not in names:
                 raise violation(field, name, f"one of the runs: {', '.join(names)}")
         return self
-
-    @property
-    def compared(self) -> tuple[Item, ...]:
-        """Everything that is compared, numbers that stand elsewhere in one piece."""
-        return (*self.numbers, *self.published, *self.orders, *self.trends)
 
     @property
     def items(self) -> list[Number | Order | Trend]:
@@ -212,9 +211,6 @@ class Setting(Record):
 def read(path: Path) -> Setting:
     """Return what a file of one's own says; raise `UsageError` in one line where it cannot be."""
     return _checked(read_mapping(path), path.stem, str(path))
-
-
-COMPARED = ("numbers", "published", "orders", "trends")
 
 
 def _several(table: Any) -> Iterator[Any]:
