@@ -14,7 +14,7 @@ from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method, by_so
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame, rigid
 from schedgap.harness.page.columns import COMPARE as COLUMNS
-from schedgap.harness.page.columns import SOLVERS, SUMMARY
+from schedgap.harness.page.columns import SOLVERS, SUMMARY, words
 from schedgap.harness.page.columns import numbers as of_numbers
 from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.published import COMPARE
@@ -156,7 +156,7 @@ def groups(run: Comparison) -> list[Group]:
         ran = [row for row in smallest if row.status != "skipped"] or rows
         tables = [*rigid.tables(run, rows), table(text, columns, ran), *_property_tables(rows)]
         kept = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
-        kept.append(Column("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
+        kept.append(words("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
         folded = [table(f"{len(skipped)} skipped", kept, skipped)] if skipped and ran is not rows else []
         if summed := summary(text, rows, allowed_s(run.meta)):
             means = f"{summed[0].caption}; means are shifted geometric ones, failures counted. {summed[1]}".strip()

@@ -37,6 +37,8 @@ NAMED = 3
 MAX_DESCRIBED = 20
 """So many instances of a run are described; their names are in the table in any case."""
 
+TROUBLE = ("WRONG", "failed")
+
 LEADING = frozenset({"gap", "simulation.ttd"})
 """Figures that answer a page's question, and so stand before the tables."""
 
@@ -77,7 +79,7 @@ def titled(rows: AnyRows) -> str:
 
 def summed_up(rows: AnyRows, counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
     """Return counts, and those of trouble, as a page shows them: what says something, and some in any case."""
-    trouble = {word: sum(getattr(row, word.lower()) for row in rows) for word in ("WRONG", "failed")}
+    trouble = {word: sum(getattr(row, word.lower()) for row in rows) for word in TROUBLE}
     counts = {**counts, **trouble, "skipped": sum(row.status == "skipped" for row in rows)}
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
 
@@ -85,13 +87,12 @@ def summed_up(rows: AnyRows, counts: Mapping[str, int], always: Sequence[str]) -
 def answered(found: Found[Any], noun: str, *sentences: str) -> str:
     """Return the headline: whether the run was stopped early, what is WRONG or failed, then the answer."""
     early = f"The run was stopped early, after {len(found.rows)} {noun}." if found.interrupted else ""
-    wrong = _trouble([row for row in found.rows if row.wrong], f"of {len(found.rows)} {noun}", "WRONG")
-    failed = _trouble([row for row in found.rows if row.failed], f"of {len(found.rows)} {noun}", "failed")
-    return " ".join(filter(None, [early, wrong, failed, *sentences]))
+    return " ".join(filter(None, [early, *(_trouble(found, noun, word) for word in TROUBLE), *sentences]))
 
 
-def _trouble(bad: AnyRows, of: str, word: str) -> str:
+def _trouble(found: Found[Any], noun: str, word: str) -> str:
     """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing."""
+    bad = [row for row in found.rows if getattr(row, word.lower())]
     if not bad:
         return ""
     named = []
@@ -104,7 +105,7 @@ def _trouble(bad: AnyRows, of: str, word: str) -> str:
     left = len(named) - NAMED
     more = f" and {counted(left, 'more method')}" if left > 0 else ""
     verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
-    return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
+    return f"{len(bad)} of {len(found.rows)} {noun} {verb}: {', '.join(named[:NAMED])}{more}."
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
-from schedgap.harness.page.columns import hours
+from schedgap.harness.page.columns import hours, numbers, words
 from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.row import BOUNDED, Bound, Simulation, SimulationRow
@@ -97,17 +97,13 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     if not simulated.bounds:
         return []
     names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
-
-    def text(bound: Bound) -> str:
-        return ABSENT if bound.seconds is None else f"{bound.seconds / 3600:.4g} h"
-
     columns: list[Column[Bound]] = [
-        Column("instance", "instance", "", lambda bound: names.get(bound.fingerprint, ""), css="instance"),
-        Column("of", "of", "", lambda bound: BOUNDED[SIMULATED[bound.model].metric][1]),
-        Column("model", "model", "", lambda bound: clean(bound.model, 60), css="method"),
-        Column("seconds", "at least", "", text, lambda bound: bound.seconds, align="right"),
-        Column("took_s", "took", "", lambda b: seconds(b.took_s), lambda bound: bound.took_s, align="right"),
-        Column("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
+        words("instance", "instance", "", lambda bound: names.get(bound.fingerprint, "")),
+        words("of", "of", "", lambda bound: BOUNDED[SIMULATED[bound.model].metric][1]),
+        words("model", "model", "", css="method"),
+        numbers("seconds", "at least", "", lambda bound_s: f"{bound_s / 3600:.4g} h"),
+        numbers("took_s", "took", "", seconds),
+        words("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
     ]
     ordered = sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
     caption = "Certified lower bounds: no schedule of the kind that the model is about gets below them."
