@@ -14,9 +14,6 @@ from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View
 
 ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"
 
-SMALL = 1e-4
-"""Part of the highest dual price below which a price counts as 0."""
-
 
 @figure("hadar.gantt", "Schedules", of="instance")
 def schedules(data: Compared) -> Drawn:
@@ -88,7 +85,7 @@ def both_prices(data: Compared) -> Drawn:
     if ONLINE in known:
         fields[f"posted by {ONLINE}"] = price_field(view, known[ONLINE])
     if COLUMNS in data.prices:
-        fields[f"dual prices of {COLUMNS}"] = style.no_dust(data.prices[COLUMNS], SMALL)
+        fields[f"dual prices of {COLUMNS}"] = style.no_dust(data.prices[COLUMNS])
     last = max((int(d.slot.max()) + 1 for d in known.values()), default=max(f.shape[1] for f in some(fields).values()))
     panels = {title: (field, "utility per GPU and slot") for title, field in some(fields).items()}
     chart = style.price_map(panels, view.workload.gpu_types, view.slot_s, data.clock, last * view.slot_s)

@@ -47,10 +47,10 @@ LOG_SPAN = 30.0
 """A time axis is logarithmic where the last completion is this many times the middle one."""
 
 COLUMNS = 120
-"""Steps of a line or map over time; neighbouring slots are averaged."""
+"""Steps of a line or map over time, where neighbouring slots are averaged, or of shares of jobs: as many quantiles."""
 
-MOST_POINTS = 120
-"""Points of a line of shares of jobs; of more, as many quantiles."""
+SMALL = 1e-4
+"""Part of the highest dual price below which a price counts as 0."""
 
 Look = tuple[str, list[float]]
 """Colour and dashes of a line."""
@@ -298,9 +298,9 @@ def between(
 # ---------------------------------------------------------------- maps
 
 
-def no_dust(cells: Array, least: float) -> Array:
-    """Return cells with 0 below that part of the largest: what rounding leaves of 0 would take most of the colours."""
-    return np.where(cells >= least * cells.max(initial=0.0), cells, 0.0)
+def no_dust(cells: Array) -> Array:
+    """Return prices with 0 where they are small: what rounding leaves of 0 would take most of the colours."""
+    return np.where(cells >= SMALL * cells.max(initial=0.0), cells, 0.0)
 
 
 def dearest(field: Array, most: int) -> Ints:
@@ -364,12 +364,12 @@ def cells(
 def shares(values: Array, start: float = 0.0) -> tuple[Array, Array]:
     """Return the ends of a stair of the share of `values` that are at most x; NaN and ∞ count as never.
 
-    Of many values the stair has :data:`MOST_POINTS` steps.
+    Of many values the stair has :data:`COLUMNS` steps.
     """
     known = np.sort(values[np.isfinite(values)])
     share = np.arange(1, known.size + 1) / max(values.size, 1)
-    if known.size > MOST_POINTS:
-        chosen = np.linspace(0, known.size - 1, MOST_POINTS).round().astype(int)
+    if known.size > COLUMNS:
+        chosen = np.linspace(0, known.size - 1, COLUMNS).round().astype(int)
         known, share = known[chosen], share[chosen]
     return np.append(start, known), np.append(0.0, share)
 

@@ -14,9 +14,6 @@ from schedgap.harness.text import clean, counted, number
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
-SMALL = 1e-4
-"""Part of the highest dual price below which a price counts as 0."""
-
 NOTHING = 1e-9
 """Part of a capacity below which its use counts as none."""
 
@@ -179,7 +176,7 @@ def both_prices(data: Compared, arch: str) -> Drawn:
         fields[f"posted by zhou.{arch}.online"] = price_field(of, schedule), "weight per unit and slot"
     if found is not None:
         each = np.asarray(found) * of.classes.capacity.reshape(-1, 1)
-        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(each, SMALL), "Σ w·c per server and slot"
+        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(each), "Σ w·c per server and slot"
     tops = np.array([field.max(axis=1) / (field.max() or 1.0) for field, _ in some(fields).values()])
     shown = some(style.dearest(tops.T, MAX_PRICES))
     classes = [clean(text.removesuffix(".0"), 10) for text in of.classes.names]
