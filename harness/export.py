@@ -10,6 +10,7 @@ better.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import io
@@ -266,10 +267,10 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
 
     path, before = folder / "index.csv", dict[str, Entry]()
     if path.exists():
+        lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(read_text(path))))
         try:
-            table = pd.read_csv(io.StringIO(read_text(path)), dtype=str, keep_default_na=False)
-            before = {str(line["file"]): Entry(**line) for line in table.to_dict("records")}  # type: ignore[misc]
-        except (KeyError, TypeError, ValueError):
+            before = {line["file"]: Entry(**line) for line in lines}
+        except (KeyError, TypeError):
             raise UsageError(f"{path}: not the index of a library: name another folder") from None
     rows = [row for comparison in known for row in (*comparison.rows, *comparison.bounds)]
     entries, left_out = [], []

@@ -235,9 +235,14 @@ def listed(caption: str, columns: Sequence[Column[R]], rows: Sequence[R], **show
     return [found, *left_out(len(rows) - len(found.rows))]
 
 
-def of_texts(headers: Sequence[str]) -> list[Column[Sequence[str]]]:
+def of_texts(headers: Sequence[str], bad: Callable[[str], bool] = lambda text: False) -> list[Column[Sequence[str]]]:
     """Return columns for rows that are sequences of texts, the first one the name of the row."""
-    return [Column(h, h, "", itemgetter(i), css="text" if i else "method") for i, h in enumerate(headers)]
+
+    def column(i: int, header: str) -> Column[Sequence[str]]:
+        css = "text" if i else "method"
+        return Column(header, header, "", itemgetter(i), bad=lambda row: bad(row[i]), css=css)
+
+    return [column(i, header) for i, header in enumerate(headers)]
 
 
 # ---------------------------------------------------------------- writers

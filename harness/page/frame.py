@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -297,8 +297,7 @@ def entries(rows: AnyRows) -> Iterator[tuple[Row | SimulationRow, Mapping[str, A
 def published_table(rows: AnyRows, caption: str) -> list[Table]:
     """Return the published numbers of some rows as a table, in which those that we do not get stand out, if any."""
     lines = [cells for _, _, cells in entries(rows)]
-    columns = [replace(one, bad=lambda line, text=one.text: text(line).endswith("≠")) for one in of_texts(HEADERS)]
-    return [table(caption, columns, lines)] if lines else []
+    return [table(caption, of_texts(HEADERS, lambda text: text.endswith("≠")), lines)] if lines else []
 
 
 def published_notes(rows: AnyRows, only_differing: bool = True) -> list[tuple[str, str]]:

@@ -233,7 +233,7 @@ def _by_problem(
 
     Methods of a single case or no success are left out.
     """
-    found = {}
+    found: dict[str, Ratios] = {}
     for mine in sorted(grouped(rows, "problem"), key=len, reverse=True):
         known = {method: r for method, r in ratios(mine).items() if r.size > 1 and np.isfinite(r).any()}
         found |= {mine[0].problem: known} if len(known) >= least else {}

@@ -48,9 +48,9 @@ def _(found: Reproduction) -> list[Drawable]:
     for id, setting in found.settings.items():
         for i, drawing in enumerate(setting.drawings, 1):
             about = f"{clean(setting.place, 40)}, {clean(drawing.title or setting.title, 80)}"
-            place = {"heading": about, "where": about, "suffix": f"-{id.rpartition('/')[2]}-{i}"}
-            drawn = {"drawing": drawing, "records": records_of(setting, drawing, found.cases[id])}
-            made.append(Drawable(of="reproduction", group=setting.paper, **place, setting=setting, **drawn))
+            told: dict[str, Any] = {"heading": about, "where": about, "suffix": f"-{id.rpartition('/')[2]}-{i}"}
+            told |= {"drawing": drawing, "records": records_of(setting, drawing, found.cases[id])}
+            made.append(Drawable(of="reproduction", group=setting.paper, setting=setting, **told))
     return made
 
 
