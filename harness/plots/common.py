@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -36,59 +35,50 @@ SIZES = 3
 """Least number of different sizes over which a curve has a meaning."""
 
 
+Record, Shapes = dict[str, Any], Mapping[str, str]
+
+
 # ---------------------------------------------------------------- a line per method
 
 
-@dataclass(frozen=True)
-class Marks:
-    """How the rows of a figure become points.
-
-    Points at `value` are hollow, with an arrow to the side of the truth, where that is an estimate or a limit; `names`
-    are those of solid and hollow points, `text` stands beside a method's only point.
-    """
-
-    value: Callable[[Row], float]
-    hollow: Callable[[Row], bool]
-    names: tuple[str, str]
-    text: Callable[[Row], str]
-    arrow: str = "triangle-left"
-
-
 def by_method(
-    data: Compared, drawn: Sequence[Row], marks: Marks, what: str, axis: alt.X, more: Sequence[Any] = (), **fields: Any
+    data: Compared,
+    points: Sequence[tuple[Row, Record]],
+    what: str,
+    shapes: Shapes,
+    axis: alt.X,
+    more: Sequence[Any] = (),
 ) -> Any:
     """Return a row per method with its points, the least on top; problems apart.
 
-    Layers of `more` lie behind the points; `fields` are more columns of the data, by functions of rows.
+    Points have a ``value``, a ``text``, which stands beside a method's only point, and by ``what`` they are a shape;
+    whatever else they have is told of them. Layers of `more` lie behind.
     """
-    some(drawn[1:])  # one point says no more than the table does
-    single = len({(row.problem, row.method) for row in drawn}) == len(drawn)
-    points = [
+    some(points[1:])  # one point says no more than the table does
+    single = len({(row.problem, row.method) for row, _ in points}) == len(points)
+    records = [
         {
             "method": style.name(row.method),
             "panel": clean(row.problem.partition(".")[2] or row.problem, 60),
             "kind": row.kind,
             "instance": clean(row.instance, 60),
-            "value": marks.value(row),
-            "what": marks.names[marks.hollow(row)],
-            "text": marks.text(row),
-            "beside": marks.text(row) if single else "",
-            **{key: of(row) for key, of in fields.items()},
+            **point,
+            "beside": point["text"] if single else "",
         }
-        for row in drawn
+        for row, point in points
     ]
-    table = pd.DataFrame(points)
+    table = pd.DataFrame(records)
     order = table.groupby("method")["value"].median().sort_values(kind="stable").index
     problems, seen = list(dict.fromkeys(table["panel"])), set(table["what"])
     own = json.dumps(sorted(set(table.loc[table["kind"] == "online", "method"])))
     bold = {"condition": {"test": f"indexof({own}, datum.value) >= 0", "value": "bold"}, "value": "normal"}
     side = alt.Y("method:N", title=None, sort=list(order), axis=alt.Axis(grid=True, labelFontWeight=bold))
     base = alt.Chart(width=style.WIDTH - 160, height=alt.Step(style.ROW)).encode(side, axis)
-    shapes = {what: shape for what, shape in zip(marks.names, ("circle", marks.arrow), strict=True) if what in seen}
-    told = style.tip("method", "kind", "instance", ("text", what), "what", *(key.replace("_", " ") for key in fields))
-    drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(
-        shape=style.keyed(alt.Shape, "what", shapes), tooltip=told, **style.colour(data.looks, order, legend=False)
-    )
+    look = style.colour(data.looks, order, legend=False)
+    look["shape"] = style.keyed(alt.Shape, "what", {kind: shape for kind, shape in shapes.items() if kind in seen})
+    more_told = [key for key in points[0][1] if key not in ("value", "text", "what")]
+    told = style.tip("method", "kind", "instance", ("text", what), "what", *more_told)
+    drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(tooltip=told, **look)
     layers = [*(layer.encode(side) for layer in more), drawing]
     if single:
         layers.append(base.mark_text(align="left", dx=8).encode(text="beside:N"))
@@ -100,22 +90,21 @@ def by_method(
         median = several.mark_tick(color=style.MUTED, thickness=2, size=13).encode(x="median(value):Q")
         layers = [middle, median, *layers]
     # Gaps to different optima do not rank methods, so each problem has its heading.
-    return style.in_panels(alt.layer(*layers, data=style.rows(points)), problems, apart="y")
+    return style.in_panels(alt.layer(*layers, data=style.rows(records)), problems, apart="y")
 
 
 # ---------------------------------------------------------------- gap, ratio, time
 
 
-def _estimate(row: Row) -> bool:
-    return row.ratio_is_upper is not False
-
-
-GAP = Marks(
-    value=lambda row: 100.0 * (row.gap or 0.0),
-    hollow=_estimate,
-    names=("optimum proved", "upper estimate"),
-    text=lambda row: ("≤ " if _estimate(row) else "") + percent(row.gap, up=_estimate(row)),
-)
+def _gap(row: Row) -> Record:
+    estimate = row.ratio_is_upper is not False
+    return {
+        "value": 100.0 * (row.gap or 0.0),
+        "what": "upper estimate" if estimate else "optimum proved",
+        "text": ("≤ " if estimate else "") + percent(row.gap, up=estimate),
+        "objective": number(row.objective),
+        "bound": number(row.best_bound),
+    }
 
 
 @figure("gap", "Gap by method")
@@ -125,7 +114,8 @@ def gap(data: Compared) -> Drawn:
     Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap is at most this.
     """
     drawn = some([row for row in data.rows if row.certified])
-    largest = max(map(GAP.value, drawn))
+    points = [(row, _gap(row)) for row in drawn]
+    largest = max(point["value"] for _, point in points)
     title = "gap to the best certified bound [%]"
     axis = style.x("value", title, domain=[0.0, 1.15 * largest or 1.0])
     if largest > 200.0:
@@ -134,16 +124,19 @@ def gap(data: Compared) -> Drawn:
         axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
     several = len({row.problem for row in drawn}) > 1
     apart = "Problems have bounds of their own and are not comparable with one another. " if several else ""
-    bound: dict[str, Any] = {"objective": lambda r: number(r.objective), "bound": lambda r: number(r.best_bound)}
-    return by_method(data, drawn, GAP, "gap", axis, **bound), apart + data.sample(drawn)
+    shapes = {"optimum proved": "circle", "upper estimate": "triangle-left"}
+    return by_method(data, points, "gap", shapes, axis), apart + data.sample(drawn)
 
 
-RATIO = Marks(
-    value=lambda row: row.ratio or 1.0,
-    hollow=_estimate,
-    names=("measured", "upper estimate"),
-    text=lambda row: ratio(row.ratio, row.ratio_is_upper),
-)
+def _ratio(row: Row) -> Record:
+    return {
+        "value": row.ratio or 1.0,
+        "what": "measured" if row.ratio_is_upper is False else "upper estimate",
+        "text": ratio(row.ratio, row.ratio_is_upper),
+        "guarantee": row.guarantee_factor or 1.0,
+        "start": 1.0,
+        "promise": "guarantee",
+    }
 
 
 @figure("ratio", "Ratio against guarantee")
@@ -154,26 +147,23 @@ def guarantees(data: Compared) -> Drawn:
     """
     promised = [row for row in data.rows if row.certified and row.guarantee_factor is not None]
     drawn = some([row for row in promised if row.ratio is not None])
-    largest = max(max(row.guarantee_factor or 1.0, RATIO.value(row)) for row in drawn)
+    points = [(row, _ratio(row)) for row in drawn]
+    largest = max(max(point["guarantee"], point["value"]) for _, point in points)
     axis = style.x("value", "ratio to the optimum [1 = optimal]", log=largest > 8.0, domain=[1.0, 1.05 * largest])
     reach = alt.Chart().mark_bar(color=style.FAINT, opacity=0.5, size=9).encode(x=alt.X("start:Q"), x2="guarantee:Q")
     key = style.keyed(alt.Stroke, "promise", {"guarantee": style.INK})
     end = alt.Chart().mark_tick(thickness=2, size=13).encode(x=alt.X("guarantee:Q"), stroke=key)
-    columns: dict[str, Any] = {
-        "guarantee": lambda row: row.guarantee_factor,
-        "start": lambda row: 1.0,
-        "promise": lambda row: "guarantee",
+    shapes = {"measured": "circle", "upper estimate": "triangle-left"}
+    return by_method(data, points, "ratio", shapes, axis, [reach, end]), data.sample(drawn)
+
+
+def _time(row: Row) -> Record:
+    stopped = row.status.startswith("time limit")
+    return {
+        "value": max(row.solve_s or 0.0, SHORTEST_S),
+        "what": "stopped by the time limit" if stopped else "finished",
+        "text": seconds(row.solve_s),
     }
-    return by_method(data, drawn, RATIO, "ratio", axis, [reach, end], **columns), data.sample(drawn)
-
-
-TIME = Marks(
-    value=lambda row: max(row.solve_s or 0.0, SHORTEST_S),
-    hollow=lambda row: row.status.startswith("time limit"),
-    names=("finished", "stopped by the time limit"),
-    text=lambda row: seconds(row.solve_s),
-    arrow="triangle-right",
-)
 
 
 def timed(row: Row) -> bool:
@@ -185,10 +175,12 @@ def timed(row: Row) -> bool:
 def times(data: Compared) -> Drawn:
     """Time in the solver or heuristic in seconds, by method, on a logarithmic axis."""
     drawn = some([row for row in data.rows if timed(row)])
-    values = [TIME.value(row) for row in drawn]
+    points = [(row, _time(row)) for row in drawn]
+    values = [point["value"] for _, point in points]
     ends = [10.0 ** np.floor(np.log10(min(values))), 10.0 ** np.ceil(np.log10(max(values) * 1.6))]
     axis = style.x("value", "solve time [s]", log=True, domain=ends)
-    return by_method(data, drawn, TIME, "time", axis), data.sample(drawn)
+    shapes = {"finished": "circle", "stopped by the time limit": "triangle-right"}
+    return by_method(data, points, "time", shapes, axis), data.sample(drawn)
 
 
 # ---------------------------------------------------------------- bound over time
@@ -329,7 +321,7 @@ def scaling(data: Compared) -> Drawn:
     size = {mark: len(one.jobs) or len(one.tenants) for mark, one in data.run.instances.items()}
     found = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
     points = pd.DataFrame(
-        [(style.name(r.method), float(size[r.fingerprint]), TIME.value(r)) for r in some(found)],
+        [(style.name(r.method), float(size[r.fingerprint]), _time(r)["value"]) for r in some(found)],
         columns=["method", "size", "second"],
     )
     grown = points[points.groupby("method")["size"].transform("nunique") >= SIZES]
