@@ -118,10 +118,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be said about something."""
+    """What is to be said about something; people copy a `command`, so no writer breaks it into lines."""
 
     about: str
     text: str
+    command: bool = False
 
     @property
     def style(self) -> str:
@@ -129,15 +130,7 @@ class Note:
         return "red" if self.text.startswith("WRONG") else ""
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command that shows what is being talked about; people copy it, so no writer breaks it into lines."""
-
-    about: str
-    text: str
-
-
-Block = Line | Note | Command | Table
+Block = Line | Note | Table
 
 
 def visible(columns: Iterable[Column[R]], rows: Sequence[R]) -> list[Column[R]]:
@@ -252,8 +245,8 @@ def to_markdown(blocks: Iterable[Block]) -> str:
     """Return blocks as GitHub-flavoured Markdown: paragraphs, tables, and notes as a list."""
     written: list[str] = []
     for block in blocks:
-        if isinstance(block, Note | Command):
-            text = f"`{block.text}`" if isinstance(block, Command) else markdown_text(block.text)
+        if isinstance(block, Note):
+            text = f"`{block.text}`" if block.command else markdown_text(block.text)
             line = f"- {markdown_text(block.about)}: {text}"
             if written and written[-1].startswith("- "):
                 line = f"{written.pop()}\n{line}"
@@ -297,7 +290,7 @@ def to_latex(blocks: Iterable[Block]) -> str:
     written = [r"% \usepackage{booktabs, amssymb}"]
     for block in blocks:
         if not isinstance(block, Table):
-            about = f"{block.about}: " if isinstance(block, Note | Command) else ""
+            about = f"{block.about}: " if isinstance(block, Note) else ""
             written += [f"% {about}{block.text}"] if block.text else []
             continue
         header, *lines = [[latex_text(text) for text in line] for line in block.texts]

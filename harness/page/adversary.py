@@ -7,7 +7,7 @@ import shlex
 from schedgap.harness.adversary.row import Adversary
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, noted
-from schedgap.harness.table import USUALLY, Block, Command, Line, View, listed, table
+from schedgap.harness.table import USUALLY, Block, Line, Note, View, listed, table
 from schedgap.instances.plugins import options
 
 
@@ -26,7 +26,7 @@ def blocks(found: Adversary, view: View = USUALLY) -> list[Block]:
     """Return what a command prints."""
     answer = Line(headline(found), "bold" if found.ok else "bold red")
     shown = listed("largest proved ratios", ADVERSARY, found.rows, view=view)
-    return [answer, *shown, *(Command("replay", how) for _, how in replays(found))]
+    return [answer, *shown, *(Note("replay", how, command=True) for _, how in replays(found))]
 
 
 def page(found: Adversary) -> Page:

@@ -10,7 +10,7 @@ from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import AUDIT, LONGEST
 from schedgap.harness.page.frame import Group, Page, Section
-from schedgap.harness.table import USUALLY, Block, Command, Line, Note, View, explained, listed, table
+from schedgap.harness.table import USUALLY, Block, Line, Note, View, explained, listed, table
 from schedgap.harness.text import clean
 
 CONFIRMED_IS = (
@@ -35,7 +35,10 @@ def blocks(audit: Audit, view: View = USUALLY) -> list[Block]:
         shown += [Line(""), Line(clean(findings[0].claim.paper), "bold"), *listed("", AUDIT, findings, view=view)]
     told = replays(audit.rows)
     shown += [Line("witnesses", "bold")] if told else []
-    return [*shown, *(block for name, what, how in told for block in (Note(name, what), Command("replay", how)))]
+    return [
+        *shown,
+        *(block for name, what, how in told for block in (Note(name, what), Note("replay", how, command=True))),
+    ]
 
 
 def groups(findings: Sequence[Finding]) -> list[Group]:

@@ -64,17 +64,12 @@ def measures(rows: Sequence[Row]) -> list[Measured]:
     ran, found = executed(rows), []
     decided = [row for row in rows if row.verified and not row.problem.endswith(".preemptive")]
     for objective in OBJECTIVES:
-        name = metric(objective)
+        name, problem = metric(objective), f"rigid.{objective}"
         values = [(float(row.metrics[name] or 0.0), clean(row.method, 60)) for row in decided if name in row.metrics]
-        problem = f"rigid.{objective}"
-        bounds = [
-            (row.own_bound, clean(row.method, 60))
-            for row in rows
-            if row.own_bound is not None
-            and row.verified is not False
-            and row.problem.startswith(problem)
-            and (row.problem == f"{problem}.preemptive" or ran is None or ran.method != EXECUTED[1])
-        ]
+        # what ran with interruptions has no bound from schedules without
+        about = {f"{problem}.preemptive"} | ({problem} if ran is None or ran.method != EXECUTED[1] else set())
+        proved = [row for row in rows if row.own_bound is not None and row.verified is not False]
+        bounds = [(row.own_bound, clean(row.method, 60)) for row in proved if row.problem in about]
         best, bound = min(values, default=(None, "")), max(bounds, default=(None, ""))
         mine = ran.metrics.get(name) if ran else None
         found.append(Measured(objective, None if mine is None else float(mine), *best, *bound))
