@@ -48,10 +48,7 @@ MAX_LINES = 60
 
 @dataclass(frozen=True)
 class Group:
-    """What belongs together (a paper): an id that links lead to, what links say, the heading, answer and tables.
-
-    Tables that are `folded` stand below the others, each under its caption.
-    """
+    """What belongs together (a paper): id and words of links, heading, tables, answer, and tables folded below."""
 
     id: str
     name: str

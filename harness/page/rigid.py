@@ -77,10 +77,7 @@ def measures(rows: Sequence[Row]) -> list[Measured]:
 
 
 def answer(run: Comparison, rows: Sequence[Row]) -> str:
-    """Return what ran beside the optimum, where waiting could have been avoided, and what others make of the jobs.
-
-    Of rows that are of no log there is none: it is empty.
-    """
+    """Return what ran beside the optimum, where waiting could be avoided, and other schedules; ``""`` of no log."""
     ran = executed(rows)
     if ran is None or len({row.fingerprint for row in rows}) > 1:
         return ""

@@ -32,10 +32,7 @@ SMALL = 1e-6
 
 
 def replayed(view: View, runs: Runs, after: Ints) -> Array:
-    """Return ``(len(after), R, T)`` prices η when the first jobs of an online decision have been admitted.
-
-    `after` says how many jobs these are, ascending.
-    """
+    """Return ``(len(after), R, T)`` prices η after so many admissions of an online decision; `after` is ascending."""
     machines = view.machines
     base, total = Desk(view).bases[:, None], machines.total[:, None]
     each = np.zeros((runs.job.size, len(machines.resources)))

@@ -234,10 +234,7 @@ def time_edges(slots: int, most: int = COLUMNS) -> Array:
 
 
 def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock, looks: Mapping[str, Look]) -> Any:
-    """Return shares (0 to 1, by slot) over time in per cent: a strip per method, with a line for each kind of share.
-
-    The first kind is filled.
-    """
+    """Return shares (0 to 1, by slot) over time in per cent: a strip per method, a line per kind, the first filled."""
     edges = time_edges(max(len(row) for each in values.values() for row in each.values()))
     times, kinds = edges * slot_s / unit.seconds, list(next(iter(values.values())))
     records: list[dict[str, Any]] = []
@@ -322,10 +319,7 @@ def heat(title: str, cells: Iterable[float], field: str = "value") -> alt.Color:
 def price_map(
     panels: Mapping[str, tuple[Array, str]], names: Sequence[str], slot_s: float, unit: Clock, end_s: float
 ) -> Any:
-    """Return ``(k, T)`` prices over time, and their units, by title: maps below one another with the same axes.
-
-    Maps of the same unit have the same colours, which are logarithmic where prices differ a hundredfold.
-    """
+    """Return maps of ``(k, T)`` prices by title: with the same axes, and in the same unit the same colours."""
     charts, end = [], end_s / unit.seconds
     names = [clean(name, 22) for name in names]
     found = {title: cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
@@ -362,10 +356,7 @@ def cells(
 
 
 def shares(values: Array, start: float = 0.0) -> tuple[Array, Array]:
-    """Return the ends of a stair of the share of `values` that are at most x; NaN and ∞ count as never.
-
-    Of many values the stair has :data:`COLUMNS` steps.
-    """
+    """Return at most :data:`COLUMNS` ends of a stair of the share of `values` up to x; NaN and ∞ count as never."""
     known = np.sort(values[np.isfinite(values)])
     share = np.arange(1, known.size + 1) / max(values.size, 1)
     if known.size > COLUMNS:
@@ -388,10 +379,7 @@ def share_lines(
 
 
 def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock, split_s: float = 0.0) -> Any:
-    """Return the share of jobs that have completed so many seconds after arrival (NaN: never), a line per method.
-
-    With `split_s`, short jobs and long ones stand side by side.
-    """
+    """Return the share of jobs completed by a time since arrival (NaN: never), short and long apart at `split_s`."""
     known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
     end = 1.02 * float(known.max(initial=1e-9)) / unit.seconds
     split = split_s / unit.seconds

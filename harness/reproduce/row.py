@@ -174,10 +174,7 @@ class Reproduction(Found[ReproducedRow]):
 
 
 def read_rows(path: Path) -> Reproduction:
-    """Return the rows in the ``figures.json`` of a run, without what they are made of.
-
-    It raises `UsageError` if the file is something else.
-    """
+    """Return the rows in the ``figures.json`` of a run; raise `UsageError` if the file is something else."""
     try:
         rows = [ReproducedRow.of(one) for one in json.loads(read_bytes(path))]
     except (ValueError, TypeError) as error:

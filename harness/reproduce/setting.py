@@ -22,9 +22,7 @@
 A run is a sweep (:mod:`schedgap.harness.sweep`); its ``quick`` says what is smaller under ``--quick``. A number is a
 mean over everything that ``at`` does not fix. ``[[published]]`` takes the numbers that stand in an instance's file.
 What is compared names its run where there are several; ``needs`` says what a figure would take that cannot be tested
-here. Said once: ``runs = "hadar/fig4"`` are those of another figure, ``only_if`` at the top is tried on everything, and
-a table with ``each`` stands for several: ``each = ["aws", "testbed"]`` fills these into its ``{}``, and
-``each = [{ value = 3.0, at = … }, …]`` adds these keys to it.
+here. ``docs/figures.md`` shows what is said once: ``runs`` of another figure, ``only_if`` at the top, and ``each``.
 """
 
 from __future__ import annotations
