@@ -68,8 +68,8 @@ def measures(rows: Sequence[Row]) -> list[Measured]:
         values = [(float(row.metrics[name] or 0.0), clean(row.method, 60)) for row in decided if name in row.metrics]
         # what ran with interruptions has no bound from schedules without
         about = {f"{problem}.preemptive"} | ({problem} if ran is None or ran.method != EXECUTED[1] else set())
-        proved = [row for row in rows if row.own_bound is not None and row.verified is not False]
-        bounds = [(row.own_bound, clean(row.method, 60)) for row in proved if row.problem in about]
+        told = [row for row in rows if row.verified is not False and row.problem in about]
+        bounds = [(row.own_bound, clean(row.method, 60)) for row in told if row.own_bound is not None]
         best, bound = min(values, default=(None, "")), max(bounds, default=(None, ""))
         mine = ran.metrics.get(name) if ran else None
         found.append(Measured(objective, None if mine is None else float(mine), *best, *bound))

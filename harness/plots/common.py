@@ -35,7 +35,8 @@ SIZES = 3
 """Least number of different sizes over which a curve has a meaning."""
 
 
-Record, Shapes = dict[str, Any], Mapping[str, str]
+Record = dict[str, Any]
+Shapes = Mapping[str, str]
 
 
 # ---------------------------------------------------------------- a line per method
