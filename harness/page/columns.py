@@ -101,14 +101,10 @@ def _properties(row: Row) -> str:
 
 
 KINDS = (
-    "exact: a model that runs until its optimum is proved or a limit reached; matheuristic: a heuristic with a "
-    "model inside, which certifies a bound but cannot always close the gap; relaxation, bound: only "
-    "bounds; online: the paper's own algorithm; baseline: what it is compared with; given: read from a file."
+    "exact: proves its optimum or reaches a limit; matheuristic: certifies a bound but may leave a gap; relaxation, "
+    "bound: only bounds; online: the paper's own algorithm; baseline: what it is compared with; given: from a file."
 )
-RATIO = (
-    "Bound/objective (max) or objective/bound (min), at least 1. With ≤ it is an upper estimate, "
-    "rounded up, because the optimum is not proved; without ≤ the optimum is proved."
-)
+RATIO = "Bound/objective (max) or objective/bound (min). With ≤ it is an upper estimate: the optimum is not proved."
 VERIFIED = "✓: all constraints and claims re-checked without a solver. WRONG: something fails. –: nothing to check."
 CERTIFIED = "Beside a solver's word: the tightest bound that a certificate proves, and the gap to it."
 BY = "certified: a certificate proves the bound (examples/check_certificate.py); solver: it is the solver's word."

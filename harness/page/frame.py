@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -122,8 +122,8 @@ class Page:
     The `question` stands above the title; the `headline` answers it, the `answers` (about what, text) do so in parts,
     where there are several, and `parts` says what these are parts of. `counts` sum the page up (number, of what).
     `groups` of tables, explained by a `legend`, are followed by `notes` (about what, text) about what went wrong or was
-    left out. `study` says which published numbers stand beside the rows; `figures` are headings of figures by group.
-    Sections of `more` come after the results, those of `last` after the notes.
+    left out. `study` says which published numbers stand beside the rows. Sections of `more` come after the results,
+    those of `last` after the notes.
     """
 
     question: str
@@ -136,7 +136,6 @@ class Page:
     answers: Sequence[tuple[str, str]] = ()
     parts: str = "Paper by paper"
     study: Measures | None = None
-    figures: Mapping[str, str] = field(default_factory=dict)
     more: Sequence[Section] = ()
     last: Sequence[Section] = ()
 
@@ -157,7 +156,7 @@ def render(
         *(published_section(found.rows, found.instances, page.study) if page.study else []),
         *page.last,
         *more,
-        *figures_section(others, page.figures, failures),
+        *figures_section(others, failures),
         *instances_section(found),
     ]
     scripts, meta = [*([library()] if drawings else []), source("report.js")], found.meta
@@ -223,12 +222,12 @@ def noted(id: str, title: str, listed: Sequence[tuple[str, str]]) -> list[Sectio
     return [Section(id, title, macro("notes", listed))] if listed else []
 
 
-def figures_section(numbered: Numbered, titles: Mapping[str, str], failures: Sequence[str]) -> list[Section]:
-    """Return figures of no group of tables, under `titles` by group, and what is said about those not drawn, if any."""
+def figures_section(numbered: Numbered, failures: Sequence[str]) -> list[Section]:
+    """Return figures of no group of tables, and what is said about those not drawn, if any."""
     if not numbered and not failures:
         return []
     each = groupby(numbered, key=lambda item: item[1].group)
-    groups = [(f"figures-{slug(name)}", titles.get(name, name), list(mine)) for name, mine in each]
+    groups = [(f"figures-{slug(name)}", name, list(mine)) for name, mine in each]
     lines = [clean(line, 400) for line in failures]
     return [Section("figures", "Figures", macro("figures", groups, len(groups) > 1, lines))]
 

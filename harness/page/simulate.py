@@ -87,7 +87,6 @@ def page(simulated: Simulation) -> Page:
         answers=answers(rows),
         parts="Instance by instance",
         study=SIMULATE,
-        figures={"simulation": "Histories"},
         more=_bounds_section(simulated),
     )
 
