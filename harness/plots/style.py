@@ -100,14 +100,14 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def x(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any) -> alt.X:
+def x(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None) -> alt.X:
     """Return a quantitative x axis; see :func:`scale`."""
-    return alt.X(f"{field}:Q", title=title, scale=scale(log, domain), **{"axis": alt.Axis(grid=False), **more})
+    return alt.X(f"{field}:Q", title=title, scale=scale(log, domain), axis=alt.Axis(grid=False))
 
 
-def y(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any) -> alt.Y:
+def y(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None) -> alt.Y:
     """Return a quantitative y axis with a grid; see :func:`scale`."""
-    return alt.Y(f"{field}:Q", title=title, scale=scale(log, domain), **more)
+    return alt.Y(f"{field}:Q", title=title, scale=scale(log, domain))
 
 
 def scale(log: bool, domain: Sequence[float] | None) -> alt.Scale:
@@ -216,9 +216,9 @@ def zoom() -> alt.Parameter:
     return alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
 
 
-def time_axis(unit: Clock, end: float, **more: Any) -> alt.X:
+def time_axis(unit: Clock, end: float) -> alt.X:
     """Return the time axis of a chart, which ends where work ends (in units)."""
-    return x("time", unit.label(), domain=[0.0, end], **more)
+    return x("time", unit.label(), domain=[0.0, end])
 
 
 def averaged(values: Array, edges: Array) -> Array:

@@ -132,7 +132,6 @@ class Case:
     model; `trace` is the history of a simulation.
     """
 
-    figure: str
     run: str
     key: tuple[str, ...]
     at: Mapping[str, Any]
