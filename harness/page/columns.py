@@ -231,10 +231,6 @@ def _stragglers(row: SimulationRow) -> str:
     return percent(row.straggler_share) if row.actual_throughput is not None else ABSENT
 
 
-def _short(value: float) -> str:
-    return number(value, 3)
-
-
 def _milliseconds(value_s: float) -> str:
     return number(value_s * 1000, 3)
 
@@ -275,7 +271,13 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     numbers("utility", "ΣU", "Total utility of the completed jobs.", number, priority=21),
     numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", _milliseconds, priority=19),
     numbers("decision_max_s", "max", "The longest of these, in milliseconds.", _milliseconds, priority=20),
-    numbers("idle_gpus", "idle GPUs", "Mean number that nobody holds while a job waits.", _short, priority=12),
+    numbers(
+        "idle_gpus",
+        "idle GPUs",
+        "Mean number held by nobody while a job waits.",
+        partial(number, digits=3),
+        priority=12,
+    ),
     numbers("restarts", "restarts", "Changed allocations that jobs paid for.", "{:,}", priority=14),
     numbers("changing", "changing", "Share of the rounds in which a job gets other GPUs.", percent, priority=13),
     words("status", "status", "How it ended, and how many jobs were left.", _ended, bad=_stopped, priority=2),
