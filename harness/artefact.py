@@ -14,7 +14,7 @@ from typing import Any
 from schedgap.harness import table
 from schedgap.harness.engine.result import Found
 from schedgap.harness.figure import Drawing, draw_all, write_figures
-from schedgap.harness.page import DRAWN, blocks
+from schedgap.harness.page import blocks
 from schedgap.harness.page.frame import TEMPLATES
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.errors import UsageError
@@ -51,7 +51,7 @@ def write(found: Found[Any], folder: Path) -> Sequence[str]:
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: not empty; name a new folder")
     shutil.copytree(found.folder, folder / "run", ignore=shutil.ignore_patterns("report.html", "figures"))
-    drawings, failures = draw_all(found) if found.kind in DRAWN else ([], [])
+    drawings, failures = draw_all(found)
     write_figures(drawings, folder)
     for name, text in _texts(found, drawings):
         path = folder / name

@@ -16,7 +16,7 @@ import hashlib
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,6 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.schema.content import dumps
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.solve import NotLinearError, Solution, StandardForm, build, compile_model, files
-
-SUFFIXES = tuple(name + packed for name in files.WRITERS for packed in ("", ".gz"))
-"""What a model's file may end in."""
 
 BETTER = 1e-6
 """Relative difference from which on a known value is better: below it, solvers' tolerances tell them apart."""
@@ -124,17 +121,19 @@ def export(method: str, reference: str, path: Path) -> Export:
 
 def _ending(path: Path) -> tuple[str, str]:
     """Return the format of a model's file, and the name of the file without its ending."""
-    for ending in sorted(SUFFIXES, key=len, reverse=True):
-        if path.name.lower().endswith(ending):
-            return ending.removesuffix(".gz"), path.name[: -len(ending)]
-    raise UsageError(f"{path}: a model's file ends in {', '.join(SUFFIXES)}")
+    name = path.name.lower().removesuffix(".gz")
+    suffix = Path(name).suffix
+    if suffix not in files.WRITERS:
+        endings = ", ".join(f"{one}, {one}.gz" for one in files.WRITERS)
+        raise UsageError(f"{path}: a model's file ends in {endings}")
+    return suffix, path.name[: len(name) - len(suffix)]
 
 
 def _write(found: Export, path: Path) -> bytes:
     """Write both files; return the content of the model's."""
     suffix, stem = _ending(path)
     content = found.text(suffix).encode()
-    if path.name.lower().endswith(".gz"):
+    if path.suffix.lower() == ".gz":
         content = gzip.compress(content, mtime=0)
     write_atomically(path, content)
     write_atomically(path.with_name(stem + ".json"), (dumps(found.told()) + "\n").encode())
@@ -264,6 +263,8 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
 
     What is known comes from comparisons and from the index that is there.
     """
+    import pandas as pd
+
     path, before = folder / "index.csv", dict[str, Entry]()
     if path.exists():
         lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(read_text(path))))
@@ -294,11 +295,7 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
             entry = _known(entry, spec, [row for row in rows if row.fingerprint == instance.fingerprint])
             old = before.get(entry.file)
             entries.append(_better(entry, old) if old and old.sha256 == entry.sha256 else entry)
-    table = io.StringIO()
-    writer = csv.DictWriter(table, [field.name for field in fields(Entry)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(map(asdict, entries))
-    write_atomically(path, table.getvalue().encode())
+    write_atomically(path, pd.DataFrame(entries).to_csv(index=False).encode())
     names = [name for e in entries for name in (e.file, e.file.removesuffix(".mps.gz") + ".json")]
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (*names, "index.csv")}
     told = "".join(f"{digest}  {name}\n" for name, digest in digests.items())  # as ``sha256sum -c`` reads it

@@ -27,6 +27,9 @@ Mechanism = Callable[[View], Allocation]
 TOLERANCE = 1e-6
 """Relative to the largest quantity compared; LP optima are feasible to about 1e-9."""
 
+REACH = 4.0
+"""Largest factor between a misreport and the truth that is tried, either way."""
+
 W = TypeVar("W")
 
 
@@ -210,10 +213,8 @@ def strategy_proof(
     view: View,
     *,
     direction: Direction = "any",
-    seed: int = 0,
     trials: int = 60,
     steps: int = 40,
-    reach: float = 4.0,
     least: Worth | None = None,
 ) -> Finding[Misreport]:
     """Nobody gains by misreporting while the others tell the truth.
@@ -230,13 +231,11 @@ def strategy_proof(
         slowest type is the unit, so its entry stays 1, and nothing is reported to be slower than both it and the truth.
     trials, steps
         Random reports and improvement steps, per tenant; each costs one call of the mechanism.
-    reach
-        Largest factor between report and truth that is tried, either way.
     least
         Where the mechanism takes one of several optima: what it gives at least (:func:`least_worth`). A report pays
         then only if it does so in every optimum, against the best one of the truth, so that no witness is a tie.
     """
-    told, rng = truthful(view), np.random.default_rng(seed)
+    told, rng = truthful(view), np.random.default_rng(0)
     least = least or (lambda v, worth: float((worth * mechanism(v).devices).sum()))
     honest = [-least(told, -own_worth(view, tenant)) for tenant in range(view.size)]
 
@@ -245,18 +244,18 @@ def strategy_proof(
         # the nearest report in the direction: mirrored at the truth, then kept within reach
         if direction != "any":
             report = (np.maximum if direction == "over" else np.minimum)(report, truth**2 / report)
-        report = np.maximum(np.clip(report, truth / reach, truth * reach), np.minimum(truth, 1.0))
+        report = np.maximum(np.clip(report, truth / REACH, truth * REACH), np.minimum(truth, 1.0))
         speedups[tenant, 0], speedups[tenant, 1:] = 1.0, report[1:]
         gained = least(replace(told, speedups=speedups), own_worth(view, tenant))
         return Misreport(tenant, speedups[tenant], honest[tenant], gained)
 
     found = []
     for tenant, truth in enumerate(view.true_speedups):
-        factors = np.exp(rng.uniform(-1, 1, (trials, truth.size)) * np.log(reach))
+        factors = np.exp(rng.uniform(-1, 1, (trials, truth.size)) * np.log(REACH))
         reports = [*np.delete(view.true_speedups, tenant, axis=0), *(truth * factors)] or [truth]
         best = max((tried(tenant, report) for report in reports), key=lambda misreport: misreport.gained)
         for step in range(steps):
-            size = np.log(reach) * 0.5 ** (1 + 8 * step / steps)
+            size = np.log(REACH) * 0.5 ** (1 + 8 * step / steps)
             moved = best.report * np.exp(rng.normal(0, size, truth.size))
             best = max(best, tried(tenant, moved), key=lambda misreport: misreport.gained)
         found.append(best)

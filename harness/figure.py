@@ -27,7 +27,7 @@ from functools import cached_property, lru_cache, partial, singledispatch
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup
 
@@ -273,11 +273,10 @@ def plain_spec(chart: ChartType, title: str = "") -> Spec:
 
 def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
     """Draw all figures of results; return them in order, and a line for each that cannot be drawn."""
-    charts: list[tuple[FigureSpec, Drawing]] = []
-    failures: dict[str, None] = {}
-
-    def failed(spec: FigureSpec, reason: str) -> None:
-        failures[f"the figure {spec.id} could not be drawn: {reason}"] = None
+    if getattr(results, "kind", "") in UNDRAWN:
+        return [], []
+    charts: list[Drawing] = []
+    failures: dict[tuple[str, str], None] = {}
 
     def pictures() -> Iterator[_Picture]:
         yield _Picture(-1, {"mark": "point"})  # the renderer starts while Altair is imported
@@ -287,32 +286,31 @@ def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
             except MemoryError:
                 raise
             except Exception as error:  # one figure cannot take the others with it
-                failed(spec, clean(f"{type(error).__name__}: {error}", 300))
+                failures[spec.id, clean(f"{type(error).__name__}: {error}", 300)] = None
             else:
                 if drawing:
-                    charts.append((spec, drawing))
+                    charts.append(drawing)
                     yield _Picture(len(charts) - 1, drawing.spec)
 
     with closing(Pool(RENDERERS)) as pool:
         for place, svg, pdf, reason in pool.run(pictures()):
             if reason and place >= 0:
-                failed(charts[place][0], reason)
+                failures[charts[place].kind, reason] = None
             elif place >= 0:
-                vars(charts[place][1]).update(svg=svg, pdf=pdf)
-    return [drawing for _, drawing in charts if "svg" in vars(drawing)], list(failures)
+                vars(charts[place]).update(svg=svg, pdf=pdf)
+    told = [f"the figure {id} could not be drawn: {reason}" for id, reason in failures]
+    return [drawing for drawing in charts if "svg" in vars(drawing)], told
 
+
+UNDRAWN = ("audit", "adversary")
+"""Kinds of results without figures, for which Altair need not be imported."""
 
 RENDERERS = 2
 """Workers that render charts; this process makes charts about as fast as two render them."""
 
 
-class _Rendered(NamedTuple):
-    """A chart's place among all, as SVG text and as a PDF file, or why there is none."""
-
-    place: int
-    svg: str = ""
-    pdf: bytes = b""
-    reason: str = ""
+_Rendered = tuple[int, str, bytes, str]
+"""A chart's place among all, as SVG text and as a PDF file, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -327,10 +325,10 @@ class _Picture(Task[_Rendered]):
 
     def attempt(self) -> _Rendered:
         svg = rendered(self.spec, "svg").decode()
-        return _Rendered(self.place, svg, rendered(svg, "pdf"))
+        return self.place, svg, rendered(svg, "pdf"), ""
 
     def failed(self, status: Any, reason: str) -> _Rendered:
-        return _Rendered(self.place, reason=f"{status}: {reason}")
+        return self.place, "", b"", f"{status}: {reason}"
 
 
 def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:

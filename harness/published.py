@@ -65,29 +65,20 @@ def asked(entries: Iterable[Published], measured: Measured) -> Measured:
 
 
 def evaluated(entries: Iterable[Published], method: str, measured: Mapping[str, Measured]) -> tuple[Entry, ...]:
-    """Return what was published about a method, beside what is measured of each; what is not measured is left out.
-
-    Numbers with a scope, which are not about the instance alone, are left out, too.
-    """
+    """Return what was published about a method on the instance alone (no scope), beside what is measured, if it is."""
     mine = (entry for entry in entries if entry.method == method and not entry.scope)
     found = ((entry, value_of(entry.quantity, method, measured)) for entry in mine)
     return tuple(_beside(entry, value) for entry, value in found if value is not None)
 
 
 def split(quantity: str) -> tuple[str, str]:
-    """Return a quantity without the method to which it is a ratio, and that method: ``("ttd_ratio", "hadar.gavel")``.
-
-    The method is empty where the quantity is one of a single row.
-    """
+    """Return a quantity, and the method to which it is a ratio, else ``""``: ``("ttd_ratio", "hadar.gavel")``."""
     name, _, other = quantity.partition(":")
     return name, other
 
 
 def measured_as(name: str, names: Container[str]) -> tuple[str, float] | None:
-    """Return which of `names` a published quantity follows from, and how many of its units make one.
-
-    `name` is without the method to which it may be a ratio.
-    """
+    """Return which of `names` a quantity, as by :func:`split`, follows from, and how many of its units make one."""
     stem = name.removesuffix("_ratio")
     wanted = [(name, 1.0), (f"{name[:-2]}_s", 3600.0)] if name.endswith("_h") else [(name, 1.0)]
     wanted = [(stem, 1.0), (f"{stem}_s", 1.0)] if stem != name else wanted

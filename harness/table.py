@@ -70,8 +70,8 @@ class Column(Generic[R]):
         value = self.value(row) if self.value else None if text == ABSENT else text
         # a number sorts in full, text without case
         sort = repr(float(value)) if isinstance(value, int | float) else "" if value is None else str(value).casefold()
-        wide = ["wide"] if self.css == "status" and len(text) > LONG / 2 else []
-        classes = [self.css, self.align, *wide, *(["bad"] if self.bad(row) else [])]
+        wide = len(text) > {"status": LONG / 2, "text": LONG}.get(self.css, math.inf)
+        classes = [self.css, self.align, "wide" * wide, "bad" * bool(self.bad(row))]
         return Cell(text, sort, " ".join(filter(None, classes)))
 
 
@@ -118,10 +118,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be said about something."""
+    """What is to be said about something; people copy a `command`, so no writer breaks it into lines."""
 
     about: str
     text: str
+    command: bool = False
 
     @property
     def style(self) -> str:
@@ -129,15 +130,7 @@ class Note:
         return "red" if self.text.startswith("WRONG") else ""
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command that shows what is being talked about; people copy it, so no writer breaks it into lines."""
-
-    about: str
-    text: str
-
-
-Block = Line | Note | Command | Table
+Block = Line | Note | Table
 
 
 def visible(columns: Iterable[Column[R]], rows: Sequence[R]) -> list[Column[R]]:
@@ -158,16 +151,10 @@ def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> li
 
 @dataclass(frozen=True)
 class View:
-    """What is shown of a table of results.
+    """What is shown of a table of results: the first `top` rows, as many as are usual if 0, all if infinite.
 
-    Parameters
-    ----------
-    top
-        Number of rows; 0: as many as are usual, infinite: all of them.
-    sort, columns
-        Keys or headers: of the column that rows are sorted by, after a minus the largest first; of those to show.
-    verbose
-        Whether methods that were skipped are listed with their reasons.
+    `sort` is key or header of the column that rows are sorted by, after a minus the largest first; `columns` are those
+    to show. If `verbose`, methods that were skipped are listed with their reasons.
     """
 
     top: float = 0
@@ -184,7 +171,7 @@ class View:
         """Return how many rows to show, ``None`` for all of them, where that many are usual."""
         return None if self.everything else int(self.top) or usual
 
-    def chosen(self, columns: Sequence[Column[R]], rows: Sequence[R], usual: Sequence[str] = ()) -> list[Column[R]]:
+    def chosen(self, columns: Sequence[Column[R]], rows: Sequence[R], usual: Sequence[str]) -> list[Column[R]]:
         """Return the columns that were asked for; else, of the usual ones, those that tell the rows apart."""
         if self.columns:
             return [_named(columns, name) for name in self.columns]
@@ -235,9 +222,20 @@ def left_out(many: int) -> list[Block]:
     return [Line(f"{counted(many, 'more row')}: --all-rows", "dim")] if many else []
 
 
-def of_texts(headers: Sequence[str]) -> list[Column[Sequence[str]]]:
+def listed(caption: str, columns: Sequence[Column[R]], rows: Sequence[R], **shown: Any) -> list[Block]:
+    """Return a table (:func:`table`), and below it how many rows it does not show, if any."""
+    found = table(caption, columns, rows, **shown)
+    return [found, *left_out(len(rows) - len(found.rows))]
+
+
+def of_texts(headers: Sequence[str], bad: Callable[[str], bool] = lambda text: False) -> list[Column[Sequence[str]]]:
     """Return columns for rows that are sequences of texts, the first one the name of the row."""
-    return [Column(h, h, "", itemgetter(i), css="text" if i else "method") for i, h in enumerate(headers)]
+
+    def column(i: int, header: str) -> Column[Sequence[str]]:
+        css = "text" if i else "method"
+        return Column(header, header, "", itemgetter(i), bad=lambda row: bad(row[i]), css=css)
+
+    return [column(i, header) for i, header in enumerate(headers)]
 
 
 # ---------------------------------------------------------------- writers
@@ -247,8 +245,8 @@ def to_markdown(blocks: Iterable[Block]) -> str:
     """Return blocks as GitHub-flavoured Markdown: paragraphs, tables, and notes as a list."""
     written: list[str] = []
     for block in blocks:
-        if isinstance(block, Note | Command):
-            text = f"`{block.text}`" if isinstance(block, Command) else markdown_text(block.text)
+        if isinstance(block, Note):
+            text = f"`{block.text}`" if block.command else markdown_text(block.text)
             line = f"- {markdown_text(block.about)}: {text}"
             if written and written[-1].startswith("- "):
                 line = f"{written.pop()}\n{line}"
@@ -292,7 +290,7 @@ def to_latex(blocks: Iterable[Block]) -> str:
     written = [r"% \usepackage{booktabs, amssymb}"]
     for block in blocks:
         if not isinstance(block, Table):
-            about = f"{block.about}: " if isinstance(block, Note | Command) else ""
+            about = f"{block.about}: " if isinstance(block, Note) else ""
             written += [f"% {about}{block.text}"] if block.text else []
             continue
         header, *lines = [[latex_text(text) for text in line] for line in block.texts]
@@ -330,12 +328,9 @@ def to_json(records: Iterable[Mapping[str, Any]]) -> str:
 
 def _json(value: Any) -> str:
     """Return JSON in which control and direction characters beyond ASCII are escaped, for terminals."""
+    unsafe = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return re.sub(
-        "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]",
-        lambda m: f"\\u{ord(m[0]):04x}",
-        text,
-    )
+    return re.sub(unsafe, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Format(StrEnum):

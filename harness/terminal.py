@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from schedgap.harness.table import Block, Cell, Command, Line, Note, Table
+from schedgap.harness.table import Block, Cell, Line, Note, Table
 from schedgap.harness.text import ABSENT
 
 SENTENCES = ("note", "wide", "text", "status")
@@ -42,7 +42,7 @@ def show(console: Console, blocks: Iterable[Block]) -> None:
         if isinstance(block, Table):
             for line in drawn(block, console.width):
                 console.print(line, soft_wrap=True)
-        elif isinstance(block, Command):
+        elif isinstance(block, Note) and block.command:
             console.print(Text(f"  {block.text}"), soft_wrap=True)
         else:
             about = f"{block.about}: " if isinstance(block, Note) else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,21 +25,8 @@ CANDIDATES = 500
 """Decisions that are priced: the starts of the jobs that held their GPUs longest."""
 
 
-@dataclass(frozen=True)
-class Group:
-    """Jobs that have something in common: how many, and their hours of waiting, in all and avoidable."""
-
-    by: str
-    name: str
-    jobs: int
-    waited_h: float
-    avoidable_h: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A start: which job, when (ticks), and whom it made wait for how many hours in sum."""
+class Decision(NamedTuple):
+    """A start: which job, when (ticks), and how many jobs it made wait for how many hours in sum."""
 
     job: int
     start: int
@@ -83,26 +71,22 @@ class Why:
             yield "partition", [(job.history and job.history.partition) or "unknown" for job in jobs]
         if len(self.view.pools) > 1:
             yield "pool", [self.view.pools[p] for p in self.view.pool.tolist()]
-        powers = (
-            1 << (gpus - 1).bit_length() for gpus in self.view.gpus.tolist()
-        )  # up to the next one: 1, 2, 3–4, 5–8
+        powers = [1 << (gpus - 1).bit_length() for gpus in self.view.gpus.tolist()]  # 1, 2, 3–4, 5–8, …
         yield "size", [f"{most // 2 + 1}–{most}" if most > 2 else f"{most}" for most in powers]
         if self.hours is not None:
             yield "submitted", [f"{DAYS[hour // 24]} {PARTS[hour % 24 // 6]}" for hour in self.hours.tolist()]
 
-    def groups(self, most: int = 5) -> list[Group]:
-        """Return, for each way to group jobs, the groups of most avoidable waiting."""
-        found, total = [], max(float(self.avoidable.sum()), 1e-12)
-        for by, labels in self.labels():
-            names, which = np.unique(np.array(labels, dtype=object).astype(str), return_inverse=True)
-            jobs, waited, avoidable = (
-                np.bincount(which.ravel(), values, len(names))
-                for values in (np.ones(len(which)), self.waited, self.avoidable)
-            )
-            for g in np.argsort(-avoidable, kind="stable")[:most]:
-                of_all = float(avoidable[g]) / total
-                found.append(Group(by, str(names[g]), int(jobs[g]), float(waited[g]), float(avoidable[g]), of_all))
-        return found
+    def groups(self, most: int = 5) -> list[Any]:
+        """Return, for each way to group jobs, those of most avoidable waiting, with their hours."""
+        import pandas as pd
+
+        each = pd.DataFrame({"jobs": 1, "waited_h": self.waited, "avoidable_h": self.avoidable})
+        sums = {by: each.groupby(np.array(labels, str)).sum() for by, labels in self.labels()}
+        found = pd.concat(
+            {by: groups.nlargest(most, "avoidable_h") for by, groups in sums.items()}, names=["by", "name"]
+        )
+        found["share"] = found["avoidable_h"] / max(float(self.avoidable.sum()), 1e-12)
+        return list(found.reset_index().itertuples(index=False, name="Group"))
 
     def fragmentation(self) -> float:
         """Return GPU-hours that were free while a job waited whose gang would have fitted into them."""

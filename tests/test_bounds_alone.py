@@ -16,7 +16,7 @@ from schedgap.harness.compare.methods import bounding
 from schedgap.harness.compare.run import collected, read_run, unbounded
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.study import Finished
-from schedgap.harness.page.answers import headline, lines
+from schedgap.harness.page.compare import headline, lines
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json

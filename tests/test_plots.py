@@ -140,7 +140,7 @@ def test_ratio_shows_the_guarantee_of_each_row() -> None:
 def test_problems_stand_apart_in_one_figure() -> None:
     rows = [row("oef.a", "f", 4.0), row("oef.b", "f", 4.5, problem="oef.envy_free"), row("oef.c", "f", 4.2)]
     (item,) = drawn(Comparison({}, rows, {}), "gap")
-    assert [(each["method"], each["problem"]) for each in records(item)] == [
+    assert [(each["method"], each["panel"]) for each in records(item)] == [
         ("oef.a", "allocation"),
         ("oef.b", "envy_free"),
         ("oef.c", "allocation"),

@@ -28,10 +28,9 @@ from schedgap.harness.compare.row import FIELDS, Comparison
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.figure import Drawing, figures, inline_svg
 from schedgap.harness.page import compare, save, to_fragment, to_html
-from schedgap.harness.page.answers import headline
 from schedgap.harness.page.audit import section
 from schedgap.harness.page.columns import COMPARE as COLUMNS
-from schedgap.harness.page.compare import blocks
+from schedgap.harness.page.compare import blocks, headline
 from schedgap.harness.page.frame import render
 from schedgap.harness.page.instance import words
 from schedgap.harness.table import (

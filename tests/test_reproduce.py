@@ -202,7 +202,7 @@ def test_an_interval_holds_its_mean(known: list[float]) -> None:
 
 def test_methods_are_compared_on_the_same_cases() -> None:
     def case(seed: int, method: str, value: float, trouble: str = "") -> Case:
-        return Case("mine", "", (str(seed),), {"seed": seed}, method, {"ttd_h": value}, {}, trouble)
+        return Case("", (str(seed),), {"seed": seed}, method, {"ttd_h": value}, {}, trouble)
 
     apart = [case(1, "a", 1.0), case(1, "b", 2.0), case(2, "a", 9.0), case(2, "b", 1.0, "timed out"), case(3, "b", 5.0)]
     kept = shared(["a", "b", "absent"], "ttd_h", apart)

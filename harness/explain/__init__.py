@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
+from typing import Any
 
 from schedgap.harness.explain import formats
 from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of
@@ -141,28 +142,24 @@ def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
 
     from schedgap.models.solve import build, compile_model
 
-    paper, sizes = PAPERS.get(spec.paper), Sizes(clean(instance.name, 120))
+    paper, found = PAPERS.get(spec.paper), dict[str, Any](instance=clean(instance.name, 120))
     try:
         view = paper.view(instance)
-    except NotApplicableError as error:
-        return replace(sizes, reason=clean(error, 300))
-    sizes = replace(sizes, caption=clean(paper.describe(view), 400))
-    if reason := spec.skip(view):
-        return replace(sizes, reason=clean(reason, 300))
-    if spec.implied:
-        implied, at_least = spec.implied(view)
-        sizes = replace(sizes, implied=implied, at_least=at_least)
-    if not large and (reason := spec.too_large(view)):
-        return replace(sizes, reason=f"above its stated size ({clean(reason, 300)}); --all builds it")
-    began = time.perf_counter()
-    try:
+        found["caption"] = clean(paper.describe(view), 400)
+        if reason := spec.skip(view):
+            return Sizes(**found, reason=clean(reason, 300))
+        if spec.implied:
+            found["implied"], found["at_least"] = spec.implied(view)
+        if not large and (reason := spec.too_large(view)):
+            return Sizes(**found, reason=f"above its stated size ({clean(reason, 300)}); --all builds it")
+        began = time.perf_counter()
         with LoggingIntercept(module="pyomo", level=logging.ERROR):
             form = compile_model(build(spec.build, view))
     # An instance may leave nothing to choose from, or more than memory holds: the statement is printed all the same.
-    except (ValueError, StopIteration, MemoryError) as error:
-        return replace(sizes, reason=clean(error, 300) or type(error).__name__)
-    return replace(
-        sizes,
+    except (NotApplicableError, ValueError, StopIteration, MemoryError) as error:
+        return Sizes(**found, reason=clean(error, 300) or type(error).__name__)
+    return Sizes(
+        **found,
         rows=int(form.matrix.shape[0]),
         columns=int(form.matrix.shape[1]),
         nonzeros=int(form.matrix.nnz),

@@ -1,7 +1,4 @@
-"""Docstrings as an explanation needs them: which ones state a method, and their blocks.
-
-The convention that they follow stands in :mod:`schedgap.models`.
-"""
+"""Docstrings as an explanation needs them: which state a method, and their blocks, by :mod:`schedgap.models`."""
 
 from __future__ import annotations
 

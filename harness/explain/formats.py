@@ -60,18 +60,17 @@ class Sizes:
             return f"not built: {self.reason}"
         whole = f", {self.integers:,} of them integer" if self.integers else ""
         text = f"{self.rows:,} rows, {self.columns:,} columns{whole}, {self.nonzeros:,} nonzeros"
-        return text + (f"; columns implied: {self.implied_text}" if self.implied is not None else "")
+        return f"{text}; columns implied: {self._implied}" if self._implied else text
 
     @property
     def lines(self) -> list[str]:
         """What an explanation says of them."""
         took = f" Built and compiled in {seconds(self.build_s)}." if self.build_s is not None else ""
-        implied = f"Columns implied: {self.implied_text}." if self.rows is None and self.implied is not None else ""
+        implied = f"Columns implied: {self._implied}." if self.rows is None and self._implied else ""
         return [line for line in (f"On {self.instance}: {self.sentence}.{took}", implied, self.caption) if line]
 
     @property
-    def implied_text(self) -> str:
-        """Number of implied columns: ``508``, ``6.7e259``, ``≥ 1.2e301``."""
+    def _implied(self) -> str:
         if self.implied is None:
             return ""
         # Above seven digits two of them are enough, and the number itself may be too large for a float.
@@ -212,16 +211,13 @@ def _escaped(text: str) -> str:
 
 def to_json(documents: tuple[Document, ...]) -> str:
     """Return explanations as JSON: formulas as LaTeX and as plain text."""
-    told = []
-    for document in documents:
-        blocks: list[dict[str, Any]] = []
-        for block in document.blocks:
-            if block.kind == "row":
-                row = {"latex": block.text, "plain": plain(block.text), "equation": block.tag, "names": block.names}
-                blocks.append({"kind": "row", **row, "count": block.count})
-            else:
-                text = block.text if block.kind in {"plain", "origin", "verbatim"} else _said(block.text)
-                blocks.append({"kind": block.kind, "text": text} | ({"count": block.count} if block.count else {}))
-        sizes = asdict(document.sizes) if document.sizes else None
-        told.append({"id": document.id, "title": document.title, "blocks": blocks, "sizes": sizes})
-    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+
+    def told(block: Block) -> dict[str, Any]:
+        if block.kind == "row":
+            row = {"latex": block.text, "plain": plain(block.text), "equation": block.tag, "names": block.names}
+            return {"kind": "row", **row, "count": block.count}
+        text = block.text if block.kind in {"plain", "origin", "verbatim"} else _said(block.text)
+        return {"kind": block.kind, "text": text} | ({"count": block.count} if block.count else {})
+
+    each = [asdict(document) | {"blocks": list(map(told, document.blocks))} for document in documents]
+    return json.dumps(each, indent=2, ensure_ascii=False) + "\n"

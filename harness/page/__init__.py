@@ -18,40 +18,34 @@ from schedgap.harness.table import USUALLY, Block, Table, View, table
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
 
-DRAWN = frozenset({"compare", "simulate", "reproduce"})
-"""Kinds of results that have figures."""
 
-
-def to_html(found: Found[Any], drawn: Sequence[Drawing] | None = None, more: Sequence[Section] = ()) -> str:
+def to_html(
+    found: Found[Any],
+    drawn: Sequence[Drawing] | None = None,
+    more: Sequence[Section] = (),
+    failures: Sequence[str] = (),
+) -> str:
     """Return the report as one self-contained HTML page, with figures that have been `drawn` already, or new ones.
 
-    The sections of `more` follow the published numbers of a comparison. It raises `UsageError` if there are more
-    sections, and the page is not that of a comparison.
+    The sections of `more` follow the published numbers of a comparison, `failures` say what could not be drawn. It
+    raises `UsageError` if there are more sections, and the page is not that of a comparison.
     """
-    images, failures = _drawn(found) if drawn is None else (drawn, [])
-    return _page(found, images, failures, more)
+    images, failures = draw_all(found) if drawn is None else (drawn, failures)
+    if more and found.kind != "compare":
+        raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
+    return render(found, _kind(found).page(found), images, failures, more)
 
 
 def save(found: Found[Any], path: str | Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
     """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files."""
-    images, failures = _drawn(found)
+    images, failures = draw_all(found)
     if figures is not None and images:
         write_figures(images, figures)
-    write_atomically(Path(path), _page(found, images, failures, more).encode())
+    write_atomically(Path(path), to_html(found, images, more, failures).encode())
 
 
 def _kind(found: Found[Any]) -> Any:
     return importlib.import_module(f"{__name__}.{found.kind}")
-
-
-def _drawn(found: Found[Any]) -> tuple[Sequence[Drawing], Sequence[str]]:
-    return draw_all(found) if found.kind in DRAWN else ([], [])
-
-
-def _page(found: Found[Any], images: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]) -> str:
-    if more and found.kind != "compare":
-        raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
-    return render(found, _kind(found).page(found), images, failures, more)
 
 
 def blocks(found: Found[Any], view: View = USUALLY) -> list[Block]:

@@ -7,7 +7,7 @@ import shlex
 from schedgap.harness.adversary.row import Adversary
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, noted
-from schedgap.harness.table import USUALLY, Block, Command, Line, View, left_out, table
+from schedgap.harness.table import USUALLY, Block, Line, Note, View, listed, table
 from schedgap.instances.plugins import options
 
 
@@ -24,10 +24,9 @@ def replays(found: Adversary) -> list[tuple[str, str]]:
 
 def blocks(found: Adversary, view: View = USUALLY) -> list[Block]:
     """Return what a command prints."""
-    content = table("largest proved ratios", ADVERSARY, found.rows, view=view)
-    more = left_out(len(found.rows) - len(content.rows))
-    told = Line(headline(found), "bold red" if not found.ok else "bold")
-    return [told, content, *more, *(Command("replay", how) for _, how in replays(found))]
+    answer = Line(headline(found), "bold" if found.ok else "bold red")
+    shown = listed("largest proved ratios", ADVERSARY, found.rows, view=view)
+    return [answer, *shown, *(Note("replay", how, command=True) for _, how in replays(found))]
 
 
 def page(found: Adversary) -> Page:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import groupby
 
 from schedgap.harness.audit.row import Audit, Finding, kind
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import AUDIT, LONGEST
 from schedgap.harness.page.frame import Group, Page, Section
-from schedgap.harness.table import USUALLY, Block, Command, Line, Note, Table, View, explained, left_out, table
+from schedgap.harness.table import USUALLY, Block, Line, Note, View, explained, listed, table
 from schedgap.harness.text import clean
 
 CONFIRMED_IS = (
@@ -29,29 +28,23 @@ def replays(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
     ]
 
 
-def tables(findings: Sequence[Finding], view: View = USUALLY) -> list[tuple[str, Table]]:
-    """Return each paper with its table."""
-    by_paper = groupby(findings, key=lambda finding: finding.claim.paper)
-    return [(paper, table("", AUDIT, list(group), view=view)) for paper, group in by_paper]
-
-
 def blocks(audit: Audit, view: View = USUALLY) -> list[Block]:
     """Return what a command prints: headline, a table per paper, the witnesses and how to replay them."""
     shown: list[Block] = [Line(audit.headline, "bold"), Line(CONFIRMED_IS, "dim")]
-    for paper, content in tables(audit.rows, view):
-        many = sum(finding.claim.paper == paper for finding in audit.rows)
-        shown += [Line(""), Line(clean(paper), "bold"), content, *left_out(many - len(content.rows))]
+    for findings in grouped(audit.rows, "claim.paper"):
+        shown += [Line(""), Line(clean(findings[0].claim.paper), "bold"), *listed("", AUDIT, findings, view=view)]
     told = replays(audit.rows)
     shown += [Line("witnesses", "bold")] if told else []
-    return [*shown, *(block for name, what, how in told for block in (Note(name, what), Command("replay", how)))]
+    return [
+        *shown,
+        *(block for name, what, how in told for block in (Note(name, what), Note("replay", how, command=True))),
+    ]
 
 
 def groups(findings: Sequence[Finding]) -> list[Group]:
     """Return a table per paper."""
-    return [
-        Group(f"audit-{frame.slug(paper)}", paper, frame.title_of(paper), [replace(content, caption=CONFIRMED_IS)])
-        for paper, content in tables(findings)
-    ]
+    papers = {each[0].claim.paper: table(CONFIRMED_IS, AUDIT, each) for each in grouped(findings, "claim.paper")}
+    return [Group(f"audit-{frame.slug(id)}", id, frame.title_of(id), [content]) for id, content in papers.items()]
 
 
 def section(findings: Sequence[Finding]) -> Section:

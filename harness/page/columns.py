@@ -25,11 +25,13 @@ LONGEST = 600
 """Longest text of a cell with sentences."""
 
 Show = Callable[[Any], Any]
+_wrong, _failed, _factor = attrgetter("wrong"), attrgetter("failed"), attrgetter("guarantee_factor")
 
 
 def words(key: str, header: str, explanation: str, text: Show | None = None, **more: Any) -> Column[Any]:
-    """Return a column of text, by default of the row's field, sorted by its text."""
-    cell = text or (lambda row: clean(getattr(row, key) or ABSENT, 60))
+    """Return a column of text, by default of the row's field, sorted by its text; only notes may be long."""
+    most = LONGEST if more.get("css") == "note" else 60
+    cell = text or (lambda row: clean(getattr(row, key) or ABSENT, most))
     return Column(key, header, explanation, cell, **({"css": key} | more))
 
 
@@ -55,6 +57,10 @@ def numbers(
     return Column(key, header, explanation, text or cell, value, align="right", **({"css": key} | more))
 
 
+def _verdict(row: Any) -> str:
+    return verdict(row.verified)
+
+
 def hours(value_s: float | None) -> str:
     """Return seconds as hours."""
     return number(None if value_s is None else value_s / 3600)
@@ -68,10 +74,19 @@ def at_most(value: float) -> str:
 # ---------------------------------------------------------------- comparisons
 
 
+def _problem(row: Row | MethodSummary) -> str:
+    name = clean(row.problem, 60)
+    return name.partition(".")[2] or name
+
+
 def _guarantee(row: Row) -> str:
     if row.guarantee:
         return clean(row.guarantee, 40)
     return ABSENT if row.guarantee_factor is None else f"≤ {number(row.guarantee_factor)}"
+
+
+def _gap_shown(row: Row) -> str:
+    return percent(row.gap, up=row.ratio_is_upper is not False)
 
 
 def _certified(row: Row) -> str:
@@ -81,106 +96,51 @@ def _certified(row: Row) -> str:
     return number(row.certified_bound) + gap
 
 
+def _properties(row: Row) -> str:
+    return ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT
+
+
+KINDS = (
+    "exact: proves its optimum or reaches a limit; matheuristic: certifies a bound but may leave a gap; relaxation, "
+    "bound: only bounds; online: the paper's own algorithm; baseline: what it is compared with; given: from a file."
+)
+RATIO = "Bound/objective (max) or objective/bound (min). With ≤ it is an upper estimate: the optimum is not proved."
+VERIFIED = "✓: all constraints and claims re-checked without a solver. WRONG: something fails. –: nothing to check."
+CERTIFIED = "Beside a solver's word: the tightest bound that a certificate proves, and the gap to it."
+BY = "certified: a certificate proves the bound (examples/check_certificate.py); solver: it is the solver's word."
+
 COMPARE: tuple[Column[Row], ...] = (
     words("instance", "instance", "The instance, as it can be loaded again.", shared=True),
     words("paper", "paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
     words("method", "method", "Registered name; “harness list” prints the source of each."),
-    words(
-        "problem",
-        "problem",
-        "What the objective means; bounds of one problem are never used for another.",
-        lambda row: clean(row.problem, 60).removeprefix(f"{row.paper}."),
-        priority=1,
-        shared=True,
-    ),
-    words(
-        "kind",
-        "kind",
-        "exact: a model that runs until its optimum is proved or a limit reached; matheuristic: a heuristic with a "
-        "model inside, which certifies a bound but cannot always close the gap; relaxation, bound: only "
-        "bounds; online: the paper's own algorithm; baseline: what it is compared with; given: read from a file.",
-        priority=2,
-    ),
+    words("problem", "problem", "What the objective means; none shares its bounds.", _problem, priority=1, shared=True),
+    words("kind", "kind", KINDS, priority=2),
     words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
     numbers("seed", "seed", "Seed of the method's random generator.", "{}", priority=3, shared=True),
     words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
     numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number, priority=1),
-    numbers(
-        "best_bound", "bound", "Tightest certified bound on the problem's optimum on this instance.", number, priority=4
-    ),
-    numbers(
-        "own_bound",
-        "own bound",
-        "Bound that the method certified itself: the value of a relaxation or dual, what a search proved.",
-        number,
-        priority=4,
-    ),
-    numbers(
-        "gap",
-        "gap",
-        "|bound − objective| / |bound|.",
-        percent,
-        lambda row: percent(row.gap, up=row.ratio_is_upper is not False),
-    ),
-    numbers(
-        "ratio",
-        "ratio",
-        "Bound/objective (max) or objective/bound (min), at least 1. With ≤ it is an upper estimate, "
-        "rounded up, because the optimum is not proved; without ≤ the optimum is proved.",
-        number,
-        lambda row: ratio(row.ratio, row.ratio_is_upper),
-        priority=2,
-    ),
-    numbers(
-        "guarantee",
-        "guarantee",
-        "The paper's worst-case ratio, evaluated on this instance.",
-        number,
-        _guarantee,
-        attrgetter("guarantee_factor"),
-        priority=3,
-    ),
-    words(
-        "status",
-        "status",
-        "How the run ended: proved optimal, within its limits, with a gap left, skipped, or failed.",
-        bad=lambda row: row.failed,
-    ),
-    words(
-        "verified",
-        "verified",
-        "✓: every constraint and claim re-checked and the objective recomputed without the solver. "
-        "WRONG: something did not hold. –: there was nothing to check.",
-        lambda row: verdict(row.verified),
-        bad=lambda row: row.wrong,
-    ),
+    numbers("best_bound", "bound", "Tightest certified bound on the optimum on this instance.", number, priority=4),
+    numbers("own_bound", "own bound", "Certified by the method itself, as by a relaxation.", number, priority=4),
+    numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _gap_shown),
+    numbers("ratio", "ratio", RATIO, number, lambda row: ratio(row.ratio, row.ratio_is_upper), priority=2),
+    numbers("guarantee", "guarantee", "The paper's worst-case ratio here.", number, _guarantee, _factor, priority=3),
+    words("status", "status", "How it ended: proved, within limits, with a gap left, skipped, failed.", bad=_failed),
+    words("verified", "verified", VERIFIED, _verdict, bad=_wrong),
     numbers("solve_s", "solve", "Time in the solver or the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
-    words(
-        "bound_by",
-        "bound is",
-        "certified: a certificate proves the bound, which anybody can check (examples/check_certificate.py); solver: "
-        "it is the solver's word.",
-        priority=5,
-        shared=True,
-    ),
-    numbers(
-        "certified_bound",
-        "certified",
-        "Where the bound is the solver's word: the tightest one that a certificate proves, and the gap to it.",
-        number,
-        _certified,
-        priority=5,
-    ),
-    words(
-        "metrics",
-        "properties",
-        "Properties and other numbers of the decision.",
-        lambda row: ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT,
-        priority=10,
-    ),
+    words("bound_by", "bound is", BY, priority=5, shared=True),
+    numbers("certified_bound", "certified", CERTIFIED, number, _certified, priority=5),
+    words("metrics", "properties", "Properties and other numbers of the decision.", _properties, priority=10),
 )
+
+
+def _passed(line: MethodSummary) -> str:
+    return f"{line.verified} of {line.results}"
+
+
+def _bad(line: MethodSummary) -> int:
+    return line.failed + line.wrong
 
 
 def _trouble(line: MethodSummary) -> str:
@@ -199,84 +159,45 @@ def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
     return numbers(key, header, explanation, percent, text)
 
 
-_MEAN = "Shifted geometric mean"
+def _claimed(line: SolverSummary) -> str:
+    return f"{line.success} of {line.results - line.skipped}"
+
+
+def _answers(line: SolverSummary) -> str:
+    return clean("; ".join(line.wrong) or ABSENT, LONGEST)
+
+
+MEAN = "Shifted geometric mean"
+PROVED = "To optima that are proved; only a lower bound on the competitive ratio."
+INTEGRAL = f"{MEAN} of the primal–dual integral: the gap over the time allowed, shift {TIME_SHIFT_S:g} s."
 
 SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("method", "method", "Registered name."),
-    words("problem", "problem", "What the objective means.", lambda s: clean(s.problem, 60).partition(".")[2]),
+    words("problem", "problem", "What the objective means.", _problem),
     words("kind", "kind", "As in the table of results.", priority=5),
     words("limits", "limits", "Which of the sweep's limits.", align="right"),
-    numbers(
-        "verified",
-        "verified",
-        "Results that passed the checker.",
-        str,
-        lambda s: f"{s.verified} of {s.results}",
-        css="",
-        priority=4,
-    ),
-    numbers(
-        "trouble",
-        "trouble",
-        "Results that are WRONG, failed, or were skipped.",
-        number,
-        _trouble,
-        lambda s: s.failed + s.wrong,
-        bad=lambda s: bool(s.failed or s.wrong),
-        priority=3,
-        css="",
-    ),
+    numbers("verified", "verified", "That passed the checker.", str, _passed, priority=4, css=""),
+    numbers("trouble", "trouble", "WRONG, failed, or skipped.", str, _trouble, _bad, bad=_bad, priority=3),
     _gap("median_gap", "median gap", "Of the certified gaps."),
-    _gap("mean_gap", "mean gap", f"Shifted geometric mean of the certified gaps, shift {GAP_SHIFT:.0%}."),
+    _gap("mean_gap", "mean gap", f"{MEAN} of the certified gaps, shift {GAP_SHIFT:.0%}."),
     _gap("largest_gap", "largest gap", "Of the certified gaps."),
-    numbers(
-        "largest_ratio",
-        "largest proved ratio",
-        "To optima that are proved; only a lower bound on the competitive ratio.",
-        partial(ratio, is_upper=False),
-        priority=2,
-    ),
+    numbers("largest_ratio", "largest proved ratio", PROVED, partial(ratio, is_upper=False), priority=2),
     numbers("median_s", "median time", "Of results that did not fail.", seconds, priority=1),
-    numbers(
-        "mean_s",
-        "mean time",
-        f"Shifted geometric mean, shift {TIME_SHIFT_S:g} s; a failure counts with the time it was allowed.",
-        seconds,
-    ),
+    numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; failures count with the time allowed.", seconds),
 )
 """A method over many instances."""
 
 SOLVERS: tuple[Column[SolverSummary], ...] = (
     words("solver", "solver", "What solved the models; some were skipped, as the notes say.", css="method"),
     words("limits", "limits", "Which of the sweep's limits.", align="right"),
-    numbers(
-        "success",
-        "success",
-        "Optima that it says it has proved, and problems that it says have no solution.",
-        str,
-        lambda s: f"{s.success} of {s.results - s.skipped}",
-        css="",
-    ),
+    numbers("success", "success", "Optima and infeasibilities that it claims.", str, _claimed),
     numbers("correct", "correct", "Those that hold: re-checked without a solver, and beaten by no decision.", "{}"),
-    words(
-        "wrong",
-        "wrong",
-        "Answers that do not hold, whatever was claimed.",
-        lambda s: clean("; ".join(s.wrong) or ABSENT, LONGEST),
-        bad=lambda s: bool(s.wrong),
-        css="note",
-    ),
+    words("wrong", "wrong", "Answers that do not hold.", _answers, bad=_wrong, css="note"),
     numbers("failed", "failed", "Ended without an answer, as at a time limit without a solution.", "{}", priority=2),
     numbers("skipped", "skipped", "Not installed, or the model is none for it.", "{}", priority=1),
-    numbers("mean_s", "mean time", f"{_MEAN}, shift {TIME_SHIFT_S:g} s; failures count with their limit.", seconds),
-    numbers("mean_gap", "mean gap", f"{_MEAN} of |bound − objective| of its own, shift {GAP_SHIFT:.0%}.", percent),
-    numbers(
-        "mean_integral_s",
-        "P–D integral",
-        f"{_MEAN} of the primal–dual integral: the gap over the time allowed, shift {TIME_SHIFT_S:g} s.",
-        seconds,
-        priority=3,
-    ),
+    numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; failures count with their limit.", seconds),
+    numbers("mean_gap", "mean gap", f"{MEAN} of |bound − objective| of its own, shift {GAP_SHIFT:.0%}.", percent),
+    numbers("mean_integral_s", "P–D integral", INTEGRAL, seconds, priority=3),
 )
 """A solver over the models of a run."""
 
@@ -293,39 +214,39 @@ def _sensitive(key: str, header: str, explanation: str, priority: int) -> Column
     return numbers(key, header, explanation, hours, text, priority=priority)
 
 
-def _status(row: SimulationRow) -> str:
+def _ended(row: SimulationRow) -> str:
     left = sum(row.unfinished.values())
     return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else clean(row.status, 40)
+
+
+def _stopped(row: SimulationRow) -> bool:
+    return not row.ok and bool(row.reason)
+
+
+def _reference(row: SimulationRow) -> str:
+    return clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60)
+
+
+def _stragglers(row: SimulationRow) -> str:
+    return percent(row.straggler_share) if row.actual_throughput is not None else ABSENT
 
 
 def _milliseconds(value_s: float) -> str:
     return number(value_s * 1000, 3)
 
 
+SLOWEST = "mean over the rounds, in devices of the slowest type."
+
 SIMULATE: tuple[Column[SimulationRow], ...] = (
     words("policy", "policy", "Registered name; “harness list policies” prints the source of each.", css="method"),
-    words(
-        "reference",
-        "ref",
-        "The policy that ratios refer to.",
-        lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
-        shared=True,
-        priority=1,
-    ),
+    words("reference", "ref", "The policy that ratios refer to.", _reference, shared=True, priority=1),
     numbers("ttd_s", "TTD (h)", "Total time duration: from the first arrival to the last completion.", hours),
     numbers("ttd_ratio", "× ref", "TTD divided by that of the reference.", "{:.3f}", priority=3),
     numbers("ttd_printed", "paper", "The same ratio as the paper printed it.", "{:g}", priority=5),
-    numbers(
-        "ttd_bound_ratio",
-        "TTD/bound",
-        "TTD divided by a certified lower bound: at most so many times the least TTD.",
-        at_most,
-    ),
+    numbers("ttd_bound_ratio", "TTD/bound", "TTD divided by a certified lower bound.", at_most),
     numbers("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", hours),
     numbers("jct_ratio", "JCT × ref", "Mean completion time divided by that of the reference.", "{:.3f}", priority=2),
-    numbers(
-        "jct_bound_ratio", "JCT/bound", "Mean completion time divided by a certified lower bound.", at_most, priority=1
-    ),
+    numbers("jct_bound_ratio", "JCT/bound", "The mean divided by a certified lower bound.", at_most, priority=1),
     numbers("jct_median_s", "median", "Median completion time in hours.", hours, priority=8),
     numbers("jct_p99_s", "p99", "99th percentile of the completion times in hours.", hours, priority=6),
     numbers("p99_bound_ratio", "p99/bound", "That divided by a certified lower bound.", at_most, priority=7),
@@ -336,93 +257,31 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     _sensitive("jct_short_p99_s", "p99 < 4 h", "99th percentile of short jobs in hours.", priority=19),
     _sensitive("jct_long_p95_s", "p95 ≥ 4 h", "95th percentile of long jobs in hours.", priority=20),
     _sensitive("jct_long_p99_s", "p99 ≥ 4 h", "99th percentile of long jobs in hours.", priority=21),
-    numbers(
-        "gru", "GRU", "GPU resource utilisation: share of the GPUs' time in which they computed.", percent, priority=7
-    ),
-    numbers(
-        "cru",
-        "CRU",
-        "Cluster resource utilisation: share of the servers' time in which they computed.",
-        percent,
-        priority=11,
-    ),
-    numbers(
-        "gru_bound",
-        "GRU ≤",
-        "The most that any schedule can reach; 100 % where jobs on slow GPUs could keep all of them busy.",
-        percent,
-        priority=12,
-    ),
-    numbers(
-        "cru_bound",
-        "CRU ≤",
-        "The most that any schedule can reach; 100 % where jobs on slow GPUs could keep all servers busy.",
-        percent,
-        priority=12,
-    ),
+    numbers("gru", "GRU", "GPU resource utilisation: share of their time in which they computed.", percent, priority=7),
+    numbers("cru", "CRU", "Cluster resource utilisation: the same of the servers.", percent, priority=11),
+    numbers("gru_bound", "GRU ≤", "The most that any schedule can reach.", percent, priority=12),
+    numbers("cru_bound", "CRU ≤", "The most that any schedule can reach.", percent, priority=12),
     numbers("cpu_given", "CPUs", "Share of the CPUs' time in which a job computed with them.", percent, priority=15),
-    numbers(
-        "cpu_needed", "needed", "The same, had each job the fewest CPUs at which it is as fast.", percent, priority=16
-    ),
-    numbers(
-        "lp1_share",
-        "LP1",
-        "Mean progress of a round divided by the most that LP1 allows for the jobs that were picked.",
-        percent,
-    ),
+    numbers("cpu_needed", "needed", "The same with the fewest CPUs at which jobs are as fast.", percent, priority=16),
+    numbers("lp1_share", "LP1", "Mean progress of a round by the most that LP1 allows for the jobs picked.", percent),
     numbers("lp1_worst", "worst", "The least of these.", percent, priority=4),
-    numbers(
-        "estimated_throughput",
-        "estimated",
-        "What fractional shares promise: mean over the rounds, in devices of the slowest type.",
-        number,
-    ),
-    numbers(
-        "actual_throughput", "actual", "What was done: mean over the rounds, in devices of the slowest type.", number
-    ),
-    numbers(
-        "straggler_share",
-        "stragglers",
-        "Part of the workers that ran in gangs over several GPU types.",
-        percent,
-        lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
-    ),
+    numbers("estimated_throughput", "estimated", f"What fractional shares promise: {SLOWEST}", number),
+    numbers("actual_throughput", "actual", f"What was done: {SLOWEST}", number),
+    numbers("straggler_share", "stragglers", "Part of the workers in gangs over several types.", percent, _stragglers),
     numbers("utility", "ΣU", "Total utility of the completed jobs.", number, priority=21),
     numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", _milliseconds, priority=19),
-    numbers(
-        "decision_max_s", "max", "Longest wall-clock time of a decision in milliseconds.", _milliseconds, priority=20
-    ),
+    numbers("decision_max_s", "max", "The longest of these, in milliseconds.", _milliseconds, priority=20),
     numbers(
         "idle_gpus",
         "idle GPUs",
-        "Mean number of GPUs that nobody holds while a job waits.",
-        lambda value: number(value, 3),
+        "Mean number held by nobody while a job waits.",
+        partial(number, digits=3),
         priority=12,
     ),
     numbers("restarts", "restarts", "Changed allocations that jobs paid for.", "{:,}", priority=14),
-    numbers(
-        "changing",
-        "changing",
-        "Share of the rounds in which a job that has run before gets other GPUs.",
-        percent,
-        priority=13,
-    ),
-    words(
-        "status",
-        "status",
-        "How the simulation ended, and how many jobs were left.",
-        _status,
-        bad=lambda row: not row.ok and bool(row.reason),
-        priority=2,
-    ),
-    words(
-        "verified",
-        "verified",
-        "✓: an independent checker confirms every round of the history. WRONG: it does not.",
-        lambda row: verdict(row.verified),
-        bad=lambda row: row.verified is False,
-        priority=2,
-    ),
+    numbers("changing", "changing", "Share of the rounds in which a job gets other GPUs.", percent, priority=13),
+    words("status", "status", "How it ended, and how many jobs were left.", _ended, bad=_stopped, priority=2),
+    words("verified", "verified", "✓: a checker confirms every round. WRONG: not.", _verdict, bad=_wrong, priority=2),
 )
 """Columns of a simulation; all but the outer ones are numbers."""
 
@@ -430,39 +289,30 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
 # ---------------------------------------------------------------- audits and searches
 
 
+def _verdict_on(finding: Finding) -> str:
+    return clean(finding.status, LONGEST)
+
+
+def _refuted(finding: Finding) -> bool:
+    return finding.status in (FAILED, REFUTED)
+
+
+def _stated(finding: Finding) -> str:
+    return f"{finding.stated.failed} of {finding.stated.tested}" if finding.stated.tested else ABSENT
+
+
+def _claim(finding: Finding) -> str:
+    return clean(f"{finding.claim.location}: {finding.claim.claim}", LONGEST)
+
+
+SAID = "computed from the counts: confirmed, refuted, only for a narrower scope, not testable"
+
 AUDIT: tuple[Column[Finding], ...] = (
     words("id", "claim", "", css="method"),
-    words(
-        "status",
-        "verdict",
-        "computed from the counts: confirmed, refuted, only for a narrower scope, not testable",
-        lambda finding: clean(finding.status, LONGEST),
-        bad=lambda finding: finding.status in (FAILED, REFUTED),
-        css="wide",
-    ),
-    numbers(
-        "stated.failed",
-        "failed",
-        "cases in which the claim does not hold, of those tried within the paper's scope",
-        str,
-        lambda finding: f"{finding.stated.failed} of {finding.stated.tested}" if finding.stated.tested else ABSENT,
-        css="",
-    ),
-    words(
-        "claim",
-        "what it says",
-        "theorem, equation, figure or section of the paper, and the claim in a sentence",
-        lambda finding: clean(f"{finding.claim.location}: {finding.claim.claim}", LONGEST),
-        priority=1,
-        css="note",
-    ),
-    words(
-        "text",
-        "found",
-        "which cases were tried, and the numbers that count",
-        lambda finding: clean(finding.text, LONGEST),
-        css="note",
-    ),
+    words("status", "verdict", SAID, _verdict_on, bad=_refuted, css="wide"),
+    numbers("stated.failed", "failed", "cases in which the claim does not hold, of those tried in scope", str, _stated),
+    words("claim", "what it says", "where the paper says it, and the claim itself", _claim, priority=1, css="note"),
+    words("text", "found", "which cases were tried, and the numbers that count", css="note"),
 )
 
 
@@ -472,8 +322,8 @@ def _found(header: str, show: Show) -> Column[Worst]:
 
 
 def _notes(one: Worst) -> str:
-    notes = ["reaches nothing on another instance"] if one.nothing else []
-    return "; ".join([*notes, *(["the guarantee does not hold here"] if one.exceeded else [])])
+    told = {"reaches nothing on another instance": one.nothing, "the guarantee does not hold here": one.exceeded}
+    return "; ".join(text for text, so in told.items() if so)
 
 
 ADVERSARY: tuple[Column[Worst], ...] = (
@@ -485,7 +335,7 @@ ADVERSARY: tuple[Column[Worst], ...] = (
     _found("jobs", lambda found: str(found.size)),
     numbers("tried", "tried", "", "{}"),
     numbers("proved", "proved", "", "{}"),
-    words("note", "note", "", _notes, bad=lambda one: one.exceeded, css=""),
+    words("note", "note", "", _notes, bad=attrgetter("exceeded"), css=""),
 )
 
 
@@ -493,9 +343,8 @@ ADVERSARY: tuple[Column[Worst], ...] = (
 
 
 def _printed(row: ReproducedRow) -> str:
-    sign = SIGNS.get(row.relation, "")
     unit = f" {clean(row.unit, 20)}" if row.unit not in ("", "1") else ""
-    return f"{sign}{_text(row.published)}{unit}"
+    return f"{SIGNS.get(row.relation, '')}{_text(row.published)}{unit}"
 
 
 def _text(value: Any) -> str:
@@ -508,27 +357,16 @@ def _measured(row: ReproducedRow) -> str:
     return f"{number(row.measured)} [{number(row.low, 3)}, {number(row.high, 3)}]"
 
 
+ALLOWED = "What a certified bound allows: at least, or at most, with the model that proves it."
+
 REPRODUCE: tuple[Column[ReproducedRow], ...] = (
     words("method", "method", "The method that the number is of; ratios name the other one.", shared=True),
     words("what", "what", "Quantity, ordering or trend, and the points that it is about.", css="wide"),
     words("published", "published", "As the paper prints it.", _printed, css="wide"),
     words("measured", "measured", "Mean over all cases, with its 95 % bootstrap interval.", _measured, css="wide"),
     numbers("cases", "cases", "Number of cases that the mean is over.", "{}", priority=3),
-    words(
-        "certified",
-        "certified",
-        "What a certified bound allows: at least, or at most, with the model that proves it.",
-        lambda row: clean(row.certified or ABSENT, 60),
-        css="wide",
-    ),
-    words(
-        "verdict",
-        "verdict",
-        "What follows; it is computed from the numbers.",
-        lambda row: clean(row.verdict, LONGEST),
-        css="note",
-        bad=lambda row: bool(row.trouble),
-    ),
+    words("certified", "certified", ALLOWED, css="wide"),
+    words("verdict", "verdict", "It is computed from the numbers.", bad=attrgetter("trouble"), css="note"),
     words("place", "place", "Where the paper has it.", priority=4, shared=True),
 )
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
-import schedgap.harness.page.rigid  # registers its story
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method, by_solver
 from schedgap.harness.engine.result import grouped
-from schedgap.harness.page import answers, frame
+from schedgap.harness.page import frame, rigid
 from schedgap.harness.page.columns import COMPARE as COLUMNS
-from schedgap.harness.page.columns import SOLVERS, SUMMARY
+from schedgap.harness.page.columns import SOLVERS, SUMMARY, words
 from schedgap.harness.page.columns import numbers as of_numbers
 from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.published import COMPARE
-from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
-from schedgap.harness.text import clean, in_words, numbers, plain
+from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table
+from schedgap.harness.text import at_most, clean, counted, in_words, number, numbers, percent, plain, seconds, some
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.registry import PAPERS, Problem
 
@@ -84,17 +83,17 @@ USUAL = (
 def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
     """Return what a command prints: the answer, a table of each paper, published numbers, notes."""
     style = "bold red" if any(row.wrong for row in run.rows) else "bold"
-    shown: list[Block] = [Line(line, style) for line in answers.lines(run)]
+    shown: list[Block] = [Line(line, style) for line in lines(run)]
     tables, allowed = parts(run), allowed_s(run.meta)
     for text, rows in tables:
         if (summed := summary(text, rows, allowed)) and not (view.everything or view.sort or view.columns):
-            lines = [line for line in by_method(rows, allowed) if line.skipped < line.results]
-            shown += [*_listed(summed[0].caption, SUMMARY, lines, view, "mean_gap"), Line(summed[1], "dim")]
+            known = [line for line in by_method(rows, allowed) if line.skipped < line.results]
+            shown += [*_listed(summed[0].caption, SUMMARY, known, view, "mean_gap"), Line(summed[1], "dim")]
         else:
             ran = [row for row in rows if view.everything or row.status != "skipped"]
             usual = (*USUAL, "verified") if any(row.wrong for row in rows) else USUAL
             shown += _listed(text, COLUMNS, ran, view, "gap", usual)
-        shown += [*([] if view.everything else _skips(rows)), *story(run, rows)]
+        shown += [*([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
     shown += [line for rows in grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     shown += solvers(run)
@@ -110,14 +109,13 @@ def _listed(
 
     Of lines sorted by gap, those of the paper's own algorithm stay and of each kind the best ones for each problem.
     """
-    ordered = sorted(lines, key=lambda line: math.inf if getattr(line, gap) is None else getattr(line, gap))
+    ordered = View(sort=view.sort or gap).ordered(columns, lines)
     own = [line.method for line in lines if line.kind == "online"][:1]
     seen: Counter[tuple[str, str]] = Counter()
     interest: list[tuple[Any, ...]] = []
     for i, line in enumerate(ordered):
         interest.append((not line.wrong, line.method not in own, seen[line.problem, line.kind], i))
         seen[line.problem, line.kind] += 1
-    ordered = view.ordered(columns, lines) if view.sort else ordered
     kept = range(len(lines)) if view.sort else [i for *_, i in sorted(interest)]
     problems = list(dict.fromkeys(line.problem for line in lines))
     first = [ordered[i] for i in sorted(kept[: view.most(TOP)])]
@@ -149,33 +147,24 @@ def _skips(rows: Sequence[Row]) -> list[Block]:
 
 def groups(run: Comparison) -> list[Group]:
     """Return the tables of each paper: by method where that sums up, all results, properties."""
-    found = []
-    answer = dict(answers.answers(run))
+    found, answer = [], dict(answers(run))
     columns = [column for column in COLUMNS if column.key != "metrics"]
     for text, rows in parts(run):
         paper = rows[0].paper
         skipped = [row for row in rows if row.status == "skipped"]
         smallest = sorted(rows, key=lambda row: (row.gap is None, row.gap or 0.0))  # what has no gap last
         ran = [row for row in smallest if row.status != "skipped"] or rows
-        tables = [*story(run, rows), table(text, columns, ran), *_property_tables(rows)]
+        tables = [*rigid.tables(run, rows), table(text, columns, ran), *_property_tables(rows)]
         kept = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
-        kept.append(Column("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
+        kept.append(words("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
         folded = [table(f"{len(skipped)} skipped", kept, skipped)] if skipped and ran is not rows else []
-        if by_method := summary(text, rows, allowed_s(run.meta)):
-            content, said = by_method
-            means = f"{content.caption}; means are shifted geometric ones, failures counted. {said}".strip()
-            tables.insert(0, Table(means, content.columns, content.rows))
+        if summed := summary(text, rows, allowed_s(run.meta)):
+            means = f"{summed[0].caption}; means are shifted geometric ones, failures counted. {summed[1]}".strip()
+            tables.insert(0, replace(summed[0], caption=means))
         about = f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper)
         found.append(Group(*about, tables, answer.get(paper, ""), folded))
-    if told := solvers(run):
-        found.append(Group("results-solvers", "solvers", "Solvers", told))
-    return found
-
-
-def story(run: Comparison, rows: Sequence[Row]) -> list[Table]:
-    """Return the tables that a paper has beside its results."""
-    paper = rows[0].paper
-    return answers.STORIES.get(paper).tables(run, rows) if paper in answers.STORIES else []
+    told = solvers(run)
+    return [*found, Group("results-solvers", "solvers", "Solvers", told)] if told else found
 
 
 def solvers(run: Comparison) -> list[Table]:
@@ -189,23 +178,19 @@ def solvers(run: Comparison) -> list[Table]:
 
 
 def _property_tables(rows: Sequence[Row]) -> list[Table]:
-    rows = [row for row in rows if row.metrics]
-    names = dict.fromkeys(name for row in rows for name in row.metrics)
-    if not names:
-        return []
-    columns = [column for column in visible(COLUMNS, rows) if column.key in ("instance", "seed", "method")]
-
     def measured(name: str) -> Column[Row]:
         return of_numbers(name, in_words(name), "", numbers, of=lambda row: plain(row.metrics.get(name)), css="")
 
-    columns += map(measured, names)
-    cells = [[column.cell(row) for column in columns] for row in rows]
-    return [Table("Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", columns, cells)]
+    rows = [row for row in rows if row.metrics]
+    columns = [column for column in COLUMNS if column.key in ("instance", "seed", "method")]
+    columns += map(measured, dict.fromkeys(name for row in rows for name in row.metrics))
+    caption = "Properties of the decisions, as the checker found them. ✓: holds; ✗: does not."
+    return [table(caption, columns, rows)] if rows else []
 
 
 def page(run: Comparison) -> Page:
     """Return the page of a comparison."""
-    rows, told = run.rows, answers.answers(run)
+    rows, told = run.rows, answers(run)
     papers = {row.problem: row.paper for row in rows}
     problems = [problem for name, paper in papers.items() for problem in _known(paper, name)]
     counts = {
@@ -218,7 +203,7 @@ def page(run: Comparison) -> Page:
     return Page(
         question="How far from optimal?",
         title=frame.titled(rows),
-        headline=answers.headline(run, brief=len(told) > 1),  # several answers follow as a list
+        headline=headline(run, brief=len(told) > 1),  # several answers follow as a list
         groups=groups(run),
         legend=[
             *explained(COLUMNS, [rows for _, rows in parts(run)]),
@@ -239,3 +224,102 @@ def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, flo
     said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
     said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
     return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), " ".join(said)
+
+
+# ---------------------------------------------------------------- sentences
+
+
+KINDS = {"online": 0, "given": 1, "baseline": 2}
+"""Kinds of heuristics, those first that an answer is about; models answer where there are none."""
+
+
+def answers(run: Comparison, brief: bool = False) -> list[tuple[str, str]]:
+    """Return the answer about each paper that has one, with the paper's id; a brief one names no baseline."""
+    each = {rows[0].paper: rigid.answer(run, rows) or _answer(rows, brief) for rows in grouped(run.rows, "paper")}
+    return [(paper, text) for paper, text in each.items() if text]
+
+
+def lines(run: Comparison) -> list[str]:
+    """Return what a terminal shows first: trouble, the answer about each paper, and models that nobody asked for."""
+    found = [text for _, text in answers(run)]
+    told = [_told(run, found)] if len(found) < 2 else [f"{_where(run.rows)}:", *(f"  {text}" for text in found)]
+    return [line for line in (frame.answered(run, "results"), *told, _unasked(run.bounds)) if line]
+
+
+def headline(run: Comparison, brief: bool = False) -> str:
+    """Return all that, and how many methods were skipped, as sentences."""
+    skipped = sum(row.status == "skipped" for row in run.rows)
+    why = f"{counted(skipped, 'result was', 'results were')} skipped, for reasons given below." * bool(skipped)
+    answer = _told(run, [text for _, text in answers(run, brief)])
+    return frame.answered(run, "results", answer, _unasked(run.bounds), why)
+
+
+def _told(run: Comparison, found: Sequence[str]) -> str:
+    if not run.rows:
+        return "No method was run."
+    return f"{_where(run.rows)}, {'; '.join(found) or 'no method has a certified gap'}."
+
+
+def _answer(rows: Sequence[Row], brief: bool) -> str:
+    """Return the answer about one paper: its own algorithm that is registered first, or the best there is."""
+    known = sorted((row for row in rows if row.certified), key=lambda row: KINDS.get(row.kind, len(KINDS)))
+    if not known:
+        return ""
+    kind, peers = known[0].kind, [row for row in known if row.problem == known[0].problem]
+    alike = _by_method(row for row in peers if row.kind == kind)
+    own = next(group for group in alike if kind != "online" or group[0].method == known[0].method)
+    far, name = _amount(own), _name(own)
+    if kind not in KINDS and far == "optimal":
+        return f"{name} proves the optimum, {number(own[0].objective)}, in {seconds(own[0].solve_s)}"
+    if kind == "baseline" and len(alike) > 1:
+        name = f"the best of {len(alike)} baselines, {name},"
+    answer = f"{name} is {far}{'' if far.startswith('optimal') else ' from optimal'}"
+    others = _by_method(row for row in peers if row.kind == "baseline" != kind)
+    if not others or brief:
+        return answer
+    best, least = _name(others[0]).removeprefix(f"{known[0].paper}."), _amount(others[0])
+    least = least.removeprefix("at most ") if far.startswith("at most ") else least
+    least = {"optimal": "is, too" if far == "optimal" else "is optimal"}.get(least, least)
+    return f"{answer}, {'best ' * (len(others) > 1)}baseline {best} {least}"
+
+
+def _unasked(bounds: Sequence[Row]) -> str:
+    """Return which models ran for their bounds though nobody asked for them, how long, and which found none."""
+    ran = [row for row in bounds if row.status != "skipped"]
+    if not ran:
+        return ""
+    names = list(dict.fromkeys(_name([row]) for row in ran))
+    none = list(dict.fromkeys(f"{_name([row])} ({row.status})" for row in ran if row.own_bound is None))
+    found = f"; {some(none)} found none" if none else ""
+    took = seconds(max((row.build_s or 0.0) + (row.solve_s or 0.0) for row in ran))
+    whose = f"its bound, in {took}" if len(ran) == 1 else f"their bounds, in at most {took}"
+    *first, last = names
+    subject = " and ".join(filter(None, [", ".join(first), last]))
+    return f"{subject} ran, too, for {whose}{found} (off: --no-bound)."
+
+
+def _where(rows: Sequence[Row]) -> str:
+    return f"{'On' if len({row.instance for row in rows}) == 1 else 'Over'} {frame.titled(rows)}"
+
+
+def _by_method(rows: Iterable[Row]) -> list[list[Row]]:
+    """Return the rows of each method, worst first, the method with the smallest worst gap first."""
+    ordered = sorted(sorted(rows, key=_gap, reverse=True), key=lambda row: row.method)
+    return sorted(grouped(ordered, "method"), key=lambda group: _gap(group[0]))
+
+
+def _name(group: Sequence[Row]) -> str:
+    return clean(group[0].method, 60)
+
+
+def _gap(row: Row) -> float:
+    return row.gap or 0.0
+
+
+def _amount(group: Sequence[Row]) -> str:
+    """Return ``12.9 %`` where it is exact, ``at most 12.9 % (median 4.1 %)`` where it is a bound, or ``optimal``."""
+    proved = all(row.ratio_is_upper is False for row in group)
+    if proved and percent(_gap(group[0])) == "0 %":
+        return "optimal every time" if len(group) > 1 else "optimal"
+    amount = percent(_gap(group[0])) if proved and len(group) == 1 else at_most(_gap(group[0]))
+    return amount + (f" (median {percent(median(map(_gap, group)))})" if len(group) > 2 else "")

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from schedgap.harness.engine.result import Found, grouped
 from schedgap.harness.figure import Drawing, theme, themed
 from schedgap.harness.published import Measures, by_reason, not_shown
 from schedgap.harness.simulate.row import SimulationRow
-from schedgap.harness.table import LONG, Block, Cell, Note, Table, of_texts
+from schedgap.harness.table import Block, Note, Table, of_texts, table
 from schedgap.harness.text import clean, counted, differs, published_cells, seconds, some
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.registry import PAPERS
@@ -37,6 +37,8 @@ NAMED = 3
 MAX_DESCRIBED = 20
 """So many instances of a run are described; their names are in the table in any case."""
 
+TROUBLE = ("WRONG", "failed")
+
 LEADING = frozenset({"gap", "simulation.ttd"})
 """Figures that answer a page's question, and so stand before the tables."""
 
@@ -46,10 +48,7 @@ MAX_LINES = 60
 
 @dataclass(frozen=True)
 class Group:
-    """What belongs together (a paper): an id that links lead to, what links say, the heading, answer and tables.
-
-    Tables that are `folded` stand below the others, each under its caption.
-    """
+    """What belongs together (a paper): id and words of links, heading, tables, answer, and tables folded below."""
 
     id: str
     name: str
@@ -77,7 +76,7 @@ def titled(rows: AnyRows) -> str:
 
 def summed_up(rows: AnyRows, counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
     """Return counts, and those of trouble, as a page shows them: what says something, and some in any case."""
-    trouble = {word: sum(getattr(row, word.lower()) for row in rows) for word in ("WRONG", "failed")}
+    trouble = {word: sum(getattr(row, word.lower()) for row in rows) for word in TROUBLE}
     counts = {**counts, **trouble, "skipped": sum(row.status == "skipped" for row in rows)}
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
 
@@ -85,13 +84,12 @@ def summed_up(rows: AnyRows, counts: Mapping[str, int], always: Sequence[str]) -
 def answered(found: Found[Any], noun: str, *sentences: str) -> str:
     """Return the headline: whether the run was stopped early, what is WRONG or failed, then the answer."""
     early = f"The run was stopped early, after {len(found.rows)} {noun}." if found.interrupted else ""
-    wrong = _trouble([row for row in found.rows if row.wrong], f"of {len(found.rows)} {noun}", "WRONG")
-    failed = _trouble([row for row in found.rows if row.failed], f"of {len(found.rows)} {noun}", "failed")
-    return " ".join(filter(None, [early, wrong, failed, *sentences]))
+    return " ".join(filter(None, [early, *(_trouble(found, noun, word) for word in TROUBLE), *sentences]))
 
 
-def _trouble(bad: AnyRows, of: str, word: str) -> str:
+def _trouble(found: Found[Any], noun: str, word: str) -> str:
     """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing."""
+    bad = [row for row in found.rows if getattr(row, word.lower())]
     if not bad:
         return ""
     named = []
@@ -104,7 +102,7 @@ def _trouble(bad: AnyRows, of: str, word: str) -> str:
     left = len(named) - NAMED
     more = f" and {counted(left, 'more method')}" if left > 0 else ""
     verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
-    return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
+    return f"{len(bad)} of {len(found.rows)} {noun} {verb}: {', '.join(named[:NAMED])}{more}."
 
 
 @dataclass(frozen=True)
@@ -124,8 +122,8 @@ class Page:
     The `question` stands above the title; the `headline` answers it, the `answers` (about what, text) do so in parts,
     where there are several, and `parts` says what these are parts of. `counts` sum the page up (number, of what).
     `groups` of tables, explained by a `legend`, are followed by `notes` (about what, text) about what went wrong or was
-    left out. `study` says which published numbers stand beside the rows; `figures` are headings of figures by group.
-    Sections of `more` come after the results, those of `last` after the notes.
+    left out. `study` says which published numbers stand beside the rows. Sections of `more` come after the results,
+    those of `last` after the notes.
     """
 
     question: str
@@ -138,7 +136,6 @@ class Page:
     answers: Sequence[tuple[str, str]] = ()
     parts: str = "Paper by paper"
     study: Measures | None = None
-    figures: Mapping[str, str] = field(default_factory=dict)
     more: Sequence[Section] = ()
     last: Sequence[Section] = ()
 
@@ -159,7 +156,7 @@ def render(
         *(published_section(found.rows, found.instances, page.study) if page.study else []),
         *page.last,
         *more,
-        *figures_section(others, page.figures, failures),
+        *figures_section(others, failures),
         *instances_section(found),
     ]
     scripts, meta = [*([library()] if drawings else []), source("report.js")], found.meta
@@ -187,6 +184,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+TEMPLATES.filters["clean"] = clean
 
 
 def source(name: str) -> str:
@@ -224,12 +222,12 @@ def noted(id: str, title: str, listed: Sequence[tuple[str, str]]) -> list[Sectio
     return [Section(id, title, macro("notes", listed))] if listed else []
 
 
-def figures_section(numbered: Numbered, titles: Mapping[str, str], failures: Sequence[str]) -> list[Section]:
-    """Return figures of no group of tables, under `titles` by group, and what is said about those not drawn, if any."""
+def figures_section(numbered: Numbered, failures: Sequence[str]) -> list[Section]:
+    """Return figures of no group of tables, and what is said about those not drawn, if any."""
     if not numbered and not failures:
         return []
     each = groupby(numbered, key=lambda item: item[1].group)
-    groups = [(f"figures-{slug(name)}", titles.get(name, name), list(mine)) for name, mine in each]
+    groups = [(f"figures-{slug(name)}", name, list(mine)) for name, mine in each]
     lines = [clean(line, 400) for line in failures]
     return [Section("figures", "Figures", macro("figures", groups, len(groups) > 1, lines))]
 
@@ -262,18 +260,10 @@ def instances_section(found: Found[Any]) -> list[Section]:
     """Return the instances in words, under the names that the rows have for them."""
     from schedgap.instances.schema.summary import describe
 
-    described = []
-    for instance in list(found.instances.values())[:MAX_DESCRIBED]:
-        facts = []
-        for key, text in describe(instance):
-            lines = text.splitlines()
-            more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-            facts.append((clean(key, 60), [*(clean(line, 400) for line in lines[:MAX_LINES]), *more]))
-        described.append((clean(instance.name, 100), facts))
-    if not described:
-        return []
-    title = "Instance" if len(found.instances) == 1 else "Instances"
-    return [Section("instances", title, macro("instances", described, max(0, len(found.instances) - MAX_DESCRIBED)))]
+    shown = list(found.instances.values())[:MAX_DESCRIBED]
+    described = [(one.name, [(key, text.splitlines()) for key, text in describe(one)]) for one in shown]
+    body = macro("instances", described, len(found.instances) - len(shown), MAX_LINES)
+    return [Section("instances", f"Instance{'s' * (len(found.instances) > 1)}", body)] if shown else []
 
 
 # ---------------------------------------------------------------- published numbers
@@ -303,16 +293,7 @@ def entries(rows: AnyRows) -> Iterator[tuple[Row | SimulationRow, Mapping[str, A
 def published_table(rows: AnyRows, caption: str) -> list[Table]:
     """Return the published numbers of some rows as a table, in which those that we do not get stand out, if any."""
     lines = [cells for _, _, cells in entries(rows)]
-    kept = [i for i in range(len(HEADERS)) if any(line[i] for line in lines)]
-    cells = [[_cell(line[i]) for i in kept] for line in lines]
-    return [Table(caption, of_texts([HEADERS[i] for i in kept]), cells)] if lines else []
-
-
-def _cell(text: str) -> Cell:
-    classes = ["bad"] if text.endswith("≠") else []
-    if len(text) > LONG:
-        classes.append("note" if len(text) > 3 * LONG else "wide")
-    return Cell(text, text.casefold(), " ".join(classes))
+    return [table(caption, of_texts(HEADERS, lambda text: text.endswith("≠")), lines)] if lines else []
 
 
 def published_notes(rows: AnyRows, only_differing: bool = True) -> list[tuple[str, str]]:

@@ -7,9 +7,9 @@ from schedgap.harness.page import frame
 from schedgap.harness.page.columns import LONGEST
 from schedgap.harness.page.columns import REPRODUCE as COLUMNS
 from schedgap.harness.page.frame import Group, Page
-from schedgap.harness.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, Reproduction, kind
+from schedgap.harness.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, ReproducedRow, Reproduction, kind
 from schedgap.harness.reproduce.setting import Setting
-from schedgap.harness.table import USUALLY, Block, Line, Note, Table, View, explained, left_out, table
+from schedgap.harness.table import USUALLY, Block, Line, Note, View, explained, listed, table
 from schedgap.harness.text import clean, counted
 
 
@@ -22,8 +22,8 @@ def heading(found: Reproduction, setting: Setting) -> str:
     return told if len(rows) == 1 or not count else f"{told}; {count} of {len(rows)} reproduced"
 
 
-def _table(found: Reproduction, setting: Setting, caption: str, view: View = USUALLY) -> Table:
-    return table(caption, COLUMNS, found.of(setting.id), lambda row: row.verdict == NOT_TESTABLE, view)
+def _untested(row: ReproducedRow) -> bool:
+    return row.verdict == NOT_TESTABLE
 
 
 def notes(found: Reproduction, setting: Setting) -> list[tuple[str, str]]:
@@ -51,8 +51,7 @@ def blocks(found: Reproduction, view: View = USUALLY) -> list[Block]:
     """Return what a command prints: headline, then each figure or table with its notes."""
     shown: list[Block] = [Line(headline(found), "bold")]
     for setting in found.settings.values():
-        content = _table(found, setting, heading(found, setting), view)
-        shown += [content, *left_out(len(found.of(setting.id)) - len(content.rows))]
+        shown += listed(heading(found, setting), COLUMNS, found.of(setting.id), dim=_untested, view=view)
         shown += [Note(which, what) for which, what in notes(found, setting)]
     return shown
 
@@ -62,7 +61,7 @@ def page(found: Reproduction) -> Page:
     groups, told = [], []
     for settings in grouped(found.settings.values(), "paper"):
         paper = settings[0].paper
-        tables = [_table(found, setting, heading(found, setting)) for setting in settings]
+        tables = [table(heading(found, one), COLUMNS, found.of(one.id), _untested) for one in settings]
         groups.append(Group(f"paper-{frame.slug(paper)}", clean(paper, 60), frame.title_of(paper), tables))
         places = [(kind(found.verdict(setting.id)), setting.place) for setting in settings]
         by_verdict = {name: [place for verdict, place in places if verdict == name] for name in VERDICTS}

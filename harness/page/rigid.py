@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from schedgap.harness.compare.row import Comparison, Row, ratio
-from schedgap.harness.page.answers import STORIES, Story
 from schedgap.harness.page.columns import numbers, words
 from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import clean, number, percent
 from schedgap.harness.text import ratio as shown_ratio
 from schedgap.harness.verify.rigid import metric
-from schedgap.harness.waiting import Decision, Group, Why
+from schedgap.harness.waiting import Decision, Why
 from schedgap.instances.parameters import base_id
-from schedgap.instances.plugins import importing
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.rigid import OBJECTIVES
 
@@ -65,17 +64,12 @@ def measures(rows: Sequence[Row]) -> list[Measured]:
     ran, found = executed(rows), []
     decided = [row for row in rows if row.verified and not row.problem.endswith(".preemptive")]
     for objective in OBJECTIVES:
-        name = metric(objective)
+        name, problem = metric(objective), f"rigid.{objective}"
         values = [(float(row.metrics[name] or 0.0), clean(row.method, 60)) for row in decided if name in row.metrics]
-        problem = f"rigid.{objective}"
-        bounds = [
-            (row.own_bound, clean(row.method, 60))
-            for row in rows
-            if row.own_bound is not None
-            and row.verified is not False
-            and row.problem.startswith(problem)
-            and (row.problem == f"{problem}.preemptive" or ran is None or ran.method != EXECUTED[1])
-        ]
+        # what ran with interruptions has no bound from schedules without
+        about = {f"{problem}.preemptive"} | ({problem} if ran is None or ran.method != EXECUTED[1] else set())
+        told = [row for row in rows if row.verified is not False and row.problem in about]
+        bounds = [(row.own_bound, clean(row.method, 60)) for row in told if row.own_bound is not None]
         best, bound = min(values, default=(None, "")), max(bounds, default=(None, ""))
         mine = ran.metrics.get(name) if ran else None
         found.append(Measured(objective, None if mine is None else float(mine), *best, *bound))
@@ -83,7 +77,7 @@ def measures(rows: Sequence[Row]) -> list[Measured]:
 
 
 def answer(run: Comparison, rows: Sequence[Row]) -> str:
-    """Return what ran beside the optimum, where waiting could have been avoided, and what others make of the jobs."""
+    """Return what ran beside the optimum, where waiting could be avoided, and other schedules; ``""`` of no log."""
     ran = executed(rows)
     if ran is None or len({row.fingerprint for row in rows}) > 1:
         return ""
@@ -105,7 +99,7 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
         if row.verified and row.method.partition("?")[0] in NAMES and "estimates" not in row.method
     ]
     best = f"; the best schedule found {number(mine.best)}{unit}" if mine.best is not None else ""
-    return text + (f"; the same jobs {', '.join(others)}" if others else "") + best + "."
+    return text + (f"; the same jobs {', '.join(others)}" if others else "") + best
 
 
 def why_of(run: Comparison, rows: Sequence[Row]) -> Why | None:
@@ -129,7 +123,9 @@ def when(time: int, why: Why) -> str:
 def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     """Return all objectives side by side, who waited, and the most expensive decisions."""
     instance = run.instances.get(rows[0].fingerprint)
-    if len({row.fingerprint for row in rows}) > 1 or instance is None or not instance.jobs[0].history:
+    if rows[0].paper != "rigid" or len({row.fingerprint for row in rows}) > 1:
+        return []
+    if instance is None or not instance.jobs[0].history:
         return []
     known = [one for one in measures(rows) if {one.executed, one.best, one.bound} != {None}]
     found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, known)] if known else []
@@ -173,7 +169,7 @@ SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
     words("bound_by", "bound from", "Which model proved the bound."),
 )
 
-GROUPS: tuple[Column[Group], ...] = (
+GROUPS: tuple[Column[Any], ...] = (
     words("by", "by", "What jobs are grouped by."),
     words("name", "group", "The groups of most avoidable waiting.", lambda group: clean(group.name, 40)),
     numbers("jobs", "jobs", "Jobs of the group.", number),
@@ -195,7 +191,3 @@ def decisions(why: Why) -> list[Column[Decision]]:
         numbers("others", "passed over", "Shorter jobs of no more GPUs that were waiting.", number),
         numbers("cost_h", "their wait [h]", "How long these waited meanwhile, in sum.", number),
     ]
-
-
-with importing(None):  # the package's own, whoever imports this first
-    STORIES.register(Story("rigid", answer, tables))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
-from schedgap.harness.page.columns import hours
+from schedgap.harness.page.columns import hours, numbers, words
 from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.row import BOUNDED, Bound, Simulation, SimulationRow
-from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, left_out, table
+from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, listed, table
 from schedgap.harness.text import ABSENT, at_most, clean, number, seconds
 from schedgap.models.simulated import SIMULATED
 
@@ -58,8 +58,7 @@ def blocks(simulated: Simulation, view: View = USUALLY) -> list[Block]:
     """Return what a command prints: the answer, a table per instance, published numbers, notes."""
     shown: list[Block] = [Line(headline(simulated), "bold red" if any(row.wrong for row in simulated.rows) else "bold")]
     for text, group in parts(simulated.rows):
-        content = table(text, COLUMNS, group, lambda row: row.status == "skipped", view)
-        shown += [content, *left_out(len(group) - len(content.rows))]
+        shown += listed(text, COLUMNS, group, dim=lambda row: row.status == "skipped", view=view)
         shown += frame.published_blocks(group, simulated.instances, SIMULATE, noted(group))
     return shown
 
@@ -88,7 +87,6 @@ def page(simulated: Simulation) -> Page:
         answers=answers(rows),
         parts="Instance by instance",
         study=SIMULATE,
-        figures={"simulation": "Histories"},
         more=_bounds_section(simulated),
     )
 
@@ -98,17 +96,13 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     if not simulated.bounds:
         return []
     names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
-
-    def text(bound: Bound) -> str:
-        return ABSENT if bound.seconds is None else f"{bound.seconds / 3600:.4g} h"
-
     columns: list[Column[Bound]] = [
-        Column("instance", "instance", "", lambda bound: names.get(bound.fingerprint, ""), css="instance"),
-        Column("of", "of", "", lambda bound: BOUNDED[SIMULATED[bound.model].metric][1]),
-        Column("model", "model", "", lambda bound: clean(bound.model, 60), css="method"),
-        Column("seconds", "at least", "", text, lambda bound: bound.seconds, align="right"),
-        Column("took_s", "took", "", lambda b: seconds(b.took_s), lambda bound: bound.took_s, align="right"),
-        Column("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
+        words("instance", "instance", "", lambda bound: names.get(bound.fingerprint, "")),
+        words("of", "of", "", lambda bound: BOUNDED[SIMULATED[bound.model].metric][1]),
+        words("model", "model", "", css="method"),
+        numbers("seconds", "at least", "", lambda bound_s: f"{bound_s / 3600:.4g} h"),
+        numbers("took_s", "took", "", seconds),
+        words("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
     ]
     ordered = sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
     caption = "Certified lower bounds: no schedule of the kind that the model is about gets below them."

@@ -11,7 +11,7 @@ import numpy as np
 
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
-from schedgap.harness.plots.gantt import NAMED_JOBS, Bars, Chart, beside_online, of_runs, server_rows
+from schedgap.harness.plots.gantt import NAMED_JOBS, best_and_online, of_runs, schedules, server_rows
 from schedgap.harness.plots.results import Compared
 from schedgap.harness.text import clean, counted, number
 from schedgap.heuristics.admission.online import Desk, price
@@ -32,10 +32,7 @@ SMALL = 1e-6
 
 
 def replayed(view: View, runs: Runs, after: Ints) -> Array:
-    """Return ``(len(after), R, T)`` prices η when the first jobs of an online decision have been admitted.
-
-    `after` says how many jobs these are, ascending.
-    """
+    """Return ``(len(after), R, T)`` prices η after so many admissions of an online decision; `after` is ascending."""
     machines = view.machines
     base, total = Desk(view).bases[:, None], machines.total[:, None]
     each = np.zeros((runs.job.size, len(machines.resources)))
@@ -106,17 +103,12 @@ def _stacked(data: Compared, added: dict[str, Array], ids: Sequence[str]) -> Any
 def _maps(data: Compared, prices: dict[str, Array], after: Ints) -> Any:
     """Return a map for each resource: a row for each admission, a column for each slot."""
     dust = max(float(field.max()) for field in prices.values()) * SMALL
-    unit_s, cells = data.clock.seconds, []
+    end_s, cells = data.view.slot_s * max(field.shape[1] for field in prices.values()), []
     for title, field in prices.items():
-        edges = style.time_edges(field.shape[1], MAX_STEPS)
-        times = edges * data.view.slot_s / unit_s
-        for row, count in zip(field, after.tolist(), strict=True):
-            values = style.averaged(row, edges).tolist()
-            spans = zip(times[:-1].tolist(), times[1:].tolist(), values, strict=True)
-            about = {"panel": title, "admitted": count}
-            cells += [{**about, "time": a, "end": b, "value": v} for a, b, v in spans if v > dust]
+        found = style.cells(field, after.tolist(), data.view.slot_s, data.clock, end_s, MAX_STEPS)
+        cells += [{"panel": title, "admitted": one["name"], **one} for one in found if one["value"] > dust]
     down = alt.Y("admitted:O", title="admitted jobs", axis=alt.Axis(values=after[:: -(-len(after) // 6)].tolist()))
-    across = style.time_axis(data.clock, times[-1]), alt.X2("end:Q")
+    across = style.time_axis(data.clock, end_s / data.clock.seconds), alt.X2("end:Q")
     colours = style.heat("utility per slot", [cell["value"] for cell in cells])
     told = [("admitted", "admitted jobs"), "time", ("value", "price")]
     return style.plot(cells, "rect", *across, down, color=colours, told=told, **_panels(prices, 160))
@@ -132,15 +124,11 @@ def workers(data: Compared) -> Drawn:
 
     The decision of largest utility among the others, and that of admission.online.
     """
-
-    def chart(view: View) -> Chart:
-        kinds = len(view.machines.worker_types)
-        return server_rows(view.instance, view.machines.capacity[:, :kinds].sum(axis=1).astype(np.int64), view.ids)
-
-    def words(view: View, runs: Runs, utility: float | None) -> str:
-        return f"utility {number(utility, 5)}, {runs.job.size} of {counted(view.size, 'job')} admitted"
-
-    def bars(view: View, runs: Runs) -> Bars:
-        return of_runs(runs, runs.workers, view.slot_s, 0)
-
-    return beside_online(data, ONLINE, Runs, (UTILITY.id,), chart, bars, words)
+    found, bars = best_and_online(data, ONLINE, Runs, (UTILITY.id,)), {}
+    view: View = data.view
+    gpus = view.machines.capacity[:, : len(view.machines.worker_types)].sum(axis=1).astype(np.int64)
+    for row, runs in found:
+        admitted = f"{runs.job.size} of {counted(view.size, 'job')} admitted"
+        title = f"{style.name(row.method)}: utility {number(row.objective, 5)}, {admitted}"
+        bars[title] = of_runs(runs, runs.workers, view.slot_s, 0)
+    return schedules(data, server_rows(view.instance, gpus, view.ids), bars)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import altair as alt
@@ -35,92 +35,77 @@ SIZES = 3
 """Least number of different sizes over which a curve has a meaning."""
 
 
+Record = dict[str, Any]
+Shapes = Mapping[str, str]
+
+
 # ---------------------------------------------------------------- a line per method
 
 
-@dataclass(frozen=True)
-class Marks:
-    """How the rows of a figure become points.
-
-    Points at `value` are hollow, with an arrow to the side of the truth, where that is an estimate or a limit; `names`
-    are those of solid and hollow points, `text` stands beside a method's only point.
-    """
-
-    value: Callable[[Row], float]
-    hollow: Callable[[Row], bool]
-    names: tuple[str, str]
-    text: Callable[[Row], str]
-    arrow: str = "triangle-left"
-
-
 def by_method(
-    data: Compared, drawn: Sequence[Row], marks: Marks, what: str, axis: alt.X, more: Sequence[Any] = (), **fields: Any
+    data: Compared,
+    points: Sequence[tuple[Row, Record]],
+    what: str,
+    shapes: Shapes,
+    axis: alt.X,
+    more: Sequence[Any] = (),
 ) -> Any:
     """Return a row per method with its points, the least on top; problems apart.
 
-    Layers of `more` lie behind the points; `fields` are more columns of the data, by functions of rows.
+    Points have a ``value``, a ``text``, which stands beside a method's only point, and by ``what`` they are a shape;
+    whatever else they have is told of them. Layers of `more` lie behind.
     """
-    if len(drawn) < 2:
-        some([])  # one point says no more than the table does
-    single = {row.method for row in drawn} if len({(r.problem, r.method) for r in drawn}) == len(drawn) else set()
-    points = [
+    some(points[1:])  # one point says no more than the table does
+    single = len({(row.problem, row.method) for row, _ in points}) == len(points)
+    records = [
         {
             "method": style.name(row.method),
-            "problem": clean(row.problem.partition(".")[2] or row.problem, 60),
+            "panel": clean(row.problem.partition(".")[2] or row.problem, 60),
             "kind": row.kind,
             "instance": clean(row.instance, 60),
-            "value": marks.value(row),
-            "what": marks.names[marks.hollow(row)],
-            "text": marks.text(row),
-            "beside": marks.text(row) if row.method in single else "",
-            **{key: of(row) for key, of in fields.items()},
+            **point,
+            "beside": point["text"] if single else "",
         }
-        for row in drawn
+        for row, point in points
     ]
-    table = pd.DataFrame(points)
+    table = pd.DataFrame(records)
     order = table.groupby("method")["value"].median().sort_values(kind="stable").index
-    problems = list(dict.fromkeys(table["problem"]))
+    problems, seen = list(dict.fromkeys(table["panel"])), set(table["what"])
     own = json.dumps(sorted(set(table.loc[table["kind"] == "online", "method"])))
     bold = {"condition": {"test": f"indexof({own}, datum.value) >= 0", "value": "bold"}, "value": "normal"}
     side = alt.Y("method:N", title=None, sort=list(order), axis=alt.Axis(grid=True, labelFontWeight=bold))
     base = alt.Chart(width=style.WIDTH - 160, height=alt.Step(style.ROW)).encode(side, axis)
-    shapes = dict(zip(marks.names, ("circle", marks.arrow), strict=True))
-    shapes = {what: shape for what, shape in shapes.items() if (table["what"] == what).any()}
-    told = style.tip("method", "kind", "instance", ("text", what), "what", *(key.replace("_", " ") for key in fields))
-    drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(
-        shape=style.keyed(alt.Shape, "what", shapes), tooltip=told, **style.colour(data.looks, order, legend=False)
-    )
+    look = style.colour(data.looks, order, legend=False)
+    look["shape"] = style.keyed(alt.Shape, "what", {kind: shape for kind, shape in shapes.items() if kind in seen})
+    more_told = [key for key in points[0][1] if key not in ("value", "text", "what")]
+    told = style.tip("method", "kind", "instance", ("text", what), "what", *more_told)
+    drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(tooltip=told, **look)
     layers = [*(layer.encode(side) for layer in more), drawing]
     if single:
         layers.append(base.mark_text(align="left", dx=8).encode(text="beside:N"))
     else:
         # the middle half of the results of methods that have several, and their median
-        several = base.transform_joinaggregate(n="count()", groupby=["problem", "method"])
+        several = base.transform_joinaggregate(n="count()", groupby=["panel", "method"])
         several = several.transform_filter(alt.datum.n >= BOX_FROM)
         middle = several.mark_bar(color=style.FAINT, size=11).encode(x="q1(value):Q", x2="q3(value):Q")
         median = several.mark_tick(color=style.MUTED, thickness=2, size=13).encode(x="median(value):Q")
         layers = [middle, median, *layers]
-    chart = alt.layer(*layers, data=style.rows(points))
-    if len(problems) == 1:
-        return chart
     # Gaps to different optima do not rank methods, so each problem has its heading.
-    heads = alt.Row("problem:N", title=None, sort=problems, header=alt.Header(labelFontWeight="bold"))
-    return chart.facet(row=heads).resolve_scale(y="independent")
+    return style.in_panels(alt.layer(*layers, data=style.rows(records)), problems, apart="y")
 
 
 # ---------------------------------------------------------------- gap, ratio, time
 
 
-def _estimate(row: Row) -> bool:
-    return row.ratio_is_upper is not False
-
-
-GAP = Marks(
-    value=lambda row: 100.0 * (row.gap or 0.0),
-    hollow=_estimate,
-    names=("optimum proved", "upper estimate"),
-    text=lambda row: ("≤ " if _estimate(row) else "") + percent(row.gap, up=_estimate(row)),
-)
+def _gap(row: Row) -> Record:
+    estimate = row.ratio_is_upper is not False
+    return {
+        "value": 100.0 * (row.gap or 0.0),
+        "what": "upper estimate" if estimate else "optimum proved",
+        "text": ("≤ " if estimate else "") + percent(row.gap, up=estimate),
+        "objective": number(row.objective),
+        "bound": number(row.best_bound),
+    }
 
 
 @figure("gap", "Gap by method")
@@ -130,7 +115,8 @@ def gap(data: Compared) -> Drawn:
     Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap is at most this.
     """
     drawn = some([row for row in data.rows if row.certified])
-    largest = max(map(GAP.value, drawn))
+    points = [(row, _gap(row)) for row in drawn]
+    largest = max(point["value"] for _, point in points)
     title = "gap to the best certified bound [%]"
     axis = style.x("value", title, domain=[0.0, 1.15 * largest or 1.0])
     if largest > 200.0:
@@ -138,17 +124,20 @@ def gap(data: Compared) -> Drawn:
         decades = [0, *10.0 ** np.arange(1, np.log10(largest) + 1)]
         axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
     several = len({row.problem for row in drawn}) > 1
-    apart = "Problems (bold) have bounds of their own and are not comparable with one another. " if several else ""
-    bound: dict[str, Any] = {"objective": lambda r: number(r.objective), "bound": lambda r: number(r.best_bound)}
-    return by_method(data, drawn, GAP, "gap", axis, **bound), apart + data.sample(drawn)
+    apart = "Problems have bounds of their own and are not comparable with one another. " if several else ""
+    shapes = {"optimum proved": "circle", "upper estimate": "triangle-left"}
+    return by_method(data, points, "gap", shapes, axis), apart + data.sample(drawn)
 
 
-RATIO = Marks(
-    value=lambda row: row.ratio or 1.0,
-    hollow=_estimate,
-    names=("measured", "upper estimate"),
-    text=lambda row: ratio(row.ratio, row.ratio_is_upper),
-)
+def _ratio(row: Row) -> Record:
+    return {
+        "value": row.ratio or 1.0,
+        "what": "measured" if row.ratio_is_upper is False else "upper estimate",
+        "text": ratio(row.ratio, row.ratio_is_upper),
+        "guarantee": row.guarantee_factor or 1.0,
+        "start": 1.0,
+        "promise": "guarantee",
+    }
 
 
 @figure("ratio", "Ratio against guarantee")
@@ -159,26 +148,23 @@ def guarantees(data: Compared) -> Drawn:
     """
     promised = [row for row in data.rows if row.certified and row.guarantee_factor is not None]
     drawn = some([row for row in promised if row.ratio is not None])
-    largest = max(max(row.guarantee_factor or 1.0, RATIO.value(row)) for row in drawn)
+    points = [(row, _ratio(row)) for row in drawn]
+    largest = max(max(point["guarantee"], point["value"]) for _, point in points)
     axis = style.x("value", "ratio to the optimum [1 = optimal]", log=largest > 8.0, domain=[1.0, 1.05 * largest])
     reach = alt.Chart().mark_bar(color=style.FAINT, opacity=0.5, size=9).encode(x=alt.X("start:Q"), x2="guarantee:Q")
     key = style.keyed(alt.Stroke, "promise", {"guarantee": style.INK})
     end = alt.Chart().mark_tick(thickness=2, size=13).encode(x=alt.X("guarantee:Q"), stroke=key)
-    columns: dict[str, Any] = {
-        "guarantee": lambda row: row.guarantee_factor,
-        "start": lambda row: 1.0,
-        "promise": lambda row: "guarantee",
+    shapes = {"measured": "circle", "upper estimate": "triangle-left"}
+    return by_method(data, points, "ratio", shapes, axis, [reach, end]), data.sample(drawn)
+
+
+def _time(row: Row) -> Record:
+    stopped = row.status.startswith("time limit")
+    return {
+        "value": max(row.solve_s or 0.0, SHORTEST_S),
+        "what": "stopped by the time limit" if stopped else "finished",
+        "text": seconds(row.solve_s),
     }
-    return by_method(data, drawn, RATIO, "ratio", axis, [reach, end], **columns), data.sample(drawn)
-
-
-TIME = Marks(
-    value=lambda row: max(row.solve_s or 0.0, SHORTEST_S),
-    hollow=lambda row: row.status.startswith("time limit"),
-    names=("finished", "stopped by the time limit"),
-    text=lambda row: seconds(row.solve_s),
-    arrow="triangle-right",
-)
 
 
 def timed(row: Row) -> bool:
@@ -190,10 +176,12 @@ def timed(row: Row) -> bool:
 def times(data: Compared) -> Drawn:
     """Time in the solver or heuristic in seconds, by method, on a logarithmic axis."""
     drawn = some([row for row in data.rows if timed(row)])
-    values = [TIME.value(row) for row in drawn]
+    points = [(row, _time(row)) for row in drawn]
+    values = [point["value"] for _, point in points]
     ends = [10.0 ** np.floor(np.log10(min(values))), 10.0 ** np.ceil(np.log10(max(values) * 1.6))]
     axis = style.x("value", "solve time [s]", log=True, domain=ends)
-    return by_method(data, drawn, TIME, "time", axis), data.sample(drawn)
+    shapes = {"finished": "circle", "stopped by the time limit": "triangle-right"}
+    return by_method(data, points, "time", shapes, axis), data.sample(drawn)
 
 
 # ---------------------------------------------------------------- bound over time
@@ -231,12 +219,18 @@ Ratios = dict[str, Array]
 """Ratios to the best, or to a bound, by method; ``inf`` where it failed."""
 
 
-def _by_problem(data: Compared, ratios: Callable[[list[Row]], Mapping[str, Array]]) -> dict[str, Ratios]:
-    """Return ratios by problem, that with the most rows first; methods of a single case or no success are left out."""
-    return {
-        rows[0].problem: {m: r for m, r in ratios(rows).items() if r.size > 1 and np.isfinite(r).any()}
-        for rows in sorted(grouped(data.rows, "problem"), key=len, reverse=True)
-    }
+def _by_problem(
+    rows: Sequence[Row], ratios: Callable[[list[Row]], Mapping[str, Array]], least: int
+) -> dict[str, Ratios]:
+    """Return ratios by problem, those with the most rows first, where there are so many methods at `least`.
+
+    Methods of a single case or no success are left out.
+    """
+    found: dict[str, Ratios] = {}
+    for mine in sorted(grouped(rows, "problem"), key=len, reverse=True):
+        known = {method: r for method, r in ratios(mine).items() if r.size > 1 and np.isfinite(r).any()}
+        found |= {mine[0].problem: known} if len(known) >= least else {}
+    return dict(some([*found.items()])[:MOST_PANELS])
 
 
 @figure("profile", "Performance profiles of {}", each={"time": "time", "objective": "the objective"}, minor=True)
@@ -249,16 +243,14 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     skipped = {row.method for row in data.rows if row.status == "skipped"}
     # Bounds and relaxations have no decision, so nothing that could be compared with one.
     decided = {row.method for row in data.rows if measure == "time" or row.objective is not None}
-    found = _by_problem(data, lambda rows: profiles([r for r in rows if r.method in decided - skipped], measure))
-    sizes = {problem: next(iter(each.values())).size for problem, each in found.items() if len(each) > 1}
-    chosen = some([*sizes])[:MOST_PANELS]
-    xlabel = "time / fastest" if measure == "time" else "ratio to the best objective"
-    titled = [(f"{clean(problem, 34)}, n = {sizes[problem]}", found[problem]) for problem in chosen]
+    rows = [row for row in data.rows if row.method in decided - skipped]
+    found = _by_problem(rows, lambda rows: profiles(rows, measure), 2)
+    sizes = [next(iter(ratios.values())).size for ratios in found.values()]
+    titled = {f"{clean(p, 34)}, n = {n}": ratios for n, (p, ratios) in zip(sizes, found.items(), strict=True)}
+    chart = _profiles(data.looks, titled, "time / fastest" if measure == "time" else "ratio to the best objective")
     left = f"Left out because somewhere skipped: {counted(len(skipped), 'method')}. " if skipped else ""
-    cases = counted(max(sizes[problem] for problem in chosen), "case")
-    methods = {method for _, ratios in titled for method in ratios}
-    chart = _profiles(data.looks, titled, xlabel)
-    return chart, f"{left}n = {cases}, {counted(len(methods), 'method')} on {data.where}."
+    methods = counted(len({*chain(*found.values())}), "method")
+    return chart, f"{left}n = {counted(max(sizes), 'case')}, {methods} on {data.where}."
 
 
 @figure("profile-bound", "Ratio to the bound", minor=True)
@@ -267,12 +259,10 @@ def bound_ratios(data: Compared) -> Drawn:
 
     This ratio is an upper estimate of that to the optimum. Failures count as never.
     """
-    found = {problem: ratios for problem, ratios in _by_problem(data, _ratios).items() if ratios}
-    count = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
-    chosen = some(sorted(found, key=lambda problem: -count[problem])[:MOST_PANELS])
-    methods = counted(len({method for problem in chosen for method in found[problem]}), "method")
-    n = counted(sum(count[problem] for problem in chosen), "result")
-    chart = _profiles(data.looks, [(clean(p, 34), found[p]) for p in chosen], "ratio to the bound")
+    found = _by_problem(data.rows, _ratios, 1)
+    methods = counted(len({*chain(*found.values())}), "method")
+    n = counted(sum(values.size for ratios in found.values() for values in ratios.values()), "result")
+    chart = _profiles(data.looks, {clean(problem, 34): found[problem] for problem in found}, "ratio to the bound")
     return chart, f"n = {n} of {methods} on {data.where}."
 
 
@@ -301,14 +291,14 @@ def solver_profile(data: Compared) -> Drawn:
     ratios = profiles([proof(row) for row in rows if row.method in ran], "time")
     size = next(iter(ratios.values())).size
     found = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
-    chart = _profiles(style.looks(some(list(found))), [("models", found)], "time / fastest")
+    chart = _profiles(style.looks(some(list(found))), {"models": found}, "time / fastest")
     return chart, f"n = {counted(size, 'case')}, {counted(len(found), 'solver')} on {data.where}."
 
 
-def _profiles(looks: Mapping[str, style.Look], problems: Sequence[tuple[str, Ratios]], xlabel: str) -> Any:
+def _profiles(looks: Mapping[str, style.Look], problems: Mapping[str, Ratios], xlabel: str) -> Any:
     """Return the share of cases in which each method is within a factor, a panel per title."""
     lines, ends = [], []
-    for title, ratios in problems:
+    for title, ratios in problems.items():
         every = np.concatenate(list(ratios.values()))
         ends.append(max(float(every[np.isfinite(every)].max()) * 1.05, 1.01))
         for method, values in ratios.items():
@@ -332,7 +322,7 @@ def scaling(data: Compared) -> Drawn:
     size = {mark: len(one.jobs) or len(one.tenants) for mark, one in data.run.instances.items()}
     found = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
     points = pd.DataFrame(
-        [(style.name(r.method), float(size[r.fingerprint]), TIME.value(r)) for r in some(found)],
+        [(style.name(r.method), float(size[r.fingerprint]), _time(r)["value"]) for r in some(found)],
         columns=["method", "size", "second"],
     )
     grown = points[points.groupby("method")["size"].transform("nunique") >= SIZES]

@@ -6,7 +6,7 @@ The parts take plain arrays, so that schedules in slots and traces of simulation
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from schedgap.harness.compare.row import Row
 from schedgap.harness.figure import Drawn
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
@@ -150,29 +151,20 @@ def sampled(bars: Bars) -> Bars:
     return found
 
 
-def beside_online(
-    data: Compared,
-    online: str,
-    kind: type[D],
-    problems: Collection[str],
-    chart: Callable[[Any], Chart],
-    bars: Callable[[Any, D], Bars],
-    words: Callable[[Any, D, float | None], str],
-) -> Drawn:
-    """Return a Gantt chart of the best decision of that kind on these problems, beside that of `online`.
-
-    `chart`, `bars` and `words` are of a view, a decision on it, and its objective; `words` stand behind the method.
-    """
+def best_and_online(data: Compared, online: str, kind: type[D], problems: Collection[str]) -> list[tuple[Row, D]]:
+    """Return the best decision of that kind on these problems, and that of `online`, each with its row."""
     decisions = data.running(kind)
     known = [data.verified[method] for method in decisions]
     rivals = [row for row in known if row.method != online and row.problem in problems]
     rivals.sort(key=lambda row: row.objective or 0.0, reverse=any(row.sense == "max" for row in rivals))
-    drawn = {}
-    for row in some([*rivals[:1], *(row for row in known if row.method == online)]):
-        decision = decisions[row.method]
-        drawn[f"{style.name(row.method)}: {words(data.view, decision, row.objective)}"] = bars(data.view, decision)
-    canvas, said = gantt(replace(chart(data.view), unit=data.clock), drawn)
-    return canvas, said + data.n(len(drawn))
+    shown = some([*rivals[:1], *(row for row in known if row.method == online)])
+    return [(row, decisions[row.method]) for row in shown]
+
+
+def schedules(data: Compared, chart: Chart, bars: Mapping[str, Bars]) -> Drawn:
+    """Return the Gantt charts of an instance's schedules, bars by title."""
+    canvas, said = gantt(replace(chart, unit=data.clock), bars)
+    return canvas, said + data.n(len(bars))
 
 
 def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots import style
-from schedgap.harness.plots.gantt import Chart, beside_online, of_schedule
+from schedgap.harness.plots import gantt, style
 from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import counted, number
 from schedgap.heuristics.hadar.prices import prices
@@ -15,9 +14,6 @@ from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View
 
 ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"
 
-SMALL = 1e-4
-"""Part of the highest dual price below which a price counts as 0."""
-
 
 @figure("hadar.gantt", "Schedules", of="instance")
 def schedules(data: Compared) -> Drawn:
@@ -25,17 +21,14 @@ def schedules(data: Compared) -> Drawn:
 
     The schedule of largest utility among the others, and that of hadar.online.
     """
-    return beside_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id), chart, of_schedule, _completed)
-
-
-def chart(view: View) -> Chart:
-    """Return what a chart of the view's schedules shows."""
-    return Chart(view.servers, view.workload.gpu_types, view.workload.ids)
-
-
-def _completed(view: View, schedule: Schedule, utility: float | None) -> str:
-    done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
-    return f"utility {number(utility)}, {jobs if done == view.size else f'{done} of {jobs}'} completed"
+    found = gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id))
+    view, bars = data.view, {}
+    for row, schedule in found:
+        done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
+        completed = jobs if done == view.size else f"{done} of {jobs}"
+        title = f"{style.name(row.method)}: utility {number(row.objective)}, {completed} completed"
+        bars[title] = gantt.of_schedule(view, schedule)
+    return gantt.schedules(data, gantt.Chart(view.servers, view.workload.gpu_types, view.workload.ids), bars)
 
 
 def completion_s(view: View, schedule: Schedule) -> Array:
@@ -92,7 +85,7 @@ def both_prices(data: Compared) -> Drawn:
     if ONLINE in known:
         fields[f"posted by {ONLINE}"] = price_field(view, known[ONLINE])
     if COLUMNS in data.prices:
-        fields[f"dual prices of {COLUMNS}"] = style.no_dust(data.prices[COLUMNS], SMALL)
+        fields[f"dual prices of {COLUMNS}"] = style.no_dust(data.prices[COLUMNS])
     last = max((int(d.slot.max()) + 1 for d in known.values()), default=max(f.shape[1] for f in some(fields).values()))
     panels = {title: (field, "utility per GPU and slot") for title, field in some(fields).items()}
     chart = style.price_map(panels, view.workload.gpu_types, view.slot_s, data.clock, last * view.slot_s)

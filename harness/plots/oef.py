@@ -86,15 +86,12 @@ def efficiencies(data: Compared) -> Drawn:
             for tenant, value, equal in zip(tenants, values, split, strict=True)
         ]
         order, place = list(map(style.name, reached)), alt.X("tenant:N", sort=None, title="tenant")
-        base = alt.Chart(width=style.WIDTH).encode(place)
-        drawn = base.mark_bar().encode(
-            style.y("efficiency", "efficiency [slowest-GPU equivalents]"),
-            xOffset=alt.XOffset("method:N", sort=order),
-            tooltip=style.tip("method", "tenant", "efficiency", ("split", "equal split")),
-            **style.colour(data.looks, order),
-        )
-        line = base.mark_tick(color=style.INK, thickness=1.5, strokeDash=style.DASHED, bandSize=60).encode(y="split:Q")
-        chart = alt.layer(drawn, line, data=style.rows(bars))
+        look = {"xOffset": alt.XOffset("method:N", sort=order), **style.colour(data.looks, order)}
+        told = ["method", "tenant", "efficiency", ("split", "equal split")]
+        height = style.y("efficiency", "efficiency [slowest-GPU equivalents]")
+        line = alt.MarkDef("tick", color=style.INK, thickness=1.5, strokeDash=style.DASHED, bandSize=60)
+        drawn = style.plot(bars, "bar", place, height, told=told, **look)
+        chart = alt.layer(drawn, style.plot(bars, line, place, alt.Y("split:Q"), told=["tenant", "split"]))
         return chart, _words(data, "In slowest-GPU equivalents; dashed: equal split.")
     words = (
         "Divided by that of the equal split (1: the same, purple: worse, orange: better); neighbours in order of "

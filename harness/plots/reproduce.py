@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
-import numpy as np
 
 from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots import style
@@ -31,9 +30,6 @@ AXES = {
 CELL = 34
 """Pixels of a map's row."""
 
-STEPS = 400
-"""Most steps of a distribution that are drawn."""
-
 Record = dict[str, Any]
 
 
@@ -50,16 +46,11 @@ class Drawable(Part):
 def _(found: Reproduction) -> list[Drawable]:
     made = []
     for id, setting in found.settings.items():
-        for i, drawing in enumerate(setting.drawings):
-            records = records_of(setting, drawing, found.cases[id])
+        for i, drawing in enumerate(setting.drawings, 1):
             about = f"{clean(setting.place, 40)}, {clean(drawing.title or setting.title, 80)}"
-            name = id.rpartition("/")[2]
-            place = {"heading": about, "where": about, "suffix": f"-{name}-{i + 1}"}
-            made.append(
-                Drawable(
-                    of="reproduction", group=setting.paper, **place, setting=setting, drawing=drawing, records=records
-                )
-            )
+            told: dict[str, Any] = {"heading": about, "where": about, "suffix": f"-{id.rpartition('/')[2]}-{i}"}
+            told |= {"drawing": drawing, "records": records_of(setting, drawing, found.cases[id])}
+            made.append(Drawable(of="reproduction", group=setting.paper, setting=setting, **told))
     return made
 
 
@@ -85,13 +76,15 @@ def records_of(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> lis
         for method in methods:
             name = f"{method}, {drawing.across} = {other}" if drawing.across else method
             means = curve(method, drawing.quantity, drawing.along, alike)
-            records += [{"x": at, "series": name, **_mean(found)} for at, found in means.items()]
+            records += [{"x": at, **_mean(name, found)} for at, found in means.items()]
     return [*records, *_printed(setting, drawing, methods)]
 
 
-def _mean(found: Found) -> Record:
-    told = {"value": found.value, "low": found.low, "high": found.high, "cases": found.cases}
-    return told if found.bound is None else {**told, "bound": found.bound, "model": found.model}
+def _mean(series: str, found: Found) -> Record:
+    told = {"series": series, "value": found.value, "low": found.low, "high": found.high, "cases": found.cases}
+    if found.bound is None:
+        return told
+    return {**told, "bound": found.bound, "of": "".join((found.model, *series.partition(", ")[1:]))}
 
 
 def _pairs(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
@@ -101,7 +94,7 @@ def _pairs(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> I
         for other, among in groups("" if of_methods else drawing.across, cases).items():
             for at, here in groups(drawing.along, among).items():
                 if (found := statistic(method, drawing.quantity, here)) and method != split(drawing.quantity)[1]:
-                    yield {"x": at, "y": method if of_methods else other, "series": method, **_mean(found)}
+                    yield {"x": at, "y": method if of_methods else other, **_mean(method, found)}
 
 
 def _shares(method: str, quantity: str, cases: Sequence[Case]) -> Iterator[Record]:
@@ -109,10 +102,9 @@ def _shares(method: str, quantity: str, cases: Sequence[Case]) -> Iterator[Recor
     case = next((one for one in cases if one.method == method and one.trace), None)
     if case is None or (trace := case.trace.value if case.trace else None) is None:
         return
-    every = trace.utilisation if quantity == "gru" else trace.jct_s / 3600.0
-    known = np.sort(every[np.isfinite(every)])
-    for i in np.unique(np.linspace(0, known.size - 1, min(STEPS, known.size)).astype(int)).tolist():
-        yield {"x": float(known[i]), "series": method, "value": (i + 1) / every.size}
+    known, share = style.shares(trace.utilisation if quantity == "gru" else trace.jct_s / 3600.0)
+    for x, part in zip(known[1:], share[1:], strict=True):
+        yield {"x": float(x), "series": method, "value": float(part)}
 
 
 def _printed(setting: Setting, drawing: Drawing, methods: Sequence[str]) -> Iterator[Record]:
@@ -183,21 +175,12 @@ def _curves(data: Drawable, known: Sequence[Record]) -> Any:
     if printed := [record for record in data.records if "published" in record]:
         crosses = base(printed).mark_point(shape="cross", size=90, filled=True)
         layers.append(crosses.encode(alt.Y("published:Q"), color=ink, tooltip=style.tip("method", "published")))
-    if not bars and (bounds := _bounds(_told(known, numeric))):
-        dashed = alt.Chart(style.rows(bounds)).mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
-        told = style.tip(("x", along), "bound", "of")
-        layers.append(dashed.encode(across, alt.Y("bound:Q"), alt.Detail("of:N"), tooltip=told))
+    if not bars and (bounded := [record for record in known if "bound" in record]):
+        dashed = base(bounded).mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
+        layers.append(
+            dashed.encode(alt.Y("bound:Q"), alt.Detail("of:N"), tooltip=style.tip(("x", along), "bound", "of"))
+        )
     return alt.layer(*layers)
-
-
-def _bounds(known: Sequence[Record]) -> list[Record]:
-    """Return the points of each bound once, also where it is one on several methods."""
-    found = [
-        {"x": one["x"], "bound": one["bound"], "of": "".join((one["model"], *one["series"].partition(", ")[1:]))}
-        for one in known
-        if "bound" in one
-    ]
-    return list({tuple(one.values()): one for one in found}.values())
 
 
 def _map(data: Drawable, known: Sequence[Record]) -> Any:

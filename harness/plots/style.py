@@ -10,14 +10,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import cycle, product
 from typing import Any
 
 import altair as alt
 import numpy as np
 
-from schedgap.harness.text import clean, number, ratio
+from schedgap.harness.text import clean, number, plain, ratio
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
 
@@ -48,10 +47,10 @@ LOG_SPAN = 30.0
 """A time axis is logarithmic where the last completion is this many times the middle one."""
 
 COLUMNS = 120
-"""Steps of a line or map over time; neighbouring slots are averaged."""
+"""Steps of a line or map over time, where neighbouring slots are averaged, or of shares of jobs: as many quantiles."""
 
-MOST_POINTS = 120
-"""Points of a line of shares of jobs; of more, as many quantiles."""
+SMALL = 1e-4
+"""Part of the highest dual price below which a price counts as 0."""
 
 Look = tuple[str, list[float]]
 """Colour and dashes of a line."""
@@ -92,27 +91,23 @@ def text_colour(background: str) -> str:
 def rows(values: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
     """Return records as a chart's data: plain numbers of six digits, what is not finite is absent."""
     # Altair would check each record of its own class, and copy lists of them at every step of building a chart.
-    return {"values": tuple({key: _plain(value) for key, value in row.items()} for row in values)}
+    return {"values": tuple({key: _rounded(plain(value)) for key, value in row.items()} for row in values)}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(each) for each in np.asarray(value).tolist()]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def x(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any) -> alt.X:
+def x(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None) -> alt.X:
     """Return a quantitative x axis; see :func:`scale`."""
-    return alt.X(f"{field}:Q", title=title, scale=scale(log, domain), **{"axis": alt.Axis(grid=False), **more})
+    return alt.X(f"{field}:Q", title=title, scale=scale(log, domain), axis=alt.Axis(grid=False))
 
 
-def y(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any) -> alt.Y:
+def y(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None) -> alt.Y:
     """Return a quantitative y axis with a grid; see :func:`scale`."""
-    return alt.Y(f"{field}:Q", title=title, scale=scale(log, domain), **more)
+    return alt.Y(f"{field}:Q", title=title, scale=scale(log, domain))
 
 
 def scale(log: bool, domain: Sequence[float] | None) -> alt.Scale:
@@ -173,11 +168,14 @@ def listed(axis: type[alt.X] | type[alt.Y], field: str, names: Sequence[str], ti
     return axis(f"{field}:N", title=title, sort=list(names), scale=alt.Scale(domain=list(names)))
 
 
-def in_panels(chart: Any, titles: Sequence[str], columns: int = 1) -> Any:
-    """Return a chart once for each title, side by side and below one another; of one title as it is."""
+def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, apart: Sequence[str] = ()) -> Any:
+    """Return a chart once for each title, with axes `apart` of its own each; of one title as it is."""
     if len(titles) == 1:
         return chart
-    return chart.facet(alt.Facet("panel:N", title=None, sort=list(map(str, titles))), columns=columns)
+    heads: dict[str, Any] = {"title": None, "sort": list(map(str, titles))}
+    below = {"row": alt.Row("panel:N", **heads)} if columns == 1 else {"facet": alt.Facet("panel:N", **heads)}
+    chart = chart.facet(**below, **({} if columns == 1 else {"columns": columns}))
+    return chart.resolve_scale(**dict.fromkeys(apart, "independent")) if apart else chart
 
 
 # ---------------------------------------------------------------- time
@@ -218,9 +216,9 @@ def zoom() -> alt.Parameter:
     return alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
 
 
-def time_axis(unit: Clock, end: float, **more: Any) -> alt.X:
+def time_axis(unit: Clock, end: float) -> alt.X:
     """Return the time axis of a chart, which ends where work ends (in units)."""
-    return x("time", unit.label(), domain=[0.0, end], **more)
+    return x("time", unit.label(), domain=[0.0, end])
 
 
 def averaged(values: Array, edges: Array) -> Array:
@@ -236,10 +234,7 @@ def time_edges(slots: int, most: int = COLUMNS) -> Array:
 
 
 def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock, looks: Mapping[str, Look]) -> Any:
-    """Return shares (0 to 1, by slot) over time in per cent: a strip per method, with a line for each kind of share.
-
-    The first kind is filled.
-    """
+    """Return shares (0 to 1, by slot) over time in per cent: a strip per method, a line per kind, the first filled."""
     edges = time_edges(max(len(row) for each in values.values() for row in each.values()))
     times, kinds = edges * slot_s / unit.seconds, list(next(iter(values.values())))
     records: list[dict[str, Any]] = []
@@ -294,16 +289,15 @@ def between(
     if len(names) == 2:
         span = base.mark_area(interpolate="step-after", color=FAINT, opacity=0.7)
         lines = [span.encode(sides[low], alt.Y2(f"{high}:Q"), tooltip=tip("method", told)), *lines]
-    chart = in_panels(alt.layer(*lines), [each["panel"] for each in records], 2)
-    return chart if most or len(records) == 1 else chart.resolve_scale(x="independent", y="independent")
+    return in_panels(alt.layer(*lines), [each["panel"] for each in records], 2, () if most else ("x", "y"))
 
 
 # ---------------------------------------------------------------- maps
 
 
-def no_dust(cells: Array, least: float) -> Array:
-    """Return cells with 0 below that part of the largest: what rounding leaves of 0 would take most of the colours."""
-    return np.where(cells >= least * cells.max(initial=0.0), cells, 0.0)
+def no_dust(cells: Array) -> Array:
+    """Return prices with 0 where they are small: what rounding leaves of 0 would take most of the colours."""
+    return np.where(cells >= SMALL * cells.max(initial=0.0), cells, 0.0)
 
 
 def dearest(field: Array, most: int) -> Ints:
@@ -325,29 +319,28 @@ def heat(title: str, cells: Iterable[float], field: str = "value") -> alt.Color:
 def price_map(
     panels: Mapping[str, tuple[Array, str]], names: Sequence[str], slot_s: float, unit: Clock, end_s: float
 ) -> Any:
-    """Return ``(k, T)`` prices over time, and their units, by title: maps below one another with the same axes.
-
-    Maps of the same unit have the same colours, which are logarithmic where prices differ a hundredfold.
-    """
+    """Return maps of ``(k, T)`` prices by title: with the same axes, and in the same unit the same colours."""
     charts, end = [], end_s / unit.seconds
     names = [clean(name, 22) for name in names]
-    cells = {title: _cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
+    found = {title: cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
     for title, (_, what) in panels.items():
-        same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in cells[other]]
+        same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in found[other]]
         told = ("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what)
         axes = time_axis(unit, end), alt.X2("end:Q"), listed(alt.Y, "name", names)
         place: dict[str, Any] = {"size": (WIDTH, alt.Step(22)), "zooms": len(panels) == 1}
-        chart = plot(cells[title], "rect", *axes, color=heat(what, same), told=told, **place)
+        chart = plot(found[title], "rect", *axes, color=heat(what, same), told=told, **place)
         charts.append(chart.properties(title=title if len(panels) > 1 else ""))
     alike = len({unit for _, unit in panels.values()}) == 1
     together = alt.vconcat(*charts).resolve_scale(color="shared" if alike else "independent")
     return charts[0] if len(charts) == 1 else together
 
 
-def _cells(field: Array, names: Sequence[str], slot_s: float, unit: Clock, end_s: float) -> list[dict[str, Any]]:
+def cells(
+    field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s: float, most: int = COLUMNS
+) -> list[dict[str, Any]]:
     """Return the positive cells of a map, equal neighbours as one; all times are in units."""
     slots = min(field.shape[1], max(1, math.ceil(end_s / slot_s - 1e-9)))
-    edges = time_edges(slots)
+    edges = time_edges(slots, most)
     found = []
     for name, row in zip(names, field[:, :slots], strict=True):
         values = np.array([float(f"{v:.4g}") for v in averaged(row, edges)])
@@ -363,14 +356,11 @@ def _cells(field: Array, names: Sequence[str], slot_s: float, unit: Clock, end_s
 
 
 def shares(values: Array, start: float = 0.0) -> tuple[Array, Array]:
-    """Return the ends of a stair of the share of `values` that are at most x; NaN and ∞ count as never.
-
-    Of many values the stair has :data:`MOST_POINTS` steps.
-    """
+    """Return at most :data:`COLUMNS` ends of a stair of the share of `values` up to x; NaN and ∞ count as never."""
     known = np.sort(values[np.isfinite(values)])
     share = np.arange(1, known.size + 1) / max(values.size, 1)
-    if known.size > MOST_POINTS:
-        chosen = np.linspace(0, known.size - 1, MOST_POINTS).round().astype(int)
+    if known.size > COLUMNS:
+        chosen = np.linspace(0, known.size - 1, COLUMNS).round().astype(int)
         known, share = known[chosen], share[chosen]
     return np.append(start, known), np.append(0.0, share)
 
@@ -389,10 +379,7 @@ def share_lines(
 
 
 def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock, split_s: float = 0.0) -> Any:
-    """Return the share of jobs that have completed so many seconds after arrival (NaN: never), a line per method.
-
-    With `split_s`, short jobs and long ones stand side by side.
-    """
+    """Return the share of jobs completed by a time since arrival (NaN: never), short and long apart at `split_s`."""
     known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
     end = 1.02 * float(known.max(initial=1e-9)) / unit.seconds
     split = split_s / unit.seconds
@@ -401,25 +388,23 @@ def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit
     for method, times in times_s.items():
         done = times[np.isfinite(times)]
         start, share = shares(times / unit.seconds)
-        never = np.count_nonzero(~np.isfinite(times))
-        told = {"median": unit.text(float(np.median(done))) if done.size else "–", "jobs that never complete": never}
+        median = unit.text(float(np.median(done))) if done.size else "–"
+        told = {"median": median, "jobs that never complete": times.size - done.size}
         stair = {"x": np.append(start, max(end, split)), "share": np.append(share, share[-1])}
         lines.append({"method": method, **stair, **told})
-    axis = partial(x, "x", unit.label("completion time"))
-    first = float(known.min()) / unit.seconds / 1.1 if log else 0.0
-    draw = partial(share_lines, lines, looks, title="share of jobs completed")
+
+    def drawn(log: bool, *ends: float) -> Any:
+        axis = x("x", unit.label("completion time"), log=log, domain=ends)
+        return share_lines(lines, looks, axis, "share of jobs completed")
+
     if not split:
-        return draw(axis=axis(log=log, domain=[first, end]))
-    end = max(end, 1.5 * split)
-    sides = {
-        f"short: below {split:g} {unit.name}": (False, 0.0, split),
-        f"long: {split:g} {unit.name} and more": (end > 8 * split, split, end),
-    }
-    made = [
-        draw(axis=axis(log=log, domain=[a, b])).properties(title=title, width=WIDTH // 2 - 30)
-        for title, (log, a, b) in sides.items()
-    ]
-    return alt.hconcat(*made)
+        return drawn(log, float(known.min()) / unit.seconds / 1.1 if log else 0.0, end)
+    end, half = max(end, 1.5 * split), WIDTH // 2 - 30
+    short, long = drawn(False, 0.0, split), drawn(end > 8 * split, split, end)
+    return alt.hconcat(
+        short.properties(title=f"short: below {split:g} {unit.name}", width=half),
+        long.properties(title=f"long: {split:g} {unit.name} and more", width=half),
+    )
 
 
 # ---------------------------------------------------------------- bars beside bounds
@@ -457,8 +442,4 @@ def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look]
         key = keyed(alt.StrokeDash, "key", {"certified lower bound": DASHED})
         rule = alt.Chart().transform_calculate(key="'certified lower bound'").mark_rule(color=INK)
         layers.append(rule.encode(alt.X("mean(bound):Q"), strokeDash=key))
-    chart = alt.layer(*layers, data=rows(records))
-    if len(groups) == 1:
-        return chart
-    heads = alt.Row("panel:N", title=None, sort=[group.name for group in groups])
-    return chart.facet(row=heads).resolve_scale(y="independent")
+    return in_panels(alt.layer(*layers, data=rows(records)), [group.name for group in groups], apart="y")

@@ -90,8 +90,7 @@ def sensitivity(data: Compared) -> Drawn:
     told = style.tip(("panel", "model"), ("cpus", "CPUs per GPU"), ("memory", "GB per GPU"), "speedup")
     frame = base.transform_filter("datum.share").mark_rect(filled=False, stroke="white", strokeWidth=2)
     chart = alt.layer(base.mark_rect().encode(color=colours, tooltip=told), frame, data=style.rows(cells))
-    chart = style.in_panels(chart, titles, 4)
-    chart = chart.resolve_scale(x="independent", y="independent") if len(shown) > 1 else chart
+    chart = style.in_panels(chart, titles, 4, apart="xy")
     more = f"The {MAX_MODELS} most sensitive of {len(known)} models" if len(known) > MAX_MODELS else "All models"
     jobs, models = counted(data.view.size, "job"), counted(len(known), "model")
     gangs = sorted({one.gpus for one in shown})

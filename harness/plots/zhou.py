@@ -8,15 +8,11 @@ import altair as alt
 import numpy as np
 
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots import style
-from schedgap.harness.plots.gantt import Bars, Chart, beside_online, of_runs, server_rows
+from schedgap.harness.plots import gantt, style
 from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import clean, counted, number
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
-
-SMALL = 1e-4
-"""Part of the highest dual price below which a price counts as 0."""
 
 NOTHING = 1e-9
 """Part of a capacity below which its use counts as none."""
@@ -118,13 +114,13 @@ def _runs(view: View, schedule: Schedule) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- Gantt
 
 
-def gpu_bars(view: View, arch: str, schedule: Schedule) -> Bars:
+def gpu_bars(view: View, arch: str, schedule: Schedule) -> gantt.Bars:
     """Return the bars of a schedule, in GPUs of workers and parameter servers."""
     machines = view.architectures[arch].machines
     held = schedule.workers * machines.worker[schedule.worker_type[schedule.run], 0]
     if arch == "ps":
         held = held + schedule.ps * machines.ps[schedule.ps_type[schedule.run], 0]
-    return of_runs(schedule, np.rint(held).astype(np.int64), view.slot_s, 1)
+    return gantt.of_runs(schedule, np.rint(held).astype(np.int64), view.slot_s, 1)
 
 
 @figure("zhou.gantt", "Schedules with {}", of="instance", each=ARCHITECTURES)
@@ -134,20 +130,11 @@ def schedules(data: Compared, arch: str) -> Drawn:
     The schedule of least weighted completion time Σ w·c (in weight × slots) among the others without interruptions, and
     that of zhou.{key}.online.
     """
-
-    def chart(view: View) -> Chart:
-        gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
-        return server_rows(view.instance, gpus, view.ids)
-
-    return beside_online(
-        data,
-        f"zhou.{arch}.online",
-        Schedule,
-        (f"zhou.{arch}.completion",),
-        chart,
-        lambda view, schedule: gpu_bars(view, arch, schedule),
-        lambda view, schedule, objective: f"Σ w·c = {number(objective)}",
-    )
+    found = gantt.best_and_online(data, f"zhou.{arch}.online", Schedule, (f"zhou.{arch}.completion",))
+    view: View = data.view
+    bars = {f"{style.name(row.method)}: Σ w·c = {number(row.objective)}": gpu_bars(view, arch, d) for row, d in found}
+    gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
+    return gantt.schedules(data, gantt.server_rows(view.instance, gpus, view.ids), bars)
 
 
 # ---------------------------------------------------------------- prices
@@ -189,7 +176,7 @@ def both_prices(data: Compared, arch: str) -> Drawn:
         fields[f"posted by zhou.{arch}.online"] = price_field(of, schedule), "weight per unit and slot"
     if found is not None:
         each = np.asarray(found) * of.classes.capacity.reshape(-1, 1)
-        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(each, SMALL), "Σ w·c per server and slot"
+        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(each), "Σ w·c per server and slot"
     tops = np.array([field.max(axis=1) / (field.max() or 1.0) for field, _ in some(fields).values()])
     shown = some(style.dearest(tops.T, MAX_PRICES))
     classes = [clean(text.removesuffix(".0"), 10) for text in of.classes.names]

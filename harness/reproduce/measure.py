@@ -148,10 +148,7 @@ def shared(methods: Sequence[str], quantity: str, cases: Sequence[Case]) -> list
 
 
 def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean") -> Found | None:
-    """Return the mean of a quantity over cases, or its largest or smallest value, with interval and bound.
-
-    Of a quantity with a value per tenant or job, it is over these, too.
-    """
+    """Return the mean (largest, smallest) value of a quantity over cases, jobs and tenants, its interval and bound."""
     found = values(method, quantity, cases)
     known = [float(one) for value in found.values() for one in np.ravel(value)]
     if not known or not all(math.isfinite(value) for value in known):

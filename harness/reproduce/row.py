@@ -38,16 +38,9 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured about something printed, in one setting.
+    """What was measured about something printed, in one setting: whether it `agrees`, ``None`` where nothing was.
 
-    Attributes
-    ----------
-    agrees
-        Whether it is what was printed; ``None`` where nothing was measured.
-    direction
-        Whether it points the same way.
-    excluded
-        Whether a certified bound rules out what was printed.
+    Else it may point the same way (`direction`), or a certified bound rules out what was printed (`excluded`).
     """
 
     agrees: bool | None
@@ -131,9 +124,6 @@ class ReproducedRow(DataRow):
         return not self.trouble
 
 
-FIELDS = tuple(f.name for f in dataclasses.fields(ReproducedRow))
-
-
 @dataclass(frozen=True)
 class Case:
     """A verified result as figures see it: its run, the parameters of instance and options, method, what it measures.
@@ -142,7 +132,6 @@ class Case:
     model; `trace` is the history of a simulation.
     """
 
-    figure: str
     run: str
     key: tuple[str, ...]
     at: Mapping[str, Any]
@@ -157,14 +146,8 @@ class Case:
 class Reproduction(Found[ReproducedRow]):
     """Figures and tables: a row for everything that is compared, and what they are made of.
 
-    Attributes
-    ----------
-    settings
-        Settings by id, as they were run.
-    cases
-        All results by figure, which drawings are made of.
-    comparison, simulation
-        The same results as their own studies have them.
+    `settings` stand by id, as they were run; `cases` are all results by figure, of which drawings are made;
+    `comparison` and `simulation` are the same results as their own studies have them.
     """
 
     settings: Mapping[str, Setting] = field(default_factory=dict)
@@ -173,7 +156,7 @@ class Reproduction(Found[ReproducedRow]):
     simulation: Simulation | None = None
 
     kind = "reproduce"
-    fields = FIELDS
+    fields = tuple(one.name for one in dataclasses.fields(ReproducedRow))
 
     def of(self, figure: str) -> list[ReproducedRow]:
         """Return the rows of a figure or table."""
@@ -190,10 +173,7 @@ class Reproduction(Found[ReproducedRow]):
 
 
 def read_rows(path: Path) -> Reproduction:
-    """Return the rows in the ``figures.json`` of a run, without what they are made of.
-
-    It raises `UsageError` if the file is something else.
-    """
+    """Return the rows in the ``figures.json`` of a run; raise `UsageError` if the file is something else."""
     try:
         rows = [ReproducedRow.of(one) for one in json.loads(read_bytes(path))]
     except (ValueError, TypeError) as error:

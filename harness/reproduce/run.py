@@ -138,7 +138,7 @@ def _collected(found: Finished) -> Reproduction:
     for id, told in found.meta["settings"].items():
         setting = settings[id] = Setting.model_validate_json(json.dumps(told["content"]))
         items = setting.items
-        cases[id] = [case for run in setting.runs for case in _cases(id, run, told["references"], results, items)]
+        cases[id] = [case for run in setting.runs for case in _cases(run, told["references"], results, items)]
         if told["absent"]:
             setting = settings[id] = setting.model_copy(update={"needs": told["absent"]})
         rows += measure.rows(setting, cases[id])
@@ -159,7 +159,6 @@ JOB_JCT = "job_jct_s"
 
 
 def _cases(
-    figure: str,
     run: Run,
     references: Mapping[str, References],
     results: Sequence[tuple[Any, Any]],
@@ -190,7 +189,7 @@ def _cases(
             measured = {**result.decided, **measured}
             bounds = {} if row.best_bound is None else {"objective": (row.best_bound, row.bound_from or "")}
         at = {**coordinates(reference, row.options if run.policies else ""), "solver_seed": row.seed}
-        yield Case(figure, run.name, (run.name, *row.case), at, row.method, measured, bounds, trouble, trace)
+        yield Case(run.name, (run.name, *row.case), at, row.method, measured, bounds, trouble, trace)
 
 
 def coordinates(reference: str, options: str) -> dict[str, Any]:

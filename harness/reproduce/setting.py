@@ -22,9 +22,7 @@
 A run is a sweep (:mod:`schedgap.harness.sweep`); its ``quick`` says what is smaller under ``--quick``. A number is a
 mean over everything that ``at`` does not fix. ``[[published]]`` takes the numbers that stand in an instance's file.
 What is compared names its run where there are several; ``needs`` says what a figure would take that cannot be tested
-here. Said once: ``runs = "hadar/fig4"`` are those of another figure, ``only_if`` at the top is tried on everything, and
-a table with ``each`` stands for several: ``each = ["aws", "testbed"]`` fills these into its ``{}``, and
-``each = [{ value = 3.0, at = … }, …]`` adds these keys to it.
+here. ``docs/figures.md`` shows what is said once: ``runs`` of another figure, ``only_if`` at the top, and ``each``.
 """
 
 from __future__ import annotations
@@ -50,6 +48,9 @@ from schedgap.instances.schema import Name, Record, Text, rule, violation
 from schedgap.instances.schema.base import Numbers
 
 Values = Value | tuple[Value, ...]
+
+COMPARED = ("numbers", "published", "orders", "trends")
+"""Fields of a setting with what is compared."""
 
 
 class Run(Sweep):
@@ -176,18 +177,14 @@ class Setting(Record):
             raise violation("runs", ", ".join(names), "runs of different names")
         if not self.runs and not self.needs:
             raise violation("needs", repr(self.needs), "runs, or what it would need to test it")
-        wanted = [("run", item.run) for item in self.compared]
+        compared = [item for field in COMPARED for item in getattr(self, field)]
+        wanted = [("run", item.run) for item in compared]
         wanted += [("drawings.run", drawing.run) for drawing in self.drawings]
-        wanted += [("only_if.run", other.run) for item in self.compared for other in item.only_if]
+        wanted += [("only_if.run", other.run) for item in compared for other in item.only_if]
         for field, name in wanted:
             if name and name not in names:
                 raise violation(field, name, f"one of the runs: {', '.join(names)}")
         return self
-
-    @property
-    def compared(self) -> tuple[Item, ...]:
-        """Everything that is compared, numbers that stand elsewhere in one piece."""
-        return (*self.numbers, *self.published, *self.orders, *self.trends)
 
     @property
     def items(self) -> list[Number | Order | Trend]:
@@ -212,9 +209,6 @@ class Setting(Record):
 def read(path: Path) -> Setting:
     """Return what a file of one's own says; raise `UsageError` in one line where it cannot be."""
     return _checked(read_mapping(path), path.stem, str(path))
-
-
-COMPARED = ("numbers", "published", "orders", "trends")
 
 
 def _several(table: Any) -> Iterator[Any]:
