@@ -45,7 +45,6 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.simulate.run import USUAL, Options, resolve
 from schedgap.harness.simulate.run import run as simulate
-from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE, load
 from schedgap.instances.errors import UsageError
@@ -101,7 +100,7 @@ Choice = Name | Grid
 
 
 class Rules(Record):
-    """Options of simulations (see :class:`schedgap.harness.simulate.run.Options`); a list varies one."""
+    """Options of simulations (:meth:`schedgap.harness.simulate.run.Options.told`); a list varies one."""
 
     round_s: float | tuple[float, ...] | None = None
     restart_s: float | tuple[float, ...] | None = None
@@ -119,16 +118,9 @@ class Rules(Record):
         """Return the options by what tells them apart, nothing where there is one kind; or by all that is said."""
         said = self.model_dump(exclude_none=True)
         vary = {name: value if isinstance(value, tuple) else (value,) for name, value in said.items()}
-        several, found = [name for name, values in vary.items() if whole or len(values) > 1], {}
-        for one in combinations(vary):
-            given: dict[str, Any] = dict(one)  # options of the command line
-            for name, new, factor in (("until_h", "until_s", 3600.0), ("profiling_min", "profiling_s", 60.0)):
-                if name in given:
-                    given[new] = given.pop(name) * factor
-            if "window" in given:
-                given["window"] = Window.parse(given["window"])
-            found[query({name: one[name] for name in several})] = Options(**given)
-        return found
+        named = [name for name, values in vary.items() if whole or len(values) > 1]
+        each: list[dict[str, Any]] = [*combinations(vary)]
+        return {query({name: one[name] for name in named}): Options.told(**one) for one in each}
 
 
 class AbsentDataError(UsageError):
@@ -143,12 +135,12 @@ class TraceFile(Record):
 
     format: Name
     file: Name
-    name: Text = ""
+    name: Text | None = None
     max_jobs: int | None = rule("only the first so many jobs", gt=0, default=None)
     hours: tuple[float, float] | None = None
     gangs: tuple[int, ...] = ()
     split: tuple[float, ...] = ()
-    gpus: Mapping[Name, int] = {}
+    gpus: Mapping[Name, int] | None = None
 
     def loaded(self) -> Instance:
         """Return the instance, or raise `AbsentDataError`: the traces do not come with the project.
@@ -158,9 +150,7 @@ class TraceFile(Record):
         if not (path := Path(os.environ.get("SCHEDGAP_DATA", "../shared/data")) / self.file).is_file():
             where = "SCHEDGAP_DATA names the folder of such traces"
             raise AbsentDataError(f"the real trace {self.file}, which is not here: {where}")
-        said = {name: getattr(self, name) for name in ("max_jobs", "hours", "gangs", "split")}
-        options = ImportOptions(**said, gpus=self.gpus or None, name=self.name or None)
-        return import_trace(self.format, path, options)
+        return import_trace(self.format, path, ImportOptions(**self.model_dump(exclude={"format", "file"})))
 
 
 class LimitSet(Record):
@@ -174,8 +164,7 @@ class LimitSet(Record):
 
     def over(self, limits: Limits) -> Limits:
         """Return `limits` with what is said here."""
-        said = {name: getattr(self, name) for name in type(self).model_fields if name != "name"}
-        return replace(limits, **{name: value for name, value in said.items() if value is not None})
+        return replace(limits, **self.model_dump(exclude={"name"}, exclude_none=True))
 
 
 class Sweep(Record):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, get_type_hints
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from schedgap.harness.engine import KINDS
@@ -72,7 +73,7 @@ def _load(names: list[str]) -> list[str]:
 def all_commands(
     plugin: Annotated[
         list[str],
-        typer.Option(
+        Option(
             metavar="FILE.py|MODULE",
             callback=_load,
             is_eager=True,
@@ -253,27 +254,25 @@ def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapp
 
 InstanceOption = Annotated[
     list[str],
-    typer.Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
+    Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
 ]
-SeedOption = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
+SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
 SeedsOption = Annotated[
-    list[int], typer.Option("--seed", min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
+    list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
 ]
-MemoryOption = Annotated[
-    int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
-]
-JobsOption = Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")]
+MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")]
+JobsOption = Annotated[int, Option(min=0, help="Worker processes; 0: as many as there are cores.")]
 DaskOption = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:8786) instead."),
+    Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:8786) instead."),
 ]
-ResultsOption = Annotated[Path, typer.Option(help="Folder in which the results folder is made.")]
-ResumeOption = Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
-ReportOption = Annotated[bool, typer.Option(help="Write report.html and figures, too.")]
-TopOption = Annotated[int, typer.Option(min=0, help="Rows of a table. Default: 10 of a comparison, all of others.")]
-AllRowsOption = Annotated[bool, typer.Option("--all-rows", help="Show all rows.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="List skipped methods with the reason of each.")]
+ResultsOption = Annotated[Path, Option(help="Folder in which the results folder is made.")]
+ResumeOption = Annotated[Path | None, Option(help="Complete this results folder; finished rows are kept.")]
+FormatOption = Annotated[Format, Option("--format", help="How rows are printed to standard output.")]
+ReportOption = Annotated[bool, Option(help="Write report.html and figures, too.")]
+TopOption = Annotated[int, Option(min=0, help="Rows of a table. Default: 10 of a comparison, all of others.")]
+AllRowsOption = Annotated[bool, Option("--all-rows", help="Show all rows.")]
+VerboseOption = Annotated[bool, Option("--verbose", "-v", help="List skipped methods with the reason of each.")]
 
 RUNNING: dict[str, tuple[Any, Any]] = {
     "jobs": (JobsOption, 0),

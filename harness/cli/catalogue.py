@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from schedgap.harness.cli.app import FormatOption, app, emit_lines, say, stdout
 from schedgap.harness.engine.task import Limits
@@ -22,7 +23,7 @@ Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figur
 
 
 @app.command("list")
-def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
+def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
     """List what there is, one line each, with source."""
     found: Sequence[tuple[str, ...]]
     match kind:  # what other lists are about is not imported
@@ -88,9 +89,7 @@ LISTS: dict[Kind, tuple[str, ...]] = {
 
 @app.command()
 def schema(
-    what: Annotated[
-        Literal["policy"], typer.Argument(help="policy: what simulate says to the program of --policy exec:…")
-    ],
+    what: Annotated[Literal["policy"], Argument(help="policy: what simulate says to the program of --policy exec:…")],
 ) -> None:
     """Print the JSON Schema of what is exchanged with programs from elsewhere."""
     from schedgap.heuristics.simulator.program import schema as of_policies
@@ -100,9 +99,9 @@ def schema(
 
 @app.command()
 def show(
-    instance: Annotated[str, typer.Argument(help="gen/…, paper/…, worst/…, or a path.")],
-    picture: Annotated[Path | None, typer.Option(help="Also draw it to this .png, .svg or .pdf file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
+    instance: Annotated[str, Argument(help="gen/…, paper/…, worst/…, or a path.")],
+    picture: Annotated[Path | None, Option(help="Also draw it to this .png, .svg or .pdf file.")] = None,
+    json: Annotated[bool, Option("--json", help="Print the instance itself as canonical JSON.")] = False,
 ) -> None:
     """Show an instance in words and a picture."""
     from schedgap.harness.figure import figures
@@ -121,27 +120,21 @@ def show(
 
 @app.command("import")
 def import_(
-    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="gavel, philly, … (harness list formats).")],
-    file: Annotated[Path, typer.Argument(help="The trace.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Instance file to write (.json).")],
-    throughputs: Annotated[Path | None, typer.Option(help="Gavel's throughput JSON.")] = None,
-    nodes: Annotated[Path | None, typer.Option(help="Node list (openb).")] = None,
-    max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by arrival.")] = None,
-    hours: Annotated[str, typer.Option(help="Only jobs that arrive in these hours of the trace, as 24,48.")] = "",
-    gangs: Annotated[str, typer.Option(help="Only jobs of so many GPUs, as 1,2,4.")] = "",
-    split: Annotated[
-        str, typer.Option(help="Image, language and speech models of Synergy's by these shares, as 20,70,10.")
-    ] = "",
-    gpus: Annotated[str | None, typer.Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
-    gpus_per_server: Annotated[
-        int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")
-    ] = None,
-    cpus_per_gpu: Annotated[float | None, typer.Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
-    memory_gb_per_gpu: Annotated[float | None, typer.Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
-    history: Annotated[
-        bool, typer.Option("--history", help="Read when jobs started and ended, too, on the cluster of the log.")
-    ] = False,
+    format_: Annotated[str, Argument(metavar="FORMAT", help="gavel, philly, … (harness list formats).")],
+    file: Annotated[Path, Argument(help="The trace.")],
+    output: Annotated[Path, Option("--output", "-o", help="Instance file to write (.json).")],
+    throughputs: Annotated[Path | None, Option(help="Gavel's throughput JSON.")] = None,
+    nodes: Annotated[Path | None, Option(help="Node list (openb).")] = None,
+    max_jobs: Annotated[int | None, Option(min=1, help="Only the first jobs by arrival.")] = None,
+    hours: Annotated[str, Option(help="Only jobs that arrive in these hours of the trace, as 24,48.")] = "",
+    gangs: Annotated[str, Option(help="Only jobs of so many GPUs, as 1,2,4.")] = "",
+    split: Annotated[str, Option(help="Synergy's image, language and speech models by shares: 20,70,10.")] = "",
+    gpus: Annotated[str | None, Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
+    gpus_per_server: Annotated[int | None, Option(min=1, help="GPUs of one server, by default the format's.")] = None,
+    cpus_per_gpu: Annotated[float | None, Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
+    memory_gb_per_gpu: Annotated[float | None, Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
+    name: Annotated[str | None, Option(help="Name of the instance.")] = None,
+    history: Annotated[bool, Option("--history", help="Read starts and ends, too, on the cluster of the log.")] = False,
 ) -> None:
     """Import a real trace as an instance."""
     from schedgap.instances.canonical import write
@@ -203,17 +196,10 @@ def say_derived(instance: Any) -> None:
 
 @app.command()
 def explain(
-    name: Annotated[
-        str, typer.Argument(help="Model or heuristic, or the beginning of several ids: hadar.p1, hadar.p2, 'oef.*'.")
-    ],
-    instance: Annotated[
-        str | None, typer.Option(help="gen/…, paper/…, or a path: where sizes are counted. Default: a small one.")
-    ] = None,
-    style: Annotated[
-        Literal["text", "latex", "markdown", "json"],
-        typer.Option("--format", help="How it is printed to standard output."),
-    ] = "text",
-    large: Annotated[bool, typer.Option("--all", help="Build models above their stated size, too.")] = False,
+    name: Annotated[str, Argument(help="Model or heuristic, or how several ids begin: hadar.p1, 'oef.*'.")],
+    instance: Annotated[str | None, Option(help="Where sizes are counted. Default: a small instance.")] = None,
+    style: Annotated[Literal["text", "latex", "markdown", "json"], Option("--format", help="Output.")] = "text",
+    large: Annotated[bool, Option("--all", help="Build models above their stated size, too.")] = False,
 ) -> None:
     """Explain a model or heuristic: its docstring with mathematics and equation numbers, parameters, sizes."""
     from schedgap.harness.explain import explain as explained
@@ -228,19 +214,12 @@ def explain(
 
 @app.command()
 def export(
-    method: Annotated[str | None, typer.Argument(help="Id of a model (harness list models).")] = None,
-    instance: Annotated[list[str], typer.Option(help="gen/…, paper/…, or a path. A library has several.")] = [],  # noqa: B006
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File that ends in .mps, .lp, .mps.gz or .lp.gz.")
-    ] = None,
-    library: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write all models of the instances, with an index, instead.")
-    ] = None,
-    known: Annotated[
-        list[Path],
-        typer.Option(metavar="RESULTS", help="Results with best known values. Default: all models run. Repeatable."),
-    ] = [],  # noqa: B006
-    time_limit: Annotated[float | None, typer.Option(help="Seconds of each solve, where they run.")] = None,
+    method: Annotated[str | None, Argument(help="Id of a model (harness list models).")] = None,
+    instance: Annotated[list[str], Option(help="gen/…, paper/…, or a path. A library has several.")] = [],  # noqa: B006
+    output: Annotated[Path | None, Option("--output", "-o", help="A file: .mps, .lp, .mps.gz or .lp.gz.")] = None,
+    library: Annotated[Path | None, Option(metavar="DIR", help="Write all models of the instances instead.")] = None,
+    known: Annotated[list[Path], Option(metavar="RESULTS", help="Results with best known values.")] = [],  # noqa: B006
+    time_limit: Annotated[float | None, Option(help="Seconds of each solve, where they run.")] = None,
 ) -> None:
     """Write a model, or a library of models, as files for solvers; harness verify --solution takes answers back."""
     if library is not None:

@@ -25,17 +25,7 @@ from schedgap.harness.compare.methods import (
 from schedgap.harness.compare.row import Comparison, Name, Row, gap, ratio
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.result import Opened, grouped, opened
-from schedgap.harness.engine.study import (
-    Finished,
-    Reference,
-    Running,
-    Study,
-    command_line,
-    execute,
-    names_of,
-    reopen,
-    several,
-)
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopen, several
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.published import together, with_published
 from schedgap.harness.table import to_parquet, types_of
@@ -94,7 +84,7 @@ def compare(
     chosen = solved_by(select(methods, papers), solvers)
     loaded = _examples_of_one_case([load(ref) for ref in references])
     options = {
-        "instance": names_of(references),
+        "instance": references,
         "paper": papers,
         "method": [method for method in methods if method != "*"],
         "seed": seeds if seeds != [0] else [],
@@ -113,16 +103,12 @@ def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
 
     Papers come back to an example: ``paper/oef-eq1``, ``-eq2`` and ``-eq3`` are allocations of the same tenants.
     """
+    if len({(one.fingerprint, one.name) for one in loaded}) < len(loaded):
+        return list(loaded)  # no study takes what is named twice
     found: dict[str, Instance] = {}
-    same: list[Instance] = []
-    for instance in loaded:
-        first = found.setdefault(instance.fingerprint, instance)
-        if first is instance:
-            continue
-        if instance.name == first.name:
-            same.append(instance)
-        found[first.fingerprint] = together(first, instance)
-    return [*found.values(), *same]
+    for one in loaded:
+        found[one.fingerprint] = together(found.get(one.fingerprint, one), one)
+    return list(found.values())
 
 
 def plan(

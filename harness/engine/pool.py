@@ -12,11 +12,10 @@ import sysconfig
 import threading
 import time
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +87,7 @@ class Worker:
         for attempt in range(STARTS):
             try:
                 # Ctrl-C waits: an interrupted start would leave the server in the middle of a sentence
-                with _on_ctrl_c(lambda number, frame: pressed.append(number)):
+                with _on_ctrl_c(lambda number, frame: pressed.append(number)), _without_main():
                     start_server(module, threads)
                     self.pipe, theirs = _CONTEXT.Pipe()
                     self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(given)), daemon=True)
@@ -187,22 +186,12 @@ def _end_with_main() -> None:
         os.killpg(0, signal.SIGKILL)
 
 
-class _Process(ForkServerProcess):
-    """A worker that does not import the user's main module, and looks for modules on a safe path.
-
-    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.compare` would
-    run itself again in every worker, and a program read from standard input could not be imported at all.
-    """
-
-    @staticmethod
-    def _Popen(process_obj: Any) -> Any:
-        with _without_main():
-            return ForkServerProcess._Popen(process_obj)
-
-
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Put an empty main module and a safe path in place of the user's; notebooks can lose parts of theirs (%reset).
+    """Put an empty main module and a safe path in place of the user's, for processes that start within the block.
+
+    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.compare` would run itself
+    again in every worker; a program read from standard input, or a notebook after ``%reset``, could not be imported.
 
     The path is without the working directory and the folder of the script that runs: a folder with somebody's instances
     may hold a ``numpy.py``, which workers would execute. The folder that this package is in stays, and so does that of
@@ -219,11 +208,7 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"], sys.path = main, path
 
 
-class _Context(ForkServerContext):
-    Process = _Process
-
-
-_CONTEXT = _Context()
+_CONTEXT = multiprocessing.get_context("forkserver")
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
@@ -245,22 +230,16 @@ def start_server(module: str, threads: int) -> None:
     """
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
     # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
-    with _environment(asked), _on_ctrl_c(signal.SIG_IGN), _without_main():
-        forkserver.set_forkserver_preload([module, "schedgap.harness.engine.server"])
-        forkserver.ensure_running()
-
-
-@contextmanager
-def _environment(asked: Mapping[str, str]) -> Iterator[None]:
-    """Set variables that processes started within the block inherit."""
-    before = {name: os.environ[name] for name in asked if name in os.environ}
-    os.environ.update(asked)
-    try:
-        yield
-    finally:
-        for name in asked:
-            os.environ.pop(name)
-        os.environ.update(before)
+    with _on_ctrl_c(signal.SIG_IGN), _without_main():
+        before = {name: value for name, value in os.environ.items() if name in asked}
+        os.environ.update(asked)
+        try:
+            forkserver.set_forkserver_preload([module, "schedgap.harness.engine.server"])
+            forkserver.ensure_running()
+        finally:
+            for name in asked:
+                del os.environ[name]
+            os.environ.update(before)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -48,8 +48,7 @@ class DataRow:
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self:
         """Return the row with these fields, as a journal keeps them; what it does not know is left out."""
-        known = {f.name: content[f.name] for f in fields(cls) if f.name in content}  # type: ignore[arg-type]
-        return typed(cls, known)
+        return typed(cls, content)
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 import importlib
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from schedgap.harness import environment
 from schedgap.harness.engine import KINDS
@@ -29,6 +28,9 @@ from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
+if TYPE_CHECKING:
+    from schedgap.harness.engine.cluster import Cluster
+
 F = TypeVar("F")
 
 Reference = str | Path | Instance
@@ -36,8 +38,6 @@ Reference = str | Path | Instance
 
 Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
 """Tasks; or a function that returns the next ones from all results so far, none at the end."""
-
-Runner = Callable[[Sequence[Task[Any]]], Iterator[Any]]
 
 
 @dataclass(frozen=True)
@@ -122,43 +122,54 @@ def execute(
     if len(by_fingerprint) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
     plugins.refresh()
-    results, resume = (Path(path) if path else None for path in (running.get("results"), running.get("resume")))
-    dask = running.get("dask")
     meta = described(study.kind, meta, instances)
-    earlier = open_stored(resume, study.kind) if resume else None
-    if earlier:
-        with damage_explained(earlier.path):
-            if not set(earlier.meta["instances"]) <= set(meta["instances"]):  # the folder would lose the others
-                names = some(list(earlier.meta["instances"].values()))
-                raise UsageError(f"{resume}: a run of {names}; only a run of at least these instances can go on there")
-            if (other := earlier.meta.get("rules")) != meta.get("rules"):
-                raise UsageError(f"{resume}: a run under other rules ({other}); it cannot be resumed under these")
-    with ExitStack() as stack:
-        runner: Runner = stack.enter_context(closing(Pool(running.get("jobs", 0)))).run
-        if dask is not None:
-            from schedgap.harness.engine.cluster import connect, run_on_cluster
-
-            runner = partial(run_on_cluster, client=stack.enter_context(connect(dask)))
-        path = resume or (new_folder(results, meta) if results else None)
-        session = _Session(study, meta, by_fingerprint, Folder(path) if path else None, earlier, runner, running)
-        began = time.perf_counter()
+    resume, results = running.get("resume"), running.get("results")
+    earlier = _earlier(Path(resume), meta) if resume else None
+    with closing(_workers(running.get("jobs", 0), running.get("dask"))) as workers:
+        path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
+        session = _Session(study, meta, by_fingerprint, Folder(path) if path else None, earlier, workers, running)
         session.go(plan if callable(plan) else lambda done: [] if done else plan)
-    meta["duration_s"] = time.perf_counter() - began
-    ordered = [session.done[key] for key in meta["plan"] if key in session.done]
-    found = study.collect(Finished(meta, by_fingerprint, ordered, path))
-    if session.folder:
-        session.folder.finish(meta, study.tables(found))
+    return _concluded(study, meta, by_fingerprint, session.done, session.folder)
+
+
+def _earlier(folder: Path, meta: Mapping[str, Any]) -> Stored:
+    """Return the run that is to be resumed; raise `UsageError` if this one cannot go on there."""
+    stored = open_stored(folder, meta["kind"])
+    if not set(stored.meta["instances"]) <= set(meta["instances"]):  # the folder would lose the others
+        names = some(list(stored.meta["instances"].values()))
+        raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
+    if (other := stored.meta.get("rules")) != meta.get("rules"):
+        raise UsageError(f"{folder}: a run under other rules ({other}); it cannot be resumed under these")
+    return stored
+
+
+def _workers(jobs: int, dask: str | None) -> Pool | Cluster:
+    """Return worker processes here, or the workers of a Dask cluster."""
+    if dask is None:
+        return Pool(jobs)
+    from schedgap.harness.engine.cluster import Cluster
+
+    return Cluster(dask)
+
+
+def _concluded(
+    study: Study[F],
+    meta: dict[str, Any],
+    instances: dict[str, Instance],
+    done: Mapping[str, Any],
+    folder: Folder | None,
+) -> F:
+    """Put the results together in the order of the plan, and write the files that hold the whole run."""
+    ordered = [done[key] for key in meta["plan"] if key in done]
+    found = study.collect(Finished(meta, instances, ordered, folder.path if folder else None))
+    if folder:
+        folder.finish(meta, study.tables(found))
     return found
 
 
 def several(values: Any) -> list[Any]:
     """Return values as a list, also where one stands alone."""
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Instance) else [values]
-
-
-def names_of(references: Sequence[Reference]) -> list[str]:
-    """Return what the instances are called on a command line."""
-    return [ref.name if isinstance(ref, Instance) else str(ref) for ref in references]
 
 
 def command_line(options: Mapping[str, Any], *command: str) -> str:
@@ -171,52 +182,45 @@ def command_line(options: Mapping[str, Any], *command: str) -> str:
         for one in value if isinstance(value, list) else [value]:
             if one is not None and one is not False and one != ():
                 words.append(f"--{name.replace('_', '-')}")
-                words += [] if one is True else map(str, one) if isinstance(one, tuple) else [str(one)]
+                values = () if one is True else one if isinstance(one, tuple) else (one,)
+                words += [it.name if isinstance(it, Instance) else str(it) for it in values]
     return shlex.join(words)
 
 
 @dataclass
 class _Session:
-    """A study while it runs."""
+    """A study while it runs; `done` has its results by key."""
 
     study: Study[Any]
     meta: dict[str, Any]
     instances: dict[str, Instance]
     folder: Folder | None
     earlier: Stored | None
-    runner: Runner
+    workers: Pool | Cluster
     running: Running
     done: dict[str, Any] = field(default_factory=dict)
 
     def go(self, plan: Callable[[Sequence[Any]], Sequence[Task[Any]]]) -> None:
         """Run stage after stage."""
-        try:
+        began = time.perf_counter()
+        with suppress(KeyboardInterrupt):
             while tasks := plan(list(self.done.values())):
-                self._stage(tasks)
-        except KeyboardInterrupt:
-            return
-        self.meta["interrupted"] = False
+                self._stage({task.key: task for task in tasks})
+            self.meta["interrupted"] = False
+        self.meta["duration_s"] = time.perf_counter() - began
 
-    def _stage(self, tasks: Sequence[Task[Any]]) -> None:
-        keys = {task.key: task for task in tasks}
-        self.meta["needs"] = sorted({*self.meta["needs"], *(one.name for task in tasks for one in task.plugins)})
-        is_first = not self.meta["plan"]
-        self.meta["plan"] = list(dict.fromkeys([*self.meta["plan"], *keys]))
-        if self.folder and is_first:
-            self.folder.begin(self.meta, self.instances.values())
-        elif self.folder:
-            self.folder.describe(self.meta)
-        self.done |= {key: kept for key in keys if (kept := self._kept(key))}
-        left = [task for key, task in keys.items() if key not in self.done]
+    def _stage(self, tasks: Mapping[str, Task[Any]]) -> None:
+        meta, is_first = self.meta, not self.meta["plan"]
+        meta["needs"] = sorted({*meta["needs"], *(one.name for task in tasks.values() for one in task.plugins)})
+        meta["plan"] = list(dict.fromkeys([*meta["plan"], *tasks]))
+        if self.folder:
+            self.folder.begin(meta, self.instances.values()) if is_first else self.folder.describe(meta)
+        self.done |= {key: kept for key in tasks if (kept := self._kept(key))}
+        left = [task for key, task in tasks.items() if key not in self.done]
         if "on_start" in self.running:
             self.running["on_start"](len(left))
-        for result in self.runner(left):
-            self.done[result.key] = result
-            if self.folder:
-                line = self.folder.add(result)
-                if self.study.lean:
-                    stored = Stored(self.folder.path, self.meta, {result.key: line}, self.instances)
-                    self.done[result.key] = self.study.restore(stored, result.key)
+        for result in self.workers.run(left):
+            self.done[result.key] = self._saved(result)
             if "on_result" in self.running:
                 self.running["on_result"](result)
 
@@ -230,6 +234,14 @@ class _Session:
         except DAMAGE:
             return None
         return result if result.finished else None
+
+    def _saved(self, result: Any) -> Any:
+        """Write a result to the folder, if there is one, and return what is to stay of it in memory."""
+        if self.folder is None:
+            return result
+        line = self.folder.add(result)
+        stored = Stored(self.folder.path, self.meta, {result.key: line}, self.instances)
+        return self.study.restore(stored, result.key) if self.study.lean else result
 
 
 def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
@@ -332,16 +344,27 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
                 f"compare them with: harness diff {shlex.join([str(first.path), str(part.path)])}"
             )
     study = study_of(first.meta["kind"])
-    found: dict[str, Any] = {}
+    done: dict[str, Any] = {}
     for part in parts:
         with damage_explained(part.path):
             for result in sound(study, part):
-                if result.key not in found or (result.finished and not found[result.key].finished):
-                    found[result.key] = result
+                if result.key not in done or (result.finished and not done[result.key].finished):
+                    done[result.key] = result
+    meta = _meta_of_all(parts)
+    meta["missing"] = len(meta["plan"]) - len(done)
+    instances = {mark: one for part in parts for mark, one in part.instances.items()}
+    folder = Folder(new_folder(results, meta))
+    folder.begin(meta, instances.values())
+    for key in filter(done.__contains__, meta["plan"]):
+        folder.add(done[key])
+    return _concluded(study, meta, instances, done, folder)
+
+
+def _meta_of_all(parts: Sequence[Stored]) -> dict[str, Any]:
+    """Return ``run.json`` of merged parts: what is the same everywhere, and each part's own under ``merged``."""
     metas = [part.meta for part in parts]
-    # What is the same everywhere, and each part's own beside it.
     told = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
-    meta: dict[str, Any] = {
+    return {
         "machine": {"processor": "several machines, see run.json"},
         "versions": {},
         "limits": {},
@@ -356,13 +379,3 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
         "interrupted": False,
         "merged": [{name: one.get(name) for name in told} for one in metas],
     }
-    instances = {mark: one for part in parts for mark, one in part.instances.items()}
-    ordered = [found[key] for key in meta["plan"] if key in found]
-    folder = Folder(new_folder(results, meta))
-    folder.begin(meta, instances.values())
-    meta["missing"] = len(meta["plan"]) - len(ordered)
-    for result in ordered:
-        folder.add(result)
-    collected = study.collect(Finished(meta, instances, ordered, folder.path))
-    folder.finish(meta, study.tables(collected))
-    return collected

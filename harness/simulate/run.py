@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from schedgap.harness.engine.result import Later, Opened
-from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of, several
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
@@ -51,6 +51,14 @@ class Options:
     until_s: float = math.inf
     profiling_s: float = 0.0
     window: Window = ALL
+
+    @classmethod
+    def told(
+        cls, until_h: float = math.inf, profiling_min: float = 0.0, window: str | None = None, **same: Any
+    ) -> Self:
+        """Return options that are given in the units of the command line."""
+        chosen = Window.parse(window) if window else ALL
+        return cls(until_s=until_h * 3600, profiling_s=profiling_min * 60, window=chosen, **same)
 
     def command_line(self) -> dict[str, Any]:
         """Return what differs from the defaults, by option of the command line."""
@@ -108,7 +116,7 @@ def simulate(
     references, policies = several(instance), several(policies)
     options = Options(round_s, restart_s, spread_factor, until_s, profiling_s, window)
     given = {
-        "instance": names_of(references),
+        "instance": references,
         "policy": tuple(policies),
         **options.command_line(),
         "seed": seed or None,
