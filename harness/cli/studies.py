@@ -21,7 +21,6 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
 
 
-@cli.app.command()
 @cli.study
 def compare(
     instance: cli.InstanceOption,
@@ -63,7 +62,6 @@ CERTIFY_S = 15.0
 """Seconds that each bound, and the search, may take unless asked."""
 
 
-@cli.app.command()
 @cli.study
 def certify(
     format_: Annotated[str, Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
@@ -106,7 +104,6 @@ def certify(
     return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=given, **running)
 
 
-@cli.app.command()
 @cli.study
 def sweep(
     file: Annotated[Path, Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
@@ -121,7 +118,6 @@ def sweep(
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
 
 
-@cli.app.command()
 @cli.study
 def reproduce(
     figure: Annotated[list[str], Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all, or a .toml file.")],
@@ -135,7 +131,6 @@ def reproduce(
     return run(figure, quick=quick, memory_mb=memory_mb, **running)
 
 
-@cli.app.command()
 @cli.study
 def simulate(
     instance: cli.InstanceOption,
@@ -175,7 +170,6 @@ def simulate(
     return found
 
 
-@cli.app.command()
 @cli.study
 def audit(
     paper: Annotated[list[str], Option(help="Only this paper's claims. Repeatable.")] = [],  # noqa: B006
@@ -192,7 +186,6 @@ def audit(
     return run(paper, claim, effort=effort, seed=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
 
 
-@cli.app.command()
 @cli.study
 def adversary(
     heuristic: Annotated[list[str], Option(help="Id, pattern, or paper (its online algorithms), '*'. Repeatable.")],

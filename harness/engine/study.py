@@ -125,7 +125,12 @@ def execute(
     meta = described(study.kind, meta, instances)
     resume, results = running.get("resume"), running.get("results")
     earlier = _earlier(Path(resume), meta) if resume else None
-    with closing(_workers(running.get("jobs", 0), running.get("dask"))) as workers:
+    workers: Pool | Cluster = Pool(running.get("jobs", 0))
+    if (dask := running.get("dask")) is not None:
+        from schedgap.harness.engine.cluster import Cluster
+
+        workers = Cluster(dask)
+    with closing(workers):
         path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
         session = _Session(study, meta, by_fingerprint, Folder(path) if path else None, earlier, workers, running)
         session.go(plan if callable(plan) else lambda done: [] if done else plan)
@@ -141,15 +146,6 @@ def _earlier(folder: Path, meta: Mapping[str, Any]) -> Stored:
     if (other := stored.meta.get("rules")) != meta.get("rules"):
         raise UsageError(f"{folder}: a run under other rules ({other}); it cannot be resumed under these")
     return stored
-
-
-def _workers(jobs: int, dask: str | None) -> Pool | Cluster:
-    """Return worker processes here, or the workers of a Dask cluster."""
-    if dask is None:
-        return Pool(jobs)
-    from schedgap.harness.engine.cluster import Cluster
-
-    return Cluster(dask)
 
 
 def _concluded(
