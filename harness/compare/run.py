@@ -145,15 +145,13 @@ they go on until they have a proof or no time. ``gen/200jobs`` with all papers h
 takes half a minute of computing."""
 
 
-def compare_here(
-    instance: Instance, methods: str | Sequence[str], *, seed: int = 0, limits: Limits | None = None
-) -> Comparison:
+def compare_here(instance: Instance, methods: str | Sequence[str], *, limits: Limits | None = None) -> Comparison:
     """Run methods on a loaded instance in this process, and certify what they reach as :func:`compare` does.
 
     For searches over thousands of small instances, and for cells of notebooks, where starting worker processes takes
     longer than the methods do. Nobody stops a method that hangs or takes all memory.
     """
-    stages = staged(plan([instance], select(several(methods), ()), [seed], {"": limits or Limits()}), helpers=False)
+    stages = staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), helpers=False)
     done: list[MethodResult] = []
     while tasks := stages(done):
         done += [task.run() for task in tasks]

@@ -286,13 +286,11 @@ def to_plain(value: Any) -> Any:
         about = {"dtype": str(value.dtype), "shape": list(value.shape)}
         if value.size < LONG or value.dtype.kind not in "iuf":
             return about | {"data": value.ravel().tolist()}
-        narrow = value  # in the type that takes the fewest bytes
-        if value.dtype.kind == "f":
-            with np.errstate(over="ignore"):
-                single = value.astype(np.float32)
-            narrow = single if np.array_equal(single, value, equal_nan=True) else value
-        else:
-            narrow = value.astype(np.result_type(np.min_scalar_type(value.min()), np.min_scalar_type(value.max())))
+        ends = map(np.min_scalar_type, (value.min(), value.max()))
+        with np.errstate(over="ignore"):
+            narrow = value.astype(np.float32 if value.dtype.kind == "f" else np.result_type(*ends))
+        if not np.array_equal(narrow, value, equal_nan=True):
+            narrow = value
         return about | {"bytes": narrow.dtype.str, "data": base64.b64encode(narrow.tobytes()).decode()}
     if isinstance(value, np.generic):
         return value.item()

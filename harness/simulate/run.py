@@ -84,7 +84,6 @@ def simulate(
     window: Window = ALL,
     seed: int = 0,
     limits: Limits = USUAL,
-    command: str | None = None,
     **running: Unpack[Running],
 ) -> Simulation:
     """Simulate policies on one or more instances; every history is checked. Ctrl-C ends it early, finished rows stay.
@@ -103,8 +102,6 @@ def simulate(
         Seconds in which jobs are profiled before policies that need it may schedule them; whose completion times count.
     seed, limits
         Seed of the solver, for policies that ask for optima; wall-clock seconds and memory of one simulation.
-    command
-        How to reproduce the run, if not by these arguments.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
@@ -122,7 +119,7 @@ def simulate(
         "seed": seed or None,
         **limits.given(USUAL),
     }
-    command = command or command_line(given, "simulate")
+    command = command_line(given, "simulate")
     return run(references, policies, {"": options}, seeds=[seed], limits=limits, command=command, **running)
 
 
