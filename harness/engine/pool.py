@@ -28,14 +28,13 @@ from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 def workers_for(jobs: int, threads: int) -> int:
     """Return how many workers to start: `jobs`, or as many as fit where 0; never more workers × threads than cores."""
     fitting = max(1, cores() // threads)
-    return fitting if jobs == 0 else min(jobs, fitting)
+    return min(jobs or fitting, fitting)
 
 
 class Pool:
     """Worker processes, `jobs` at once (0: as many as there are cores), that stay from one stage of tasks to the next.
 
-    They are forked from a clean server process (``forkserver``), because forking a process with running threads can
-    deadlock.
+    They are forked from a clean server process, because forking a process with running threads can deadlock.
     """
 
     def __init__(self, jobs: int = 0) -> None:
@@ -162,9 +161,9 @@ def _serve(pipe: Connection, given: Sequence[Plugin]) -> None:
 
 
 def _answer(content: bytes, given: Sequence[Plugin]) -> bytes:
-    """Return the pickled result of a pickled task, run under its memory cap.
+    """Return the pickled result of a pickled task, or the failure of one that came to nothing.
 
-    The cap is lifted afterwards, so that a worker which ran out of memory can still say so.
+    The cap on memory is lifted after it has run, so that a worker which ran out of memory can still say so.
     """
     try:
         restore(given)
@@ -180,8 +179,7 @@ def _answer(content: bytes, given: Sequence[Plugin]) -> bytes:
 
 
 def _end_with_main() -> None:
-    # Not os.getppid(): a forked worker's parent is the fork server, which lives as long as its workers do.
-    if main := multiprocessing.parent_process():
+    if main := multiprocessing.parent_process():  # os.getppid() is the server, which lives as long as its workers do
         main.join()
         os.killpg(0, signal.SIGKILL)
 

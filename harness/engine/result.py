@@ -172,14 +172,6 @@ class Stored:
         """Return a file of the result with that key."""
         return KeptFile(self.path, name, self.lines[key]["files"].get(name))
 
-    def complete(self, key: str) -> bool:
-        """Whether there is a sound line with that key; raise `ValueError` if a file of it is not as it was written."""
-        if key not in self.lines:
-            return False
-        for name in self.lines[key]["files"]:
-            self.file(key, name).content()
-        return True
-
 
 class Result(ABC):
     """What comes of a task; it is kept as a line of the journal, and files beside it.

@@ -64,8 +64,11 @@ class Study(Generic[F]):
     lean: bool = False
 
     def restore(self, stored: Stored, key: str) -> Any:
-        """Return a result that a journal kept."""
-        line = stored.lines[key]
+        """Return a result that a journal kept, ``None`` where it has none; raise `ValueError` if a file is damaged."""
+        if (line := stored.lines.get(key)) is None:
+            return None
+        for name in line["files"]:
+            stored.file(key, name).content()
         by_name = {result.record: result for result in self.records}
         return by_name[line["record"]].restored(line, stored)
 
@@ -81,8 +84,7 @@ class Running(TypedDict, total=False):
         Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished results
         of the same work, limits and code stay, others are tried again, more instances are fine.
     on_start, on_result
-        Called with the number of tasks that are going to run, and with each
-        :class:`~schedgap.harness.engine.task.Result`.
+        Called with the number of tasks that are going to run, and with each result.
     """
 
     jobs: int
@@ -132,7 +134,8 @@ def execute(
         workers = Cluster(dask)
     with closing(workers):
         path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
-        session = _Session(study, meta, by_fingerprint, Folder(path) if path else None, earlier, workers, running)
+        folder = Folder(path, instances) if path else None
+        session = _Session(study, meta, by_fingerprint, folder, earlier, workers, running)
         session.go(plan if callable(plan) else lambda done: [] if done else plan)
     return _concluded(study, meta, by_fingerprint, session.done, session.folder)
 
@@ -206,11 +209,11 @@ class _Session:
         self.meta["duration_s"] = time.perf_counter() - began
 
     def _stage(self, tasks: Mapping[str, Task[Any]]) -> None:
-        meta, is_first = self.meta, not self.meta["plan"]
+        meta = self.meta
         meta["needs"] = sorted({*meta["needs"], *(one.name for task in tasks.values() for one in task.plugins)})
         meta["plan"] = list(dict.fromkeys([*meta["plan"], *tasks]))
         if self.folder:
-            self.folder.begin(meta, self.instances.values()) if is_first else self.folder.describe(meta)
+            self.folder.describe(meta)
         self.done |= {key: kept for key in tasks if (kept := self._kept(key))}
         left = [task for key, task in tasks.items() if key not in self.done]
         if "on_start" in self.running:
@@ -222,14 +225,11 @@ class _Session:
 
     def _kept(self, key: str) -> Any:
         """Return the result of an earlier run if it is finished and sound; what is not is tried again."""
-        try:
-            if self.earlier is None or not self.earlier.complete(key):
-                return None
-            result = self.study.restore(self.earlier, key)
-            result.check()
-        except DAMAGE:
-            return None
-        return result if result.finished else None
+        with suppress(*DAMAGE):
+            if self.earlier and (result := self.study.restore(self.earlier, key)):
+                result.check()
+                return result if result.finished else None
+        return None
 
     def _saved(self, result: Any) -> Any:
         """Write a result to the folder, if there is one, and return what is to stay of it in memory."""
@@ -282,8 +282,8 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
     results, damaged = [], []
     for key in stored.meta["plan"]:
         try:
-            if stored.complete(key):
-                results.append(study.restore(stored, key))
+            if result := study.restore(stored, key):
+                results.append(result)
         except DAMAGE as error:
             damaged.append(clean(error, 200))
     missing = len(stored.meta["plan"]) - len(results) - len(damaged)
@@ -305,9 +305,8 @@ def check(folder: str | Path) -> list[tuple[str, str, str]]:
 def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str, str]:
     label, trouble = key, "damaged: "
     try:
-        if not stored.complete(key):
+        if (result := study.restore(stored, key)) is None:
             return key, "", "planned, but not in the journal; --resume runs it"
-        result = study.restore(stored, key)
         label, trouble = result.label, ""
         return label, result.holds(), ""
     except DAMAGE as error:
@@ -349,8 +348,7 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
     meta = _meta_of_all(parts)
     meta["missing"] = len(meta["plan"]) - len(done)
     instances = {mark: one for part in parts for mark, one in part.instances.items()}
-    folder = Folder(new_folder(results, meta))
-    folder.begin(meta, instances.values())
+    folder = Folder(new_folder(results, meta), instances.values())
     for key in filter(done.__contains__, meta["plan"]):
         folder.add(done[key])
     return _concluded(study, meta, instances, done, folder)
