@@ -128,10 +128,7 @@ class AbsentDataError(UsageError):
 
 
 class TraceFile(Record):
-    """A real trace to import: its format, its file in the folder of real traces, which jobs, and which cluster.
-
-    What is not said is as ``harness import`` has it without options.
-    """
+    """A real trace to import, with options as of ``harness import``; its file is in the folder of real traces."""
 
     format: Name
     file: Name
@@ -244,11 +241,7 @@ class Sweep(Record):
 
 
 def read(path: Path, **instead: Any) -> Sweep:
-    """Return what a sweep file says, with some keys instead of its own; plug-ins are loaded, instances are not.
-
-    It raises `UsageError` if the file cannot be read, has unknown keys or grids of no size that is possible, or names
-    unknown methods or plug-ins.
-    """
+    """Return what a sweep file says, with some keys instead of its own, or raise `UsageError`; plug-ins are loaded."""
     if path.suffix.lower() != ".toml":
         raise UsageError(f"{path}: a sweep file ends in .toml")
     found = parse(Sweep, {**read_mapping(path), **instead}, str(path))
@@ -271,8 +264,7 @@ def sweep(
 ) -> Comparison | Simulation:
     """Run a sweep file and return its rows; see :func:`schedgap.harness.compare.run.compare` and ``simulate``.
 
-    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process. Only
-    methods and policies that the file names run.
+    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process.
     """
     instead = {"seeds": several(seeds), "time_limit_s": time_limit_s}
     asked = read(Path(path), **{name: value for name, value in instead.items() if value})

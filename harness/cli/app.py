@@ -204,10 +204,7 @@ def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> No
 
 
 def save_report(found: Found[Any], output: Path | None = None, audit: Path | None = None) -> None:
-    """Write the page (and, into a results folder, the figures as files) and say where it is.
-
-    `audit` is a results folder of ``harness audit`` whose table becomes a section.
-    """
+    """Write the page, its figures, and a section about the `audit` in another folder; say where it is."""
     from schedgap.harness.engine.study import reopen
     from schedgap.harness.page import save
     from schedgap.harness.page.audit import section

@@ -36,10 +36,7 @@ WORKERS_S = 30.0
 
 
 def connect(address: str) -> Client:
-    """Return a client of the cluster whose scheduler has this address (``tcp://host:port``) and which has workers.
-
-    It raises `UsageError` if Dask is not installed, or no scheduler or no worker answers there.
-    """
+    """Return a client of the cluster at this address; raise `UsageError` without Dask, or if nobody answers there."""
     try:
         from distributed import Client
     except ImportError as error:

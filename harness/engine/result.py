@@ -191,13 +191,18 @@ class Result(ABC):
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps, as plain data."""
 
-    def files(self) -> Mapping[str, bytes]:
-        """Return what is kept in files, by path inside the results folder."""
+    def parts(self) -> Mapping[str, Any]:
+        """Return what is kept in files, by path inside the results folder: decisions and plain data, perhaps later."""
         return {}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the content of the files."""
+        return {name: packed(opened(part)) for name, part in self.parts().items()}
 
     def check(self) -> None:
         """Raise ``ValueError`` if its files do not hold what its line says."""
-        return
+        for part in self.parts().values():
+            opened(part)
 
     def holds(self) -> str:
         """Check everything again, and say what holds, in words; raise ``ValueError`` if something does not."""
@@ -307,5 +312,6 @@ def from_plain(value: Any) -> Any:
 
 
 def packed(content: Any) -> bytes:
-    """Return plain data as gzipped JSON, the same bytes for the same content."""
-    return gzip.compress(to_json(content), COMPRESSION, mtime=0)
+    """Return a decision or plain data as gzipped JSON, the same bytes for the same content."""
+    plain = encode(content) if dataclasses.is_dataclass(content) else content
+    return gzip.compress(to_json(plain), COMPRESSION, mtime=0)

@@ -103,22 +103,11 @@ def execute(
     instances: Sequence[Instance] = (),
     **running: Unpack[Running],
 ) -> F:
-    """Run a study; Ctrl-C ends it early, finished results stay.
+    """Run the `plan` of a study about `instances`; Ctrl-C ends it early, finished results stay.
 
-    Parameters
-    ----------
-    study, plan, instances
-        What to run, and what it is about.
-    meta
-        What ``run.json`` says of it: ``command``, and whatever is its own. Under ``rules`` stands what must be the same
-        for a run to be resumed.
-    **running
-        Workers, results folder and callbacks, see :class:`Running`.
-
-    Raises
-    ------
-    UsageError
-        If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
+    `meta` is what ``run.json`` says of it: ``command``, and what is its own; ``rules`` must be the same for a run to
+    be resumed. It raises `UsageError` if no cluster answers, results cannot be written, or the earlier folder is of
+    something else; nothing has run then.
     """
     by_fingerprint = {one.fingerprint: one for one in instances}
     if len(by_fingerprint) < len(instances):
@@ -172,10 +161,7 @@ def several(values: Any) -> list[Any]:
 
 
 def command_line(options: Mapping[str, Any], *command: str) -> str:
-    """Return a command with its options, for people to repeat it.
-
-    Lists are repeated options, tuples several values of one, ``True`` flags; what is absent or empty is left out.
-    """
+    """Return a command to repeat: lists are repeated options, tuples several values; what is empty is left out."""
     words = ["harness", *command]
     for name, value in options.items():
         for one in value if isinstance(value, list) else [value]:
@@ -261,10 +247,7 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
 
 
 def reopen(folder: str | Path, kind: str | None = None) -> Any:
-    """Return what a results folder of any kind holds, or of that kind only, as the function that ran it returned it.
-
-    It raises `UsageError` as :func:`schedgap.harness.engine.folder.open_stored` does.
-    """
+    """Return what a results folder holds, as its study returned it; raise `UsageError` if it is none of that `kind`."""
     stored = open_stored(Path(folder), kind)
     with damage_explained(stored.path):
         study = study_of(stored.meta["kind"])

@@ -88,11 +88,12 @@ def simulate(
 ) -> Simulation:
     """Simulate policies on one or more instances; every history is checked. Ctrl-C ends it early, finished rows stay.
 
+    It raises `UsageError` if a reference, policy, instance or option is wrong; nothing has run then.
+
     Parameters
     ----------
     instance, policies
-        References (``gen/hadar-480``, a path) or loaded instances; names
-        (:func:`schedgap.harness.simulate.run.resolve`).
+        References (``gen/hadar-480``, a path) or loaded instances; names (:func:`resolve`).
     round_s, restart_s
         Seconds of a round, by default a slot of the instance, or 360; and seconds that a changed allocation costs, by
         default 10, or none where rounds are not longer than that.
@@ -104,11 +105,6 @@ def simulate(
         Seed of the solver, for policies that ask for optima; wall-clock seconds and memory of one simulation.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
-
-    Raises
-    ------
-    UsageError
-        If a reference, policy, instance or option is wrong; nothing has run then.
     """
     references, policies = several(instance), several(policies)
     options = Options(round_s, restart_s, spread_factor, until_s, profiling_s, window)
@@ -156,10 +152,7 @@ def plan(
     seeds: Sequence[int],
     limits: Limits,
 ) -> list[Task[Any]]:
-    """Return one task per instance, kind of options, seed and policy, in the order of the table; then the bounds.
-
-    It raises `UsageError` on options that are impossible for an instance.
-    """
+    """Return the simulations, in the order of the table, then the bounds; raise `UsageError` on impossible options."""
     programs = {spec.id: named(spec.id) for spec in chosen}
     tasks: list[Task[Any]] = []
     bounds: list[Task[Any]] = []
@@ -206,10 +199,7 @@ STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
 
 
 def rules_for(instance: Instance, asked: Options) -> Rules:
-    """Return the rules of a simulation of `instance`, with the defaults of :func:`simulate`.
-
-    It raises `UsageError` if the instance has no jobs, an option is out of range, or the jobs need too many rounds.
-    """
+    """Return the rules of a simulation of `instance`; raise `UsageError` if there are none that could be run."""
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
     round_s, restart_s = asked.round_s, asked.restart_s
