@@ -82,8 +82,7 @@ class MethodTask(InstanceTask["MethodResult"]):
         spec = find_spec(self.method)
         problem = PAPERS.get(spec.paper).problem(spec.problem)
         return Row(
-            instance=self.instance_name,
-            fingerprint=self.fingerprint,
+            **self.about,
             paper=spec.paper,
             method=spec.id,
             problem=problem.id,
@@ -91,7 +90,6 @@ class MethodTask(InstanceTask["MethodResult"]):
             sense=problem.sense,
             seed=self.seed,
             limits=self.limits_name,
-            key=self.key,
             **known,
         )
 

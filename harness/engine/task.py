@@ -139,6 +139,11 @@ class InstanceTask(Task[R]):
         """The instance."""
         return _parsed(self.fingerprint, self.instance_json)
 
+    @property
+    def about(self) -> dict[str, str]:
+        """What its row is about, by field."""
+        return {"instance": self.instance_name, "fingerprint": self.fingerprint, "key": self.key}
+
 
 @functools.lru_cache(maxsize=8)
 def _parsed(fingerprint: str, text: str) -> Instance:

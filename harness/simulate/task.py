@@ -174,20 +174,17 @@ class SimulationTask(InstanceTask[SimulationResult]):
 
     def blank_row(self, **known: Any) -> SimulationRow:
         """Return the row of this task before anything is known about its result."""
-        until_s, rules = self.rules.until_s, POLICIES.get(self.policy).rules(self.rules)
+        rules = POLICIES.get(self.policy).rules(self.rules)
+        same = {name: getattr(self.rules, name) for name in ("round_s", "restart_s", "spread_factor")}
         return SimulationRow(
-            instance=self.instance_name,
-            fingerprint=self.fingerprint,
+            **self.about,
             policy=self.policy,
             seed=self.seed,
             options=self.options,
-            round_s=self.rules.round_s,
-            restart_s=self.rules.restart_s,
-            spread_factor=self.rules.spread_factor,
-            until_s=until_s if math.isfinite(until_s) else None,
+            **same,
+            until_s=self.rules.until_s if math.isfinite(self.rules.until_s) else None,
             profiling_s=rules.profiling_s,
             window=self.window.told,
-            key=self.key,
             **known,
         )
 
