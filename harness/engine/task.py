@@ -140,7 +140,7 @@ class InstanceTask(Task[R]):
         return _parsed(self.fingerprint, self.instance_json)
 
     @property
-    def about(self) -> dict[str, str]:
+    def about(self) -> dict[str, Any]:
         """What its row is about, by field."""
         return {"instance": self.instance_name, "fingerprint": self.fingerprint, "key": self.key}
 
