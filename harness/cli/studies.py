@@ -69,11 +69,7 @@ def certify(
     objective: Annotated[str, Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
     map_: Annotated[
         str | None,
-        Option(
-            "--map",
-            metavar="NAME=COLUMN,…",
-            help="Columns of a CSV log: id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu (or cores=…, …).",
-        ),
+        Option("--map", metavar="NAME=COLUMN,…", help="Columns: id=job,submit=at,start=begin,end=finish,gpus=n_gpu."),
     ] = None,
     gpus: Annotated[str | None, Option(help="V100=36,K80=36 or a number; else the log's own, or its peak.")] = None,
     nodes: Annotated[Path | None, Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
@@ -137,10 +133,7 @@ def simulate(
     more: Annotated[list[str] | None, Argument(metavar="[POLICY]...", help="More, as in --policy a b c.")] = None,
     policy: Annotated[
         list[str] | None,
-        Option(
-            help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies), exec:./program; "
-            "several may follow. Repeatable. Default: those that Hadar's section IV compares."
-        ),
+        Option(help="hadar, gavel, an id, 'hadar.*', exec:./program; several may follow. Default: Hadar's section IV."),
     ] = None,
     round_s: Annotated[float | None, Option(help="Seconds of a round. Default: the instance's slot.")] = None,
     restart_s: Annotated[float | None, Option(help="Seconds that a restart costs. Default: 10, or 0.")] = None,
