@@ -36,8 +36,8 @@ F = TypeVar("F")
 Reference = str | Path | Instance
 """What names an instance, or a loaded one."""
 
-Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
-"""Tasks; or a function that returns the next ones from all results so far, none at the end."""
+Stages = Callable[[Sequence[Any]], Sequence[Task[Any]]]
+"""A function that returns the next tasks from all results so far, none at the end."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,13 @@ class Running(TypedDict, total=False):
 
 def execute(
     study: Study[F],
-    plan: Plan,
+    plan: Sequence[Task[Any]] | Stages,
     meta: Mapping[str, Any],
     *,
     instances: Sequence[Instance] = (),
     **running: Unpack[Running],
 ) -> F:
-    """Run the `plan` of a study about `instances`; Ctrl-C ends it early, finished results stay.
+    """Run the `plan` of a study about `instances`, its tasks or stages; Ctrl-C ends it early, finished results stay.
 
     `meta` is what ``run.json`` says of it: ``command``, and what is its own; ``rules`` must be the same for a run to
     be resumed. It raises `UsageError` if no cluster answers, results cannot be written, or the earlier folder is of
@@ -123,10 +123,9 @@ def execute(
         workers = Cluster(dask)
     with closing(workers):
         path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
-        folder = Folder(path, instances) if path else None
-        session = _Session(study, meta, by_fingerprint, folder, earlier, workers, running)
-        session.go(plan if callable(plan) else lambda done: [] if done else plan)
-    return _concluded(study, meta, by_fingerprint, session.done, session.folder)
+        run = _Run(study, meta, by_fingerprint, Folder(path, instances) if path else None, earlier)
+        run.go(plan if callable(plan) else lambda done: [] if done else plan, workers, running)
+    return run.concluded()
 
 
 def _earlier(folder: Path, meta: Mapping[str, Any]) -> Stored:
@@ -138,21 +137,6 @@ def _earlier(folder: Path, meta: Mapping[str, Any]) -> Stored:
     if (other := stored.meta.get("rules")) != meta.get("rules"):
         raise UsageError(f"{folder}: a run under other rules ({other}); it cannot be resumed under these")
     return stored
-
-
-def _concluded(
-    study: Study[F],
-    meta: dict[str, Any],
-    instances: dict[str, Instance],
-    done: Mapping[str, Any],
-    folder: Folder | None,
-) -> F:
-    """Put the results together in the order of the plan, and write the files that hold the whole run."""
-    ordered = [done[key] for key in meta["plan"] if key in done]
-    found = study.collect(Finished(meta, instances, ordered, folder.path if folder else None))
-    if folder:
-        folder.finish(meta, study.tables(found))
-    return found
 
 
 def several(values: Any) -> list[Any]:
@@ -173,28 +157,35 @@ def command_line(options: Mapping[str, Any], *command: str) -> str:
 
 
 @dataclass
-class _Session:
+class _Run(Generic[F]):
     """A study while it runs; `done` has its results by key."""
 
-    study: Study[Any]
+    study: Study[F]
     meta: dict[str, Any]
     instances: dict[str, Instance]
     folder: Folder | None
-    earlier: Stored | None
-    workers: Pool | Cluster
-    running: Running
+    earlier: Stored | None = None
     done: dict[str, Any] = field(default_factory=dict)
 
-    def go(self, plan: Callable[[Sequence[Any]], Sequence[Task[Any]]]) -> None:
+    def go(self, plan: Stages, workers: Pool | Cluster, running: Running) -> None:
         """Run stage after stage."""
         began = time.perf_counter()
         with suppress(KeyboardInterrupt):
             while tasks := plan(list(self.done.values())):
-                self._stage({task.key: task for task in tasks})
+                self._stage({task.key: task for task in tasks}, workers, running)
             self.meta["interrupted"] = False
         self.meta["duration_s"] = time.perf_counter() - began
 
-    def _stage(self, tasks: Mapping[str, Task[Any]]) -> None:
+    def concluded(self) -> F:
+        """Put the results together in the order of the plan, and write the files that hold the whole run."""
+        ordered = [self.done[key] for key in self.meta["plan"] if key in self.done]
+        path = self.folder.path if self.folder else None
+        found = self.study.collect(Finished(self.meta, self.instances, ordered, path))
+        if self.folder:
+            self.folder.finish(self.meta, self.study.tables(found))
+        return found
+
+    def _stage(self, tasks: Mapping[str, Task[Any]], workers: Pool | Cluster, running: Running) -> None:
         meta = self.meta
         meta["needs"] = sorted({*meta["needs"], *(one.name for task in tasks.values() for one in task.plugins)})
         meta["plan"] = list(dict.fromkeys([*meta["plan"], *tasks]))
@@ -202,12 +193,12 @@ class _Session:
             self.folder.describe(meta)
         self.done |= {key: kept for key in tasks if (kept := self._kept(key))}
         left = [task for key, task in tasks.items() if key not in self.done]
-        if "on_start" in self.running:
-            self.running["on_start"](len(left))
-        for result in self.workers.run(left):
+        if "on_start" in running:
+            running["on_start"](len(left))
+        for result in workers.run(left):
             self.done[result.key] = self._saved(result)
-            if "on_result" in self.running:
-                self.running["on_result"](result)
+            if "on_result" in running:
+                running["on_result"](result)
 
     def _kept(self, key: str) -> Any:
         """Return the result of an earlier run if it is finished and sound; what is not is tried again."""
@@ -334,7 +325,7 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
     folder = Folder(new_folder(results, meta), instances.values())
     for key in filter(done.__contains__, meta["plan"]):
         folder.add(done[key])
-    return _concluded(study, meta, instances, done, folder)
+    return _Run(study, meta, instances, folder, done=done).concluded()
 
 
 def _meta_of_all(parts: Sequence[Stored]) -> dict[str, Any]:
