@@ -84,11 +84,6 @@ class Grid(Record):
         "a list of one or more values by parameter", min_length=1
     )
 
-    @property
-    def size(self) -> int:
-        """Number of combinations."""
-        return math.prod(len(values) for values in self.vary.values())
-
     def references(self) -> Iterator[str]:
         """Yield the references of all combinations."""
         joined = "&" if "?" in self.base else "?"
@@ -108,11 +103,6 @@ class Rules(Record):
     until_h: float | tuple[float, ...] | None = None
     profiling_min: float | tuple[float, ...] | None = None
     window: Text | tuple[Text, ...] | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of combinations."""
-        return math.prod(len(values) for values in dict(self).values() if isinstance(values, tuple))
 
     def kinds(self, whole: bool = False) -> dict[str, Options]:
         """Return the options by what tells them apart, nothing where there is one kind; or by all that is said."""
@@ -185,7 +175,8 @@ class Sweep(Record):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        size = len(self.instances) + len(self.traces) + sum(grid.size for grid in self.grids)
+        grids = sum(math.prod(map(len, grid.vary.values())) for grid in self.grids)
+        size = len(self.instances) + len(self.traces) + grids
         if size == 0:
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")
         if not self.methods and not self.policies:
@@ -194,7 +185,8 @@ class Sweep(Record):
         if wrong := [name for name in compared if name in self.model_fields_set]:
             what = "compares methods" if self.methods else "simulates policies"
             raise violation(wrong[0], "…", f"nothing in a sweep that {what}")
-        runs = size * len(self.seeds) * max(1, len(self.limits), self.options.size)
+        options = math.prod(len(values) for values in dict(self.options).values() if isinstance(values, tuple))
+        runs = size * len(self.seeds) * max(1, len(self.limits), options)
         how = "to raise it, set schedgap.harness.sweep.{} in Python"
         if size > MAX_INSTANCES:
             raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how.format('MAX_INSTANCES')}")

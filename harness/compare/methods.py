@@ -1,9 +1,8 @@
 """Registered methods, models and heuristics alike, and the decisions that models start from.
 
-A comparison runs in two stages. Heuristics and models that start from nothing come first; models that start from known
-decisions follow, each with all decisions of its problem and of wider and narrower ones that are feasible in its
-own. Heuristics of the problem that nobody asked for run for them, too, and stay out of the table. So do models that run
-for their bounds alone, at the end, where a decision has nothing to be measured against.
+Models that start from known decisions get all decisions of their problem, and those of wider and narrower ones that are
+feasible in it. Heuristics that nobody asked for run for them, too, and stay out of the table. So do models that run for
+their bounds alone, at the end, where a decision has nothing to be measured against.
 """
 
 from __future__ import annotations

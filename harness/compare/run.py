@@ -256,7 +256,7 @@ STUDY = Study("compare", (MethodResult,), collected, _tables)
 
 
 def read_run(folder: str | Path) -> Comparison:
-    """Return the comparison in a results folder (:func:`reopen`); decisions are read, and checked, when asked for."""
+    """Return the comparison in a results folder; decisions are read, and checked, when asked for."""
     comparison: Comparison = reopen(folder, STUDY.kind)
     return comparison
 

@@ -60,17 +60,6 @@ class Options:
         chosen = Window.parse(window) if window else ALL
         return cls(until_s=until_h * 3600, profiling_s=profiling_min * 60, window=chosen, **same)
 
-    def command_line(self) -> dict[str, Any]:
-        """Return what differs from the defaults, by option of the command line."""
-        return {
-            "round_s": self.round_s,
-            "restart_s": self.restart_s,
-            "spread_factor": None if self.spread_factor == 1 else self.spread_factor,
-            "until_h": None if self.until_s == math.inf else self.until_s / 3600,
-            "profiling_min": self.profiling_s / 60 or None,
-            "window": self.window.told,
-        }
-
 
 def simulate(
     instance: Reference | Sequence[Reference],
@@ -111,7 +100,12 @@ def simulate(
     given = {
         "instance": references,
         "policy": tuple(policies),
-        **options.command_line(),
+        "round_s": round_s,
+        "restart_s": restart_s,
+        "spread_factor": None if spread_factor == 1 else spread_factor,
+        "until_h": None if until_s == math.inf else until_s / 3600,
+        "profiling_min": profiling_s / 60 or None,
+        "window": window.told,
         "seed": seed or None,
         **limits.given(USUAL),
     }
