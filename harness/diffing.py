@@ -274,14 +274,13 @@ def _tests(what: Compared, changes: Iterable[RowChange]) -> Iterator[MethodTest]
     frame = frame.astype({"relative": float, "log": float})
     for method, mine in frame.groupby("method", sort=False):
         pairs = mine.dropna(subset="relative")
+        count = pairs["change"].value_counts()
         means = mine.groupby("mark", sort=False)[["relative", "log"]].mean()
         logs = means["log"].dropna()
         yield MethodTest(
             method=str(method),
             rows=len(pairs),
-            better=int((pairs["change"] == "better").sum()),
-            same=int((pairs["change"] == "same").sum()),
-            worse=int((pairs["change"] == "worse").sum()),
+            **{how: int(count.get(how, 0)) for how in ("better", "same", "worse")},
             objective_p=signed_rank_p(means["relative"].dropna()),
             times=math.exp(logs.mean()) if len(logs) else None,
             time_p=signed_rank_p(logs),
