@@ -260,22 +260,10 @@ def sweep(
     """
     instead = {"seeds": several(seeds), "time_limit_s": time_limit_s}
     asked = read(Path(path), **{name: value for name, value in instead.items() if value})
-    limits = replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb)
+    kinds = asked.kinds(replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb))
     options = {"seed": several(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
-    command = command_line(options, "sweep", str(path))
+    same: Any = {"seeds": asked.seeds, "command": command_line(options, "sweep", str(path)), **running}
     instances: list[study.Reference] = [*asked.references, *(trace.loaded() for trace in asked.traces)]
     if asked.policies:
-        limits = asked.kinds(limits)[""]
-        kinds = asked.options.kinds()
-        return simulate(instances, asked.chosen, kinds, seeds=asked.seeds, limits=limits, command=command, **running)
-    return compare(
-        instances,
-        asked.chosen,
-        asked.papers,
-        seeds=asked.seeds,
-        solvers=asked.solvers,
-        limits=asked.kinds(limits),
-        bound=False,
-        command=command,
-        **running,
-    )
+        return simulate(instances, asked.chosen, asked.options.kinds(), limits=kinds[""], **same)
+    return compare(instances, asked.chosen, asked.papers, solvers=asked.solvers, limits=kinds, bound=False, **same)

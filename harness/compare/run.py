@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from schedgap.harness.compare.methods import (
     BOUNDING,
@@ -225,20 +225,16 @@ def collected(found: Finished) -> Comparison:
             raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name them in the sweep file")
     certified = list(zip(results, certify(one.row for one in results), strict=True))
     shown = [(one, row) for one, row in certified if not one.helps or row.wrong]
-    return Comparison(
-        meta=found.meta,
-        folder=found.folder,
-        rows=with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown]),
-        instances=found.instances,
-        decisions=Opened({one.row.name: one.decision for one, _ in shown if one.decision is not None}),
-        traces=[
-            {name: getattr(one.row, name) for name in about} | dict(zip(TIMED, point, strict=True))
-            for one, _ in shown
-            for point in one.trace
-        ],
-        prices={one.row.name: one.prices for one, _ in shown if one.prices is not None},
-        bounds=[row for one, row in certified if one.helps and not row.wrong],
-    )
+    rows = with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown])
+    decisions = Opened({one.row.name: one.decision for one, _ in shown if one.decision is not None})
+    traces: list[Mapping[str, Any]] = [
+        {name: getattr(one.row, name) for name in about} | dict(zip(TIMED, point, strict=True))
+        for one, _ in shown
+        for point in one.trace
+    ]
+    prices = {one.row.name: one.prices for one, _ in shown if one.prices is not None}
+    bounds = [row for one, row in certified if one.helps and not row.wrong]
+    return Comparison(found.meta, rows, found.instances, decisions, traces, prices, bounds, folder=found.folder)
 
 
 TIMED = ("time_s", "incumbent", "bound")

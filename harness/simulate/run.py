@@ -173,15 +173,10 @@ def collected(found: Finished) -> Simulation:
     last = next(reversed(found.instances), "")
     shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
     sensitive = [one for one in shown if POLICIES.get(one.row.policy).sensitive]
-    return Simulation(
-        rows=compared([one.row for one in results], found.instances, bounds),
-        traces=Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown}),
-        rounds=Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive}),
-        folder=found.folder,
-        meta=found.meta,
-        instances=found.instances,
-        bounds=bounds,
-    )
+    rows = compared([one.row for one in results], found.instances, bounds)
+    traces = Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown})
+    rounds = Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive})
+    return Simulation(found.meta, rows, found.instances, traces, rounds, bounds, folder=found.folder)
 
 
 def _tables(simulation: Simulation) -> Mapping[str, bytes]:
