@@ -16,8 +16,6 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format
 from schedgap.instances.errors import UsageError
 
-METHOD_COLUMNS = ("kind", "problem", "claims", "source")
-
 Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
 """What ``harness list`` lists."""
 
@@ -25,6 +23,7 @@ Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figur
 @app.command("list")
 def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
     """List what there is, one line each, with source."""
+    columns: tuple[str, ...]
     found: Sequence[tuple[str, ...]]
     match kind:  # what other lists are about is not imported
         case "figures":
@@ -33,6 +32,7 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
             from schedgap.harness.reproduce.setting import known as figures
 
             (printed,) = (column.text for column in REPRODUCE if column.key == "published")
+            columns = "figure", "place", "what it shows", "compared", "published"
             found = []
             for id, one in figures().items():
                 told = [f"{r.method} {r.what} {printed(r)}".strip() if one.runs else printed(r) for r in rows(one, [])]
@@ -42,18 +42,22 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
         case "formats":
             from schedgap.instances.importers import IMPORTERS
 
+            columns = "format", "what it is", "source"
             found = sorted((i.id, i.title, i.source) for i in IMPORTERS)
         case "heuristics":
             from schedgap.heuristics import HEURISTICS
 
+            columns = "heuristic", "kind", "problem", "claims", "source"
             found = [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
         case "instances":
             from schedgap.instances.catalogue import known
 
+            columns = "instance", "kind", "what it is"
             found = [tuple(entry) for entry in known()]
         case "models":
             from schedgap.models import MODELS
 
+            columns = "model", "kind", "problem", "claims", "source"
             found = [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
         case "papers":
             import schedgap.instances.views  # noqa: F401 -- registers the papers
@@ -61,30 +65,20 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
             from schedgap.instances.registry import PAPERS
             from schedgap.models import MODELS
 
+            columns = "paper", "models", "heuristics", "title"
             both = (MODELS, HEURISTICS)
             found = [(p.id, *(str(sum(one.paper == p.id for one in specs)) for specs in both), p.title) for p in PAPERS]
         case "plugins":
             from schedgap.instances.plugins import listed
 
+            columns = "plug-in", "kind", "brought by", "registers"
             found = listed()
         case "policies":
             from schedgap.heuristics.simulator import POLICIES
 
+            columns = "policy", "copies", "source"
             found = [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
-    emit_lines(kind, LISTS[kind], found, output)
-
-
-LISTS: dict[Kind, tuple[str, ...]] = {
-    "figures": ("figure", "place", "what it shows", "compared", "published"),
-    "formats": ("format", "what it is", "source"),
-    "heuristics": ("heuristic", *METHOD_COLUMNS),
-    "instances": ("instance", "kind", "what it is"),
-    "models": ("model", *METHOD_COLUMNS),
-    "papers": ("paper", "models", "heuristics", "title"),
-    "plugins": ("plug-in", "kind", "brought by", "registers"),
-    "policies": ("policy", "copies", "source"),
-}
-"""Columns of each list."""
+    emit_lines(kind, columns, found, output)
 
 
 @app.command()
