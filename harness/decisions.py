@@ -332,11 +332,7 @@ def form(paper: str) -> Form:
 
 
 def read(path: Path, view: Any, problem: str) -> Any:
-    """Return the decision in a file.
-
-    It raises `UsageError` on the first line that is not what the format asks for, with file, line and field, and
-    `RefusedError` if GPUs are given by type, and there are too few of one.
-    """
+    """Return the decision in a file; raise `UsageError` on its first wrong line, `RefusedError` if GPUs are too few."""
     one = form(problem.partition(".")[0])
     if path.suffix.lower() == ".json":
         return one.read(view, Lines(path, "row", _from_json(path, one, problem)), problem)

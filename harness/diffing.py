@@ -1,9 +1,8 @@
 """Two runs of one kind: what got better, what got worse, and what got slower, row by row and tested in pairs.
 
-Objectives, bounds, times of simulations and verdicts are facts about an instance or a claim, and compared wherever both
-runs have the row. Seconds of computing are compared only between runs of one machine and the same versions; otherwise
-the reason why not is said. Over several instances each method's differences are tested in pairs, instance by instance
-(Wilcoxon's signed-rank test), because instances differ far more among each other than two versions of a method do.
+Objectives, bounds, times of simulations and verdicts are compared wherever both runs have the row; seconds of computing
+only between runs of one machine, versions and limits. Over several instances each method's differences are tested in
+pairs (Wilcoxon's signed-rank test), because instances differ far more than two versions of a method do.
 """
 
 from __future__ import annotations
@@ -40,15 +39,9 @@ Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
 class Compared:
     """What is compared of the rows of a kind of study; fields are those of their plain data.
 
-    Parameters
-    ----------
-    name, shown
-        Fields that tell the rows of a run apart, and those by which people know a row.
-    values
-        By what it is called: a field, and whether it should be large (``max``), small (``min``) or the ``same``, or be
-        as the row's ``sense`` says, or the other way round (``bound``).
-    time
-        Field with the seconds that it took, if there is one.
+    `name` has the fields that tell the rows of a run apart, `shown` those by which people know a row, `time` is the one
+    with the seconds that it took. `values` has, by what it is called, a field, and whether it should be large
+    (``max``), small (``min``) or the ``same``, or be as the row's ``sense`` says, or the other way round (``bound``).
     """
 
     name: tuple[str, ...]
@@ -272,29 +265,22 @@ def _trouble(before: Any, after: Any) -> str:
 
 def _tests(what: Compared, changes: Iterable[RowChange]) -> Iterator[MethodTest]:
     """Test each method with one number per instance: its mean, as seeds and limits are no independent samples."""
-    first = next(iter(what.values))
+    shown, first = what.shown[0], next(iter(what.values))
     known = [
-        (
-            c.after[what.shown[0]],
-            c.after.get("fingerprint"),
-            c.values[first][2],
-            c.relative,
-            c.times and math.log(c.times),
-        )
+        (c.after[shown], c.after.get("fingerprint"), c.values[first][2], c.relative, c.times and math.log(c.times))
         for c in changes
     ]
     frame = pd.DataFrame(known, columns=["method", "mark", "change", "relative", "log"])
     frame = frame.astype({"relative": float, "log": float})
     for method, mine in frame.groupby("method", sort=False):
         pairs = mine.dropna(subset="relative")
+        count = pairs["change"].value_counts()
         means = mine.groupby("mark", sort=False)[["relative", "log"]].mean()
         logs = means["log"].dropna()
         yield MethodTest(
             method=str(method),
             rows=len(pairs),
-            better=int((pairs["change"] == "better").sum()),
-            same=int((pairs["change"] == "same").sum()),
-            worse=int((pairs["change"] == "worse").sum()),
+            **{how: int(count.get(how, 0)) for how in ("better", "same", "worse")},
             objective_p=signed_rank_p(means["relative"].dropna()),
             times=math.exp(logs.mean()) if len(logs) else None,
             time_p=signed_rank_p(logs),

@@ -48,16 +48,11 @@ def check(answer: Any, expected: float, hint: str = "") -> bool:
 def interact(draw: Callable[..., Shown], **controls: Any) -> None:
     """Let a reader move sliders; the first picture is that of the function's defaults, and all that a still page has.
 
-    What `draw` returns stands in an HTML widget. The output widget of ``ipywidgets.interact`` makes nbclient, which
-    executes notebooks without a browser, wait for ever once in a while: it sends and awaits messages on one socket.
+    `draw` returns a figure, a text, or several of them, and all its parameters have defaults; `controls` are these as
+    for ``ipywidgets.interact``: ``load=(0.5, 1.5, 0.1)``. Without ipywidgets the first picture is all there is.
 
-    Parameters
-    ----------
-    draw
-        Returns a figure, a text, or several of them; all its parameters have defaults.
-    **controls
-        Its parameters, as for ``ipywidgets.interact``: ``load=(0.5, 1.5, 0.1)``. Without ipywidgets the first picture
-        is all there is.
+    What `draw` returns stands in an HTML widget: the output widget of ``ipywidgets.interact`` makes nbclient, which
+    executes notebooks without a browser, wait for ever once in a while.
     """
     import IPython.display as ipython
 

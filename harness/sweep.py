@@ -45,7 +45,6 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.simulate.run import USUAL, Options, resolve
 from schedgap.harness.simulate.run import run as simulate
-from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE, load
 from schedgap.instances.errors import UsageError
@@ -85,11 +84,6 @@ class Grid(Record):
         "a list of one or more values by parameter", min_length=1
     )
 
-    @property
-    def size(self) -> int:
-        """Number of combinations."""
-        return math.prod(len(values) for values in self.vary.values())
-
     def references(self) -> Iterator[str]:
         """Yield the references of all combinations."""
         joined = "&" if "?" in self.base else "?"
@@ -101,7 +95,7 @@ Choice = Name | Grid
 
 
 class Rules(Record):
-    """Options of simulations (see :class:`schedgap.harness.simulate.run.Options`); a list varies one."""
+    """Options of simulations (:meth:`schedgap.harness.simulate.run.Options.told`); a list varies one."""
 
     round_s: float | tuple[float, ...] | None = None
     restart_s: float | tuple[float, ...] | None = None
@@ -110,25 +104,13 @@ class Rules(Record):
     profiling_min: float | tuple[float, ...] | None = None
     window: Text | tuple[Text, ...] | None = None
 
-    @property
-    def size(self) -> int:
-        """Number of combinations."""
-        return math.prod(len(values) for values in dict(self).values() if isinstance(values, tuple))
-
     def kinds(self, whole: bool = False) -> dict[str, Options]:
         """Return the options by what tells them apart, nothing where there is one kind; or by all that is said."""
         said = self.model_dump(exclude_none=True)
         vary = {name: value if isinstance(value, tuple) else (value,) for name, value in said.items()}
-        several, found = [name for name, values in vary.items() if whole or len(values) > 1], {}
-        for one in combinations(vary):
-            given: dict[str, Any] = dict(one)  # options of the command line
-            for name, new, factor in (("until_h", "until_s", 3600.0), ("profiling_min", "profiling_s", 60.0)):
-                if name in given:
-                    given[new] = given.pop(name) * factor
-            if "window" in given:
-                given["window"] = Window.parse(given["window"])
-            found[query({name: one[name] for name in several})] = Options(**given)
-        return found
+        named = [name for name, values in vary.items() if whole or len(values) > 1]
+        each: list[dict[str, Any]] = [*combinations(vary)]
+        return {query({name: one[name] for name in named}): Options.told(**one) for one in each}
 
 
 class AbsentDataError(UsageError):
@@ -136,19 +118,16 @@ class AbsentDataError(UsageError):
 
 
 class TraceFile(Record):
-    """A real trace to import: its format, its file in the folder of real traces, which jobs, and which cluster.
-
-    What is not said is as ``harness import`` has it without options.
-    """
+    """A real trace to import, with options as of ``harness import``; its file is in the folder of real traces."""
 
     format: Name
     file: Name
-    name: Text = ""
+    name: Text | None = None
     max_jobs: int | None = rule("only the first so many jobs", gt=0, default=None)
     hours: tuple[float, float] | None = None
     gangs: tuple[int, ...] = ()
     split: tuple[float, ...] = ()
-    gpus: Mapping[Name, int] = {}
+    gpus: Mapping[Name, int] | None = None
 
     def loaded(self) -> Instance:
         """Return the instance, or raise `AbsentDataError`: the traces do not come with the project.
@@ -158,9 +137,7 @@ class TraceFile(Record):
         if not (path := Path(os.environ.get("SCHEDGAP_DATA", "../shared/data")) / self.file).is_file():
             where = "SCHEDGAP_DATA names the folder of such traces"
             raise AbsentDataError(f"the real trace {self.file}, which is not here: {where}")
-        said = {name: getattr(self, name) for name in ("max_jobs", "hours", "gangs", "split")}
-        options = ImportOptions(**said, gpus=self.gpus or None, name=self.name or None)
-        return import_trace(self.format, path, options)
+        return import_trace(self.format, path, ImportOptions(**self.model_dump(exclude={"format", "file"})))
 
 
 class LimitSet(Record):
@@ -174,8 +151,7 @@ class LimitSet(Record):
 
     def over(self, limits: Limits) -> Limits:
         """Return `limits` with what is said here."""
-        said = {name: getattr(self, name) for name in type(self).model_fields if name != "name"}
-        return replace(limits, **{name: value for name, value in said.items() if value is not None})
+        return replace(limits, **self.model_dump(exclude={"name"}, exclude_none=True))
 
 
 class Sweep(Record):
@@ -199,7 +175,8 @@ class Sweep(Record):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        size = len(self.instances) + len(self.traces) + sum(grid.size for grid in self.grids)
+        grids = sum(math.prod(map(len, grid.vary.values())) for grid in self.grids)
+        size = len(self.instances) + len(self.traces) + grids
         if size == 0:
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")
         if not self.methods and not self.policies:
@@ -208,7 +185,8 @@ class Sweep(Record):
         if wrong := [name for name in compared if name in self.model_fields_set]:
             what = "compares methods" if self.methods else "simulates policies"
             raise violation(wrong[0], "…", f"nothing in a sweep that {what}")
-        runs = size * len(self.seeds) * max(1, len(self.limits), self.options.size)
+        options = math.prod(len(values) for values in dict(self.options).values() if isinstance(values, tuple))
+        runs = size * len(self.seeds) * max(1, len(self.limits), options)
         how = "to raise it, set schedgap.harness.sweep.{} in Python"
         if size > MAX_INSTANCES:
             raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how.format('MAX_INSTANCES')}")
@@ -255,11 +233,7 @@ class Sweep(Record):
 
 
 def read(path: Path, **instead: Any) -> Sweep:
-    """Return what a sweep file says, with some keys instead of its own; plug-ins are loaded, instances are not.
-
-    It raises `UsageError` if the file cannot be read, has unknown keys or grids of no size that is possible, or names
-    unknown methods or plug-ins.
-    """
+    """Return what a sweep file says, with some keys instead of its own, or raise `UsageError`; plug-ins are loaded."""
     if path.suffix.lower() != ".toml":
         raise UsageError(f"{path}: a sweep file ends in .toml")
     found = parse(Sweep, {**read_mapping(path), **instead}, str(path))
@@ -282,27 +256,14 @@ def sweep(
 ) -> Comparison | Simulation:
     """Run a sweep file and return its rows; see :func:`schedgap.harness.compare.run.compare` and ``simulate``.
 
-    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process. Only
-    methods and policies that the file names run.
+    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process.
     """
     instead = {"seeds": several(seeds), "time_limit_s": time_limit_s}
     asked = read(Path(path), **{name: value for name, value in instead.items() if value})
-    limits = replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb)
+    kinds = asked.kinds(replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb))
     options = {"seed": several(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
-    command = command_line(options, "sweep", str(path))
+    same: Any = {"seeds": asked.seeds, "command": command_line(options, "sweep", str(path)), **running}
     instances: list[study.Reference] = [*asked.references, *(trace.loaded() for trace in asked.traces)]
     if asked.policies:
-        limits = asked.kinds(limits)[""]
-        kinds = asked.options.kinds()
-        return simulate(instances, asked.chosen, kinds, seeds=asked.seeds, limits=limits, command=command, **running)
-    return compare(
-        instances,
-        asked.chosen,
-        asked.papers,
-        seeds=asked.seeds,
-        solvers=asked.solvers,
-        limits=asked.kinds(limits),
-        bound=False,
-        command=command,
-        **running,
-    )
+        return simulate(instances, asked.chosen, asked.options.kinds(), limits=kinds[""], **same)
+    return compare(instances, asked.chosen, asked.papers, solvers=asked.solvers, limits=kinds, bound=False, **same)

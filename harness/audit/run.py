@@ -36,7 +36,6 @@ def audit(
     seed: int = 0,
     time_limit_s: float | None = None,
     memory_mb: int = Limits.memory_mb,
-    command: str | None = None,
     **running: Unpack[Running],
 ) -> Audit:
     """Try claims of the papers; Ctrl-C ends it early, findings so far stay.
@@ -49,8 +48,6 @@ def audit(
         Factor on how many random cases are tried; seed of the cases. The same numbers give the same findings.
     time_limit_s, memory_mb
         Wall-clock seconds that a claim may take, by default :data:`LIMIT_S` times the effort; memory of its process.
-    command
-        How to reproduce the run, if not by these arguments.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
@@ -74,7 +71,7 @@ def audit(
         "seed": seed or None,
         **limits.given(usual),
     }
-    meta = {"command": command or command_line(options, "audit"), "claims": chosen, "effort": effort, "seed": seed}
+    meta = {"command": command_line(options, "audit"), "claims": chosen, "effort": effort, "seed": seed}
     return execute(STUDY, [ClaimTask(claim, seed, effort, limits=limits) for claim in chosen], meta, **running)
 
 

@@ -11,9 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
+from typer import Option
 from typer.core import TyperGroup
 
 from schedgap.harness.engine import KINDS
@@ -68,19 +69,13 @@ def _load(names: list[str]) -> list[str]:
     return names
 
 
+PluginOption = Option(
+    metavar="FILE.py|MODULE", callback=_load, is_eager=True, expose_value=False, help="Load your own. Repeatable."
+)
+
+
 @app.callback()
-def all_commands(
-    plugin: Annotated[
-        list[str],
-        typer.Option(
-            metavar="FILE.py|MODULE",
-            callback=_load,
-            is_eager=True,
-            expose_value=False,
-            help="Load methods, papers, figures, … of your own. Repeatable.",
-        ),
-    ] = [],  # noqa: B006
-) -> None:
+def all_commands(plugin: Annotated[list[str], PluginOption] = []) -> None:  # noqa: B006
     """Take what may follow any command."""
 
 
@@ -159,11 +154,9 @@ class Outlet(io.FileIO):
         if not self.lost:
             try:
                 return super().write(data)
-            except BrokenPipeError:
-                self.lost = True
             except OSError as error:
                 self.lost = True
-                if self.fileno() == STDOUT:
+                if self.fileno() == STDOUT and not isinstance(error, BrokenPipeError):
                     raise UsageError(f"standard output: {error.strerror}") from error
         return memoryview(data).nbytes
 
@@ -189,7 +182,6 @@ def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
 def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY) -> NoReturn:
     """Print the results, then write the page, if wanted, and end with the exit code."""
     write_results(found, output, view)
-    sys.stdout.flush()
     say(f"results: {found.folder}")
     if report and found.rows:
         save_report(found)
@@ -208,10 +200,7 @@ def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> No
 
 
 def save_report(found: Found[Any], output: Path | None = None, audit: Path | None = None) -> None:
-    """Write the page (and, into a results folder, the figures as files) and say where it is.
-
-    `audit` is a results folder of ``harness audit`` whose table becomes a section.
-    """
+    """Write the page, its figures, and a section about the `audit` in another folder; say where it is."""
     from schedgap.harness.engine.study import reopen
     from schedgap.harness.page import save
     from schedgap.harness.page.audit import section
@@ -251,70 +240,53 @@ def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapp
         sys.stdout.write(WRITERS[output](blocks, fields, records))
 
 
-InstanceOption = Annotated[
-    list[str],
-    typer.Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
-]
-SeedOption = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
-SeedsOption = Annotated[
-    list[int], typer.Option("--seed", min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
-]
-MemoryOption = Annotated[
-    int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
-]
-JobsOption = Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")]
-DaskOption = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:8786) instead."),
-]
-ResultsOption = Annotated[Path, typer.Option(help="Folder in which the results folder is made.")]
-ResumeOption = Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
-ReportOption = Annotated[bool, typer.Option(help="Write report.html and figures, too.")]
-TopOption = Annotated[int, typer.Option(min=0, help="Rows of a table. Default: 10 of a comparison, all of others.")]
-AllRowsOption = Annotated[bool, typer.Option("--all-rows", help="Show all rows.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="List skipped methods with the reason of each.")]
-
-RUNNING: dict[str, tuple[Any, Any]] = {
-    "jobs": (JobsOption, 0),
-    "dask": (DaskOption, None),
-    "results": (ResultsOption, Path("results")),
-    "resume": (ResumeOption, None),
-    "output": (FormatOption, Format.TABLE),
-    "report": (ReportOption, True),
-    "top": (TopOption, 0),
-    "all_rows": (AllRowsOption, False),
-    "verbose": (VerboseOption, False),
-}
-"""Options of every command that runs a study, beside its own: annotation and default."""
+InstanceOption = Annotated[list[str], Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&…. Repeatable.")]
+SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
+SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed, of solvers, too. Repeatable.")]
+MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")]
+ResultsOption = Annotated[Path, Option(help="Folder in which the results folder is made.")]
+FormatOption = Annotated[Format, Option("--format", help="How rows are printed to standard output.")]
+ReportOption = Annotated[bool, Option(help="Write report.html and figures, too.")]
+TopOption = Annotated[int, Option(min=0, help="Rows of a table. Default: 10 of a comparison, all of others.")]
+AllRowsOption = Annotated[bool, Option("--all-rows", help="Show all rows.")]
+VerboseOption = Annotated[bool, Option("--verbose", "-v", help="List skipped methods with the reason of each.")]
 
 
 def study(run: Callable[..., Any]) -> Callable[..., None]:
-    """Return the command of a function that runs a study and returns what was found.
+    """Make a command of a function that runs a study and returns what was found.
 
     Its parameters are options of the command, but for ``**running``, which takes what all studies have
     (:class:`schedgap.harness.engine.study.Running`).
     """
 
-    def command(output: Format, report: bool, top: int, all_rows: bool, verbose: bool, **given: Any) -> None:
+    def command(
+        *,
+        jobs: Annotated[int, Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
+        dask: Annotated[str | None, Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler.")] = None,
+        results: ResultsOption = Path("results"),
+        resume: Annotated[Path | None, Option(help="Complete this results folder; finished rows are kept.")] = None,
+        output: FormatOption = Format.TABLE,
+        report: ReportOption = True,
+        top: TopOption = 0,
+        all_rows: AllRowsOption = False,
+        verbose: VerboseOption = False,
+        **own: Any,
+    ) -> None:
         from schedgap.harness.engine.pool import start_server, stop_server
 
-        if run.__name__ in KINDS and not given["dask"]:  # only its file says how many threads a sweep has
-            start_server(f"schedgap.harness.{run.__name__}.task", given.get("threads", 1))
+        if run.__name__ in KINDS and not dask:  # only its file says how many threads a sweep has
+            start_server(f"schedgap.harness.{run.__name__}.task", own.get("threads", 1))
         try:
             with progress() as callbacks:
-                found = run(**given, **callbacks)
+                found = run(**own, jobs=jobs, dask=dask, results=results, resume=resume, **callbacks)
         except UsageError:
             stop_server()  # it has begun to import while the arguments were read
             raise
         finish(found, output, report, View(math.inf if all_rows else top, verbose=verbose))
 
-    hints = get_type_hints(run, include_extras=True)
-    own = {name: (hints[name], p.default) for name, p in inspect.signature(run).parameters.items() if name != "running"}
-    options = own | RUNNING
+    both = [p for f in (run, command) for p in inspect.signature(f, eval_str=True).parameters.values()]
+    options = [p.replace(kind=p.KEYWORD_ONLY) for p in both if p.kind is not p.VAR_KEYWORD]
     command.__name__, command.__doc__ = run.__name__, run.__doc__
-    command.__annotations__ = {name: kind for name, (kind, _) in options.items()}
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d, annotation=k) for n, (k, d) in options.items()]
-    )
-    return command
+    command.__annotations__ = {p.name: p.annotation for p in options}
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return app.command()(command)

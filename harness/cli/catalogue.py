@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from schedgap.harness.cli.app import FormatOption, app, emit_lines, say, stdout
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format
 from schedgap.instances.errors import UsageError
 
-METHOD_COLUMNS = ("kind", "problem", "claims", "source")
-
 Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
 """What ``harness list`` lists."""
 
 
 @app.command("list")
-def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
+def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
     """List what there is, one line each, with source."""
+    columns: tuple[str, ...]
     found: Sequence[tuple[str, ...]]
     match kind:  # what other lists are about is not imported
         case "figures":
@@ -32,6 +32,7 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: F
             from schedgap.harness.reproduce.setting import known as figures
 
             (printed,) = (column.text for column in REPRODUCE if column.key == "published")
+            columns = "figure", "place", "what it shows", "compared", "published"
             found = []
             for id, one in figures().items():
                 told = [f"{r.method} {r.what} {printed(r)}".strip() if one.runs else printed(r) for r in rows(one, [])]
@@ -41,18 +42,22 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: F
         case "formats":
             from schedgap.instances.importers import IMPORTERS
 
+            columns = "format", "what it is", "source"
             found = sorted((i.id, i.title, i.source) for i in IMPORTERS)
         case "heuristics":
             from schedgap.heuristics import HEURISTICS
 
+            columns = "heuristic", "kind", "problem", "claims", "source"
             found = [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
         case "instances":
             from schedgap.instances.catalogue import known
 
+            columns = "instance", "kind", "what it is"
             found = [tuple(entry) for entry in known()]
         case "models":
             from schedgap.models import MODELS
 
+            columns = "model", "kind", "problem", "claims", "source"
             found = [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
         case "papers":
             import schedgap.instances.views  # noqa: F401 -- registers the papers
@@ -60,37 +65,25 @@ def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")], output: F
             from schedgap.instances.registry import PAPERS
             from schedgap.models import MODELS
 
+            columns = "paper", "models", "heuristics", "title"
             both = (MODELS, HEURISTICS)
             found = [(p.id, *(str(sum(one.paper == p.id for one in specs)) for specs in both), p.title) for p in PAPERS]
         case "plugins":
             from schedgap.instances.plugins import listed
 
+            columns = "plug-in", "kind", "brought by", "registers"
             found = listed()
         case "policies":
             from schedgap.heuristics.simulator import POLICIES
 
+            columns = "policy", "copies", "source"
             found = [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
-    emit_lines(kind, LISTS[kind], found, output)
-
-
-LISTS: dict[Kind, tuple[str, ...]] = {
-    "figures": ("figure", "place", "what it shows", "compared", "published"),
-    "formats": ("format", "what it is", "source"),
-    "heuristics": ("heuristic", *METHOD_COLUMNS),
-    "instances": ("instance", "kind", "what it is"),
-    "models": ("model", *METHOD_COLUMNS),
-    "papers": ("paper", "models", "heuristics", "title"),
-    "plugins": ("plug-in", "kind", "brought by", "registers"),
-    "policies": ("policy", "copies", "source"),
-}
-"""Columns of each list."""
+    emit_lines(kind, columns, found, output)
 
 
 @app.command()
 def schema(
-    what: Annotated[
-        Literal["policy"], typer.Argument(help="policy: what simulate says to the program of --policy exec:…")
-    ],
+    what: Annotated[Literal["policy"], Argument(help="policy: what simulate says to the program of --policy exec:…")],
 ) -> None:
     """Print the JSON Schema of what is exchanged with programs from elsewhere."""
     from schedgap.heuristics.simulator.program import schema as of_policies
@@ -100,9 +93,9 @@ def schema(
 
 @app.command()
 def show(
-    instance: Annotated[str, typer.Argument(help="gen/…, paper/…, worst/…, or a path.")],
-    picture: Annotated[Path | None, typer.Option(help="Also draw it to this .png, .svg or .pdf file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
+    instance: Annotated[str, Argument(help="gen/…, paper/…, worst/…, or a path.")],
+    picture: Annotated[Path | None, Option(help="Also draw it to this .png, .svg or .pdf file.")] = None,
+    json: Annotated[bool, Option("--json", help="Print the instance itself as canonical JSON.")] = False,
 ) -> None:
     """Show an instance in words and a picture."""
     from schedgap.harness.figure import figures
@@ -121,27 +114,21 @@ def show(
 
 @app.command("import")
 def import_(
-    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="gavel, philly, … (harness list formats).")],
-    file: Annotated[Path, typer.Argument(help="The trace.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Instance file to write (.json).")],
-    throughputs: Annotated[Path | None, typer.Option(help="Gavel's throughput JSON.")] = None,
-    nodes: Annotated[Path | None, typer.Option(help="Node list (openb).")] = None,
-    max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by arrival.")] = None,
-    hours: Annotated[str, typer.Option(help="Only jobs that arrive in these hours of the trace, as 24,48.")] = "",
-    gangs: Annotated[str, typer.Option(help="Only jobs of so many GPUs, as 1,2,4.")] = "",
-    split: Annotated[
-        str, typer.Option(help="Image, language and speech models of Synergy's by these shares, as 20,70,10.")
-    ] = "",
-    gpus: Annotated[str | None, typer.Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
-    gpus_per_server: Annotated[
-        int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")
-    ] = None,
-    cpus_per_gpu: Annotated[float | None, typer.Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
-    memory_gb_per_gpu: Annotated[float | None, typer.Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
-    history: Annotated[
-        bool, typer.Option("--history", help="Read when jobs started and ended, too, on the cluster of the log.")
-    ] = False,
+    format_: Annotated[str, Argument(metavar="FORMAT", help="gavel, philly, … (harness list formats).")],
+    file: Annotated[Path, Argument(help="The trace.")],
+    output: Annotated[Path, Option("--output", "-o", help="Instance file to write (.json).")],
+    throughputs: Annotated[Path | None, Option(help="Gavel's throughput JSON.")] = None,
+    nodes: Annotated[Path | None, Option(help="Node list (openb).")] = None,
+    max_jobs: Annotated[int | None, Option(min=1, help="Only the first jobs by arrival.")] = None,
+    hours: Annotated[str, Option(help="Only jobs that arrive in these hours of the trace, as 24,48.")] = "",
+    gangs: Annotated[str, Option(help="Only jobs of so many GPUs, as 1,2,4.")] = "",
+    split: Annotated[str, Option(help="Synergy's image, language and speech models by shares: 20,70,10.")] = "",
+    gpus: Annotated[str | None, Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
+    gpus_per_server: Annotated[int | None, Option(min=1, help="GPUs of one server, by default the format's.")] = None,
+    cpus_per_gpu: Annotated[float | None, Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
+    memory_gb_per_gpu: Annotated[float | None, Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
+    name: Annotated[str | None, Option(help="Name of the instance.")] = None,
+    history: Annotated[bool, Option("--history", help="Read starts and ends, too, on the cluster of the log.")] = False,
 ) -> None:
     """Import a real trace as an instance."""
     from schedgap.instances.canonical import write
@@ -203,17 +190,10 @@ def say_derived(instance: Any) -> None:
 
 @app.command()
 def explain(
-    name: Annotated[
-        str, typer.Argument(help="Model or heuristic, or the beginning of several ids: hadar.p1, hadar.p2, 'oef.*'.")
-    ],
-    instance: Annotated[
-        str | None, typer.Option(help="gen/…, paper/…, or a path: where sizes are counted. Default: a small one.")
-    ] = None,
-    style: Annotated[
-        Literal["text", "latex", "markdown", "json"],
-        typer.Option("--format", help="How it is printed to standard output."),
-    ] = "text",
-    large: Annotated[bool, typer.Option("--all", help="Build models above their stated size, too.")] = False,
+    name: Annotated[str, Argument(help="Model or heuristic, or how several ids begin: hadar.p1, 'oef.*'.")],
+    instance: Annotated[str | None, Option(help="Where sizes are counted. Default: a small instance.")] = None,
+    style: Annotated[Literal["text", "latex", "markdown", "json"], Option("--format", help="Output.")] = "text",
+    large: Annotated[bool, Option("--all", help="Build models above their stated size, too.")] = False,
 ) -> None:
     """Explain a model or heuristic: its docstring with mathematics and equation numbers, parameters, sizes."""
     from schedgap.harness.explain import explain as explained
@@ -228,19 +208,12 @@ def explain(
 
 @app.command()
 def export(
-    method: Annotated[str | None, typer.Argument(help="Id of a model (harness list models).")] = None,
-    instance: Annotated[list[str], typer.Option(help="gen/…, paper/…, or a path. A library has several.")] = [],  # noqa: B006
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File that ends in .mps, .lp, .mps.gz or .lp.gz.")
-    ] = None,
-    library: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write all models of the instances, with an index, instead.")
-    ] = None,
-    known: Annotated[
-        list[Path],
-        typer.Option(metavar="RESULTS", help="Results with best known values. Default: all models run. Repeatable."),
-    ] = [],  # noqa: B006
-    time_limit: Annotated[float | None, typer.Option(help="Seconds of each solve, where they run.")] = None,
+    method: Annotated[str | None, Argument(help="Id of a model (harness list models).")] = None,
+    instance: Annotated[list[str], Option(help="gen/…, paper/…, or a path. A library has several.")] = [],  # noqa: B006
+    output: Annotated[Path | None, Option("--output", "-o", help="A file: .mps, .lp, .mps.gz or .lp.gz.")] = None,
+    library: Annotated[Path | None, Option(metavar="DIR", help="Write all models of the instances instead.")] = None,
+    known: Annotated[list[Path], Option(metavar="RESULTS", help="Results with best known values.")] = [],  # noqa: B006
+    time_limit: Annotated[float | None, Option(help="Seconds of each solve, where they run.")] = None,
 ) -> None:
     """Write a model, or a library of models, as files for solvers; harness verify --solution takes answers back."""
     if library is not None:

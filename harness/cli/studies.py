@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from schedgap.harness.cli import app as cli
 from schedgap.harness.cli.catalogue import gpu_counts, pairs, say_derived
@@ -20,36 +21,22 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
 
 
-@cli.app.command()
 @cli.study
 def compare(
     instance: cli.InstanceOption,
-    paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
-    method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
+    paper: Annotated[list[str], Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
+    method: Annotated[list[str], Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
     seed: cli.SeedsOption = [0],  # noqa: B006
-    solver: Annotated[
-        list[str],
-        typer.Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable."),
-    ] = [],  # noqa: B006
-    time_limit: Annotated[
-        float | None,
-        typer.Option(help="Seconds each solve may take; 20, or less for searches, which share 24 on an instance."),
-    ] = None,
-    rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
-    threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
+    solver: Annotated[list[str], Option(help="highs, highs:ipm|hipo|pdlp, cbc, scip, gurobi, …. Repeatable.")] = [],  # noqa: B006
+    time_limit: Annotated[float | None, Option(help="Seconds of a solve. Default: 20; searches share 7.")] = None,
+    rel_gap: Annotated[float, Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
+    threads: Annotated[int, Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
-    all_sizes: Annotated[bool, typer.Option("--all", help="Run methods above their stated size, too.")] = False,
-    cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
-    certificates: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Copy the certificates of bounds, with their instances, into this folder."),
-    ] = None,
-    bound: Annotated[
-        bool, typer.Option(help="Run the cheapest model that bounds a problem, too, where no chosen method does.")
-    ] = True,
-    decisions: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write every decision as CSV and JSON, too (harness verify).")
-    ] = None,
+    all_sizes: Annotated[bool, Option("--all", help="Run methods above their stated size, too.")] = False,
+    cross_check: Annotated[bool, Option(help="Second opinion on every model by PuLP/CBC.")] = False,
+    certificates: Annotated[Path | None, Option(metavar="DIR", help="Copy certificates and instances there.")] = None,
+    bound: Annotated[bool, Option(help="Run a model, too, where nothing chosen bounds a problem.")] = True,
+    decisions: Annotated[Path | None, Option(metavar="DIR", help="Write decisions as CSV and JSON, too.")] = None,
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
@@ -75,31 +62,24 @@ CERTIFY_S = 15.0
 """Seconds that each bound, and the search, may take unless asked."""
 
 
-@cli.app.command()
 @cli.study
 def certify(
-    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
-    log: Annotated[Path, typer.Argument(help="The log of what ran.")],
-    objective: Annotated[str, typer.Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
+    format_: Annotated[str, Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
+    log: Annotated[Path, Argument(help="The log of what ran.")],
+    objective: Annotated[str, Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
     map_: Annotated[
         str | None,
-        typer.Option(
-            "--map",
-            metavar="NAME=COLUMN,…",
-            help="Columns of a CSV log: id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu (or cores=…, …).",
-        ),
+        Option("--map", metavar="NAME=COLUMN,…", help="Columns: id=job,submit=at,start=begin,end=finish,gpus=n_gpu."),
     ] = None,
-    gpus: Annotated[
-        str | None, typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak.")
-    ] = None,
-    nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
-    by_partition: Annotated[bool, typer.Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
-    resource: Annotated[str | None, typer.Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
-    time_format: Annotated[str | None, typer.Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,
-    timezone: Annotated[str | None, typer.Option(help="Zone of times without one: Europe/Berlin.")] = None,
-    max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by submission.")] = None,
+    gpus: Annotated[str | None, Option(help="V100=36,K80=36 or a number; else the log's own, or its peak.")] = None,
+    nodes: Annotated[Path | None, Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
+    by_partition: Annotated[bool, Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
+    resource: Annotated[str | None, Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
+    time_format: Annotated[str | None, Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,
+    timezone: Annotated[str | None, Option(help="Zone of times without one: Europe/Berlin.")] = None,
+    max_jobs: Annotated[int | None, Option(min=1, help="Only the first jobs by submission.")] = None,
     seed: cli.SeedOption = 0,
-    time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = CERTIFY_S,
+    time_limit: Annotated[float, Option(help="Seconds each bound, and the search, may take.")] = CERTIFY_S,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -120,14 +100,11 @@ def certify(
     return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=given, **running)
 
 
-@cli.app.command()
 @cli.study
 def sweep(
-    file: Annotated[Path, typer.Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
+    file: Annotated[Path, Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
     seed: cli.SeedsOption = [],  # noqa: B006
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds each solve may take, instead of what the file says for all.")
-    ] = None,
+    time_limit: Annotated[float | None, Option(help="Seconds of each solve, instead of what the file says.")] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -137,14 +114,10 @@ def sweep(
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
 
 
-@cli.app.command()
 @cli.study
 def reproduce(
-    figure: Annotated[
-        list[str],
-        typer.Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all (harness list figures), or a .toml file."),
-    ],
-    quick: Annotated[bool, typer.Option("--quick", help="Run small versions of the same shape.")] = False,
+    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all, or a .toml file.")],
+    quick: Annotated[bool, Option("--quick", help="Run small versions of the same shape.")] = False,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -154,60 +127,35 @@ def reproduce(
     return run(figure, quick=quick, memory_mb=memory_mb, **running)
 
 
-@cli.app.command()
 @cli.study
 def simulate(
     instance: cli.InstanceOption,
-    more: Annotated[
-        list[str] | None, typer.Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
-    ] = None,
+    more: Annotated[list[str] | None, Argument(metavar="[POLICY]...", help="More, as in --policy a b c.")] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies), exec:./program; "
-            "several may follow. Repeatable. Default: those that Hadar's section IV compares."
-        ),
+        Option(help="hadar, gavel, an id, 'hadar.*', exec:./program; several may follow. Default: Hadar's section IV."),
     ] = None,
-    round_s: Annotated[float | None, typer.Option(help="Seconds of a round. Default: the instance's slot.")] = None,
-    restart_s: Annotated[
-        float | None, typer.Option(help="Seconds that a changed allocation costs. Default: 10, 0 in shorter rounds.")
-    ] = None,
-    spread_factor: Annotated[
-        float, typer.Option(help="Factor on the rate of gangs that span servers, in (0, 1].")
-    ] = 1.0,
-    until_h: Annotated[float, typer.Option(help="No round starts after so many hours.")] = float("inf"),
-    profiling_min: Annotated[
-        float, typer.Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
-    ] = 0.0,
-    window: Annotated[
-        str | None, typer.Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
-    ] = None,
+    round_s: Annotated[float | None, Option(help="Seconds of a round. Default: the instance's slot.")] = None,
+    restart_s: Annotated[float | None, Option(help="Seconds that a restart costs. Default: 10, or 0.")] = None,
+    spread_factor: Annotated[float, Option(help="Factor on the rate of gangs that span servers, in (0, 1].")] = 1.0,
+    until_h: Annotated[float, Option(help="No round starts after so many hours.")] = float("inf"),
+    profiling_min: Annotated[float, Option(help="Minutes of profiling before policies that need it.")] = 0.0,
+    window: Annotated[str | None, Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose times count.")] = None,
     seed: cli.SeedOption = 0,
-    time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
+    time_limit: Annotated[float, Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
-    logs: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify).")
-    ] = None,
+    logs: Annotated[Path | None, Option(metavar="DIR", help="Write histories as sacct and SWF logs, too.")] = None,
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
-    from schedgap.harness.simulate.run import COMPARED
+    from schedgap.harness.simulate.run import COMPARED, Options
     from schedgap.harness.simulate.run import simulate as run
-    from schedgap.heuristics.simulator.metrics import ALL, Window
 
-    found = run(
-        instance,
-        [*(policy or []), *(more or [])] or COMPARED,
-        round_s=round_s,
-        restart_s=restart_s,
-        spread_factor=spread_factor,
-        until_s=until_h * 3600,
-        profiling_s=profiling_min * 60,
-        window=Window.parse(window) if window else ALL,
-        seed=seed,
-        limits=Limits(time_limit, memory_mb=memory_mb),
-        **running,
-    )
+    same = {"round_s": round_s, "restart_s": restart_s, "spread_factor": spread_factor}
+    options = Options.told(until_h, profiling_min, window, **same)
+    limits = Limits(time_limit, memory_mb=memory_mb)
+    policies = [*(policy or []), *(more or [])] or COMPARED
+    found = run(instance, policies, **vars(options), seed=seed, limits=limits, **running)
     if logs:
         from schedgap.harness.certify import save
 
@@ -215,16 +163,13 @@ def simulate(
     return found
 
 
-@cli.app.command()
 @cli.study
 def audit(
-    paper: Annotated[list[str], typer.Option(help="Only this paper's claims. Repeatable.")] = [],  # noqa: B006
-    claim: Annotated[list[str], typer.Option(help="Only claims that match ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
-    effort: Annotated[float, typer.Option(help="Factor on how many random cases are tried.")] = 1.0,
+    paper: Annotated[list[str], Option(help="Only this paper's claims. Repeatable.")] = [],  # noqa: B006
+    claim: Annotated[list[str], Option(help="Only claims that match ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
+    effort: Annotated[float, Option(help="Factor on how many random cases are tried.")] = 1.0,
     seed: cli.SeedOption = 0,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Wall-clock seconds that a claim may take. Default: 900, times the effort.")
-    ] = None,
+    time_limit: Annotated[float | None, Option(help="Seconds of a claim. Default: 900, times the effort.")] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -234,19 +179,14 @@ def audit(
     return run(paper, claim, effort=effort, seed=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
 
 
-@cli.app.command()
 @cli.study
 def adversary(
-    heuristic: Annotated[
-        list[str], typer.Option(help="Id, pattern, or paper (its online algorithms); '*' for all. Repeatable.")
-    ],
-    budget: Annotated[str, typer.Option(help="Time for the search in all: 300s, 5m, 1h.")] = "60s",
-    most_jobs: Annotated[int, typer.Option(min=1, max=20, help="Most jobs or tenants of an instance.")] = 6,
-    anywhere: Annotated[
-        bool, typer.Option("--anywhere", help="Look also where a guarantee of the paper promises nothing.")
-    ] = False,
+    heuristic: Annotated[list[str], Option(help="Id, pattern, or paper (its online algorithms), '*'. Repeatable.")],
+    budget: Annotated[str, Option(help="Time for the search in all: 300s, 5m, 1h.")] = "60s",
+    most_jobs: Annotated[int, Option(min=1, max=20, help="Most jobs or tenants of an instance.")] = 6,
+    anywhere: Annotated[bool, Option("--anywhere", help="Look also where a guarantee promises nothing.")] = False,
     seed: cli.SeedOption = 0,
-    time_limit: Annotated[float, typer.Option(help="Seconds each solve of a small instance may take.")] = 2.0,
+    time_limit: Annotated[float, Option(help="Seconds each solve of a small instance may take.")] = 2.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -261,13 +201,9 @@ def adversary(
 
 @cli.app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")
-    ] = None,
-    audit: Annotated[
-        Path | None, typer.Option(help="Results folder of an audit, whose table becomes a section of the page.")
-    ] = None,
+    folder: Annotated[Path, Argument(help="Results folder of any command.")],
+    output: Annotated[Path | None, Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")] = None,
+    audit: Annotated[Path | None, Option(help="Results of an audit that becomes a section of the page.")] = None,
 ) -> None:
     """Write the self-contained HTML page of a results folder."""
     from schedgap.harness.engine.study import reopen
@@ -277,8 +213,8 @@ def report(
 
 @cli.app.command()
 def paper(
-    folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="New folder.")] = Path("artefact"),
+    folder: Annotated[Path, Argument(help="Results folder of any command.")],
+    output: Annotated[Path, Option("--output", "-o", help="New folder.")] = Path("artefact"),
 ) -> None:
     """Write what a paper needs of a run: tables, figures, numbers as macros, references, and a check of it all."""
     from schedgap.harness.artefact import write as write_artefact
@@ -291,13 +227,11 @@ def paper(
 
 @cli.app.command()
 def table(
-    folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
+    folder: Annotated[Path, Argument(help="Results folder of any command.")],
     top: cli.TopOption = 0,
     all_rows: cli.AllRowsOption = False,
-    sort: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Sort by this column; after a minus (-ratio), the largest first.")
-    ] = "",
-    columns: Annotated[str, typer.Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
+    sort: Annotated[str, Option(metavar="COLUMN", help="Sort by this column; -ratio: the largest first.")] = "",
+    columns: Annotated[str, Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
     verbose: cli.VerboseOption = False,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
@@ -312,7 +246,7 @@ def table(
 
 @cli.app.command()
 def merge(
-    folders: Annotated[list[Path], typer.Argument(help="Results folders of one command and code: parts of one run.")],
+    folders: Annotated[list[Path], Argument(help="Results folders of one command and code: parts of one run.")],
     output: cli.FormatOption = Format.TABLE,
     results: cli.ResultsOption = Path("results"),
     report: cli.ReportOption = True,
@@ -328,11 +262,9 @@ def merge(
 
 @cli.app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(help="Results folder, or a figures.json of harness reproduce.")],
-    after: Annotated[Path, typer.Argument(help="Results folder of a later run.")],
-    tolerance: Annotated[
-        float, typer.Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
-    ] = 1e-6,
+    before: Annotated[Path, Argument(help="Results folder, or a figures.json of harness reproduce.")],
+    after: Annotated[Path, Argument(help="Results folder of a later run.")],
+    tolerance: Annotated[float, Option(min=0, max=1, help="Relative difference that counts as none.")] = 1e-6,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
@@ -356,21 +288,13 @@ def diff(
 
 @cli.app.command()
 def verify(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Results folder of any command; or, with --instance, files of decisions."),
-    ] = None,
-    instance: Annotated[str | None, typer.Option(help="What the decisions in the files are about.")] = None,
-    problem: Annotated[str | None, typer.Option(help="Id of the problem they decide (hadar.utility).")] = None,
-    solution: Annotated[
-        list[Path],
-        typer.Option(help="Solution of an exported model by HiGHS, CBC, SCIP or Gurobi (harness export). Repeatable."),
-    ] = [],  # noqa: B006
-    model: Annotated[
-        Path | None, typer.Option(help="The .json beside the model that --solution is of. Default: of the same name.")
-    ] = None,
-    bound: Annotated[bool, typer.Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds that it may take; 20 unless asked.")] = None,
+    paths: Annotated[list[Path] | None, Argument(help="A results folder; or, with --instance, decisions.")] = None,
+    instance: Annotated[str | None, Option(help="What the decisions in the files are about.")] = None,
+    problem: Annotated[str | None, Option(help="Id of the problem they decide (hadar.utility).")] = None,
+    solution: Annotated[list[Path], Option(help="A solver's solution of an exported model. Repeatable.")] = [],  # noqa: B006
+    model: Annotated[Path | None, Option(help="The .json beside the model. Default: of the same name.")] = None,
+    bound: Annotated[bool, Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
+    time_limit: Annotated[float | None, Option(help="Seconds that it may take; 20 unless asked.")] = None,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Check results again: a whole folder of ours, or decisions from elsewhere; exit code 1 if one does not hold."""

@@ -1,9 +1,8 @@
 """Registered methods, models and heuristics alike, and the decisions that models start from.
 
-A comparison runs in two stages. Heuristics and models that start from nothing come first; models that start from known
-decisions follow, each with all decisions of its problem and of wider and narrower ones that are feasible in its
-own. Heuristics of the problem that nobody asked for run for them, too, and stay out of the table. So do models that run
-for their bounds alone, at the end, where a decision has nothing to be measured against.
+Models that start from known decisions get all decisions of their problem, and those of wider and narrower ones that are
+feasible in it. Heuristics that nobody asked for run for them, too, and stay out of the table. So do models that run for
+their bounds alone, at the end, where a decision has nothing to be measured against.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ def specs() -> list[Spec]:
 
 
 def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
-    """Return the registered methods that match a pattern and belong to one of the papers (any, where none is named).
-
-    It raises `UnknownNameError` if a pattern or paper matches nothing.
-    """
+    """Return the methods that match a pattern, of these papers if any; raise `UnknownNameError` if nothing matches."""
     wanted = {PAPERS.get(paper).id for paper in papers}
     everything = specs()
     among = [spec for spec in everything if not wanted or spec.paper in wanted]
@@ -51,10 +47,7 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
 
 
 def solved_by(chosen: Iterable[Spec], solvers: Sequence[str]) -> list[Spec]:
-    """Return the methods with each model once per solver; heuristics, and models where no solver is named, as they are.
-
-    It raises `UsageError` if a solver is unknown, or a model names one already.
-    """
+    """Return the methods, each model once per solver, if any; raise `UsageError` if one is unknown or named twice."""
     found: dict[str, Spec] = {}
     for spec in chosen:
         settings = [f"{'&' if '?' in spec.id else '?'}solver={solver}" for solver in solvers]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from schedgap.harness.compare.methods import (
     BOUNDING,
@@ -25,17 +25,7 @@ from schedgap.harness.compare.methods import (
 from schedgap.harness.compare.row import Comparison, Name, Row, gap, ratio
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.result import Opened, grouped, opened
-from schedgap.harness.engine.study import (
-    Finished,
-    Reference,
-    Running,
-    Study,
-    command_line,
-    execute,
-    names_of,
-    reopen,
-    several,
-)
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopen, several
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.published import together, with_published
 from schedgap.harness.table import to_parquet, types_of
@@ -63,30 +53,25 @@ def compare(
 ) -> Comparison:
     """Run methods on one or more instances and return certified rows; Ctrl-C ends the run early, finished rows stay.
 
+    It raises `UsageError` if an argument is wrong, results cannot be written, or no cluster answers; nothing has run.
+
     Parameters
     ----------
     instance, methods, papers
         References (``gen/200jobs``, a path) or loaded instances; ids or shell patterns (``oef.*``); papers to keep to.
-        One of them may stand alone, here and below. Where neither is named, all methods run but those on what ran in a
-        log, ``rigid.*``, where the instance is none.
+        One of them may stand alone, here and below. Where neither is named, ``rigid.*`` runs on logs only.
     solvers
         Models run once with each of these (:data:`schedgap.models.solve.SOLVERS`), whose name joins the method's.
     seeds, limits
         Of heuristics and solver; time, gap, threads and memory of one method, or several such limits by name. Every
         method runs once with each.
     bound
-        Whether the cheapest model that bounds a problem runs, too, where no method asked for does. It is not in the
-        table; :attr:`Comparison.bounds` has its row.
+        Whether the cheapest model that bounds a problem runs, too, where no method asked for does; its row is among
+        :attr:`Comparison.bounds`.
     command
-        How to reproduce the run, for the report; composed from the arguments where absent.
+        How to reproduce the run; composed from the arguments where absent.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
-
-    Raises
-    ------
-    UsageError
-        If a reference, method or solver is unknown, an instance is invalid, results cannot be written, or no cluster
-        answers; nothing has run then.
     """
     kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
     references, methods, papers = several(instance), several(methods), several(papers)
@@ -94,7 +79,7 @@ def compare(
     chosen = solved_by(select(methods, papers), solvers)
     loaded = _examples_of_one_case([load(ref) for ref in references])
     options = {
-        "instance": names_of(references),
+        "instance": references,
         "paper": papers,
         "method": [method for method in methods if method != "*"],
         "seed": seeds if seeds != [0] else [],
@@ -109,20 +94,13 @@ def compare(
 
 
 def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
-    """Return the instances; of several names for one content the first, with all numbers that were printed about it.
-
-    Papers come back to an example: ``paper/oef-eq1``, ``-eq2`` and ``-eq3`` are allocations of the same tenants.
-    """
+    """Return the instances; of several names for one content (``paper/oef-eq1``, ``-eq2``) one, with all numbers."""
+    if len({(one.fingerprint, one.name) for one in loaded}) < len(loaded):
+        return list(loaded)  # no study takes what is named twice
     found: dict[str, Instance] = {}
-    same: list[Instance] = []
-    for instance in loaded:
-        first = found.setdefault(instance.fingerprint, instance)
-        if first is instance:
-            continue
-        if instance.name == first.name:
-            same.append(instance)
-        found[first.fingerprint] = together(first, instance)
-    return [*found.values(), *same]
+    for one in loaded:
+        found[one.fingerprint] = together(found.get(one.fingerprint, one), one)
+    return list(found.values())
 
 
 def plan(
@@ -159,15 +137,9 @@ they go on until they have a proof or no time. ``gen/200jobs`` with all papers h
 takes half a minute of computing."""
 
 
-def compare_here(
-    instance: Instance, methods: str | Sequence[str], *, seed: int = 0, limits: Limits | None = None
-) -> Comparison:
-    """Run methods on a loaded instance in this process, and certify what they reach as :func:`compare` does.
-
-    For searches over thousands of small instances, and for cells of notebooks, where starting worker processes takes
-    longer than the methods do. Nobody stops a method that hangs or takes all memory.
-    """
-    stages = staged(plan([instance], select(several(methods), ()), [seed], {"": limits or Limits()}), helpers=False)
+def compare_here(instance: Instance, methods: str | Sequence[str], *, limits: Limits | None = None) -> Comparison:
+    """Run methods in this process, where nobody stops them, and certify what they reach as :func:`compare` does."""
+    stages = staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), helpers=False)
     done: list[MethodResult] = []
     while tasks := stages(done):
         done += [task.run() for task in tasks]
@@ -178,10 +150,9 @@ def compare_here(
 def staged(
     tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False
 ) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
-    """Return the stages of a comparison: first what models start from that start from known decisions, then the rest.
+    """Return the stages of a comparison: the heuristics that searches start from, the rest, and what bounds the rest.
 
-    `helpers` says whether heuristics that only these models need run as well, `bound` whether models follow that bound
-    what has no bound then.
+    `helpers` says whether heuristics that only the searches need run, `bound` whether models run that only bound.
     """
     asked = {_place(task, task.method): task for task in tasks}
     seeded = {place: task for place, task in asked.items() if starts_from_decisions(find_spec(task.method))}
@@ -254,20 +225,16 @@ def collected(found: Finished) -> Comparison:
             raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name them in the sweep file")
     certified = list(zip(results, certify(one.row for one in results), strict=True))
     shown = [(one, row) for one, row in certified if not one.helps or row.wrong]
-    return Comparison(
-        meta=found.meta,
-        folder=found.folder,
-        rows=with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown]),
-        instances=found.instances,
-        decisions=Opened({one.row.name: one.decision for one, _ in shown if one.decision is not None}),
-        traces=[
-            {name: getattr(one.row, name) for name in about} | dict(zip(TIMED, point, strict=True))
-            for one, _ in shown
-            for point in one.trace
-        ],
-        prices={one.row.name: one.prices for one, _ in shown if one.prices is not None},
-        bounds=[row for one, row in certified if one.helps and not row.wrong],
-    )
+    rows = with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown])
+    decisions = Opened({one.row.name: one.decision for one, _ in shown if one.decision is not None})
+    traces: list[Mapping[str, Any]] = [
+        {name: getattr(one.row, name) for name in about} | dict(zip(TIMED, point, strict=True))
+        for one, _ in shown
+        for point in one.trace
+    ]
+    prices = {one.row.name: one.prices for one, _ in shown if one.prices is not None}
+    bounds = [row for one, row in certified if one.helps and not row.wrong]
+    return Comparison(found.meta, rows, found.instances, decisions, traces, prices, bounds, folder=found.folder)
 
 
 TIMED = ("time_s", "incumbent", "bound")
@@ -285,10 +252,7 @@ STUDY = Study("compare", (MethodResult,), collected, _tables)
 
 
 def read_run(folder: str | Path) -> Comparison:
-    """Read a comparison back, also one whose run was killed; decisions are read, and checked, when asked for.
-
-    It raises `UsageError` if the folder is not one of a comparison, is of another version, or is damaged.
-    """
+    """Return the comparison in a results folder; decisions are read, and checked, when asked for."""
     comparison: Comparison = reopen(folder, STUDY.kind)
     return comparison
 
@@ -357,10 +321,7 @@ def _and_wider(row: Row) -> list[str]:
 
 
 def proved_ratio(row: Row) -> float | None:
-    """Return the ratio of a verified row to the optimum, infinite for nothing against something.
-
-    ``None`` where the optimum is not proved or is 0, or where the method did not run.
-    """
+    """Return the ratio of a verified row to a proved optimum, infinite for nothing against something, or ``None``."""
     if not row.verified or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
         return None
     if row.ratio is None:

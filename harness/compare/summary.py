@@ -80,10 +80,7 @@ def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | Non
 
 
 def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0) -> list[MethodSummary]:
-    """Return a summary per method and kind of limits, in the order of the rows.
-
-    `allowed_s` is the seconds that a method was allowed, by name of the limits where there are several.
-    """
+    """Return a summary per method and kind of limits; `allowed_s` is what these allowed, by name if several."""
     found = []
     for group in grouped(rows, "method", "limits"):
         certified = [row for row in group if row.certified]
@@ -130,12 +127,8 @@ def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.floa
     """Return the performance ratios of each method of one problem, sorted; ``inf`` where it failed.
 
     A case is an instance with a seed and limits. ``"time"`` measures seconds against the fastest that succeeded on the
-    case, ``"objective"`` the objective against the best verified one.
-
-    Notes
-    -----
-    A case for which one of the methods was skipped is left out for all of them, so that all curves stand over the same
-    cases: being skipped is no failure.
+    case, ``"objective"`` the objective against the best verified one. A case for which one of the methods was skipped
+    is left out for all of them, so that all curves stand over the same cases.
     """
     cases = [{row.method: row for row in case} for case in grouped(rows, "case")]
     methods = list(dict.fromkeys(method for case in cases for method in case))
@@ -215,11 +208,9 @@ def cases(rows: Iterable[Row]) -> list[Row]:
     told = []
     for row in rows:
         if row.kind in ("exact", "relaxation", "bound"):
-            settings = row.method.partition("?")[2].split("&")
-            named = [part.partition("=")[2] for part in settings if part.startswith("solver=")]
-            solver = named[0] if named else row.solver or "highs"  # who solved the model, or should have
-            rest = "&".join(part for part in settings if part and not part.startswith("solver="))
-            model = base_id(row.method) + ("?" + rest if rest else "")
+            settings = dict(part.split("=", 1) for part in row.method.partition("?")[2].split("&") if part)
+            solver = settings.pop("solver", row.solver or "highs")  # who solved the model, or should have
+            model = "?".join(filter(None, (base_id(row.method), "&".join(map("=".join, settings.items())))))
             told.append(row.replace(method=solver, fingerprint=f"{row.fingerprint} {model}", solver=solver))
     return told if len({row.method for row in told}) > 1 else []
 

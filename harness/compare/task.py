@@ -82,8 +82,7 @@ class MethodTask(InstanceTask["MethodResult"]):
         spec = find_spec(self.method)
         problem = PAPERS.get(spec.paper).problem(spec.problem)
         return Row(
-            instance=self.instance_name,
-            fingerprint=self.fingerprint,
+            **self.about,
             paper=spec.paper,
             method=spec.id,
             problem=problem.id,
@@ -91,7 +90,6 @@ class MethodTask(InstanceTask["MethodResult"]):
             sense=problem.sense,
             seed=self.seed,
             limits=self.limits_name,
-            key=self.key,
             **known,
         )
 
@@ -125,16 +123,10 @@ class MethodResult(kept.RowResult):
         line = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
         return line | {name: value for name, value in told.items() if value}
 
-    def files(self) -> Mapping[str, bytes]:
-        """Return decision and certificate as files."""
-        decision, proof = kept.opened(self.decision), kept.opened(self.certificate)
-        found = {} if decision is None else {_file("schedules", self.row): kept.packed(kept.encode(decision))}
-        return found if proof is None else found | {_file(FOLDER, self.row): kept.packed(proof)}
-
-    def check(self) -> None:
-        """Raise ``ValueError`` if the files of decision and certificate are not those of the row."""
-        for one in (self.decision, self.certificate):
-            kept.opened(one)
+    def parts(self) -> Mapping[str, Any]:
+        """Return decision and certificate."""
+        found = {_file("schedules", self.row): self.decision, _file(FOLDER, self.row): self.certificate}
+        return {name: part for name, part in found.items() if part is not None}
 
     def holds(self) -> str:
         """Check decision and certificate again, and say what holds."""

@@ -36,10 +36,7 @@ WORKERS_S = 30.0
 
 
 def connect(address: str) -> Client:
-    """Return a client of the cluster whose scheduler has this address (``tcp://host:port``) and which has workers.
-
-    It raises `UsageError` if Dask is not installed, or no scheduler or no worker answers there.
-    """
+    """Return a client of the cluster at this address; raise `UsageError` without Dask, or if nobody answers there."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -63,29 +60,39 @@ def connect(address: str) -> Client:
     return client
 
 
-def run_on_cluster(tasks: Iterable[Task[R]], client: Client) -> Iterator[R]:
-    """Run tasks on the workers of a cluster and yield each result as it finishes, each task's once.
+class Cluster:
+    """The workers of the cluster whose scheduler has this address (:func:`connect`)."""
 
-    A worker that dies has its tasks run elsewhere; a task on which several workers died (Dask's setting
-    ``distributed.scheduler.allowed-failures``, 3) is a failed row, and so are those that are lost with the scheduler.
-    Closing the client takes back what has not run.
-    """
-    from distributed import as_completed
+    def __init__(self, address: str) -> None:
+        self.client = connect(address)
 
-    given = client.submit(tuple, loaded(), pure=False)  # travels once to each worker, not with each task
-    futures = {
-        client.submit(run_remotely, given, dumps(task), key=f"schedgap-{task.key}", pure=False, retries=0): task
-        for task in tasks
-    }
-    for future in as_completed(futures, loop=client.loop):
-        task = futures[future]
-        try:
-            result: R = pickle.loads(future.result())
-        except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
-            what = clean(f"{type(error).__name__}: {error}", 240)
-            result = task.failed("error", f"lost on the cluster: {what}")
-        yield result
-        future.release()
+    def run(self, tasks: Iterable[Task[R]]) -> Iterator[R]:
+        """Run tasks and yield each result as it finishes, each task's once.
+
+        A worker that dies has its tasks run elsewhere; a task on which several workers died (Dask's setting
+        ``distributed.scheduler.allowed-failures``, 3) is a failed row, and so are those lost with the scheduler.
+        """
+        from distributed import as_completed
+
+        submit = self.client.submit
+        given = submit(tuple, loaded(), pure=False)  # travels once to each worker, not with each task
+        futures = {
+            submit(run_remotely, given, dumps(task), key=f"schedgap-{task.key}", pure=False, retries=0): task
+            for task in tasks
+        }
+        for future in as_completed(futures, loop=self.client.loop):
+            task = futures[future]
+            try:
+                result: R = pickle.loads(future.result())
+            except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
+                what = clean(f"{type(error).__name__}: {error}", 240)
+                result = task.failed("error", f"lost on the cluster: {what}")
+            yield result
+            future.release()
+
+    def close(self) -> None:
+        """Leave the cluster, which takes back what has not run."""
+        self.client.close()
 
 
 def run_remotely(given: Sequence[Plugin], content: bytes) -> bytes:

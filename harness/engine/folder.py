@@ -80,14 +80,13 @@ class _Line(BaseModel):
 
 
 class Folder:
-    """An open results folder that results are appended to; it is created if it is not there.
+    """An open results folder that results about some instances are appended to; it is created if it is not there.
 
     All of its methods raise `UsageError` where the folder cannot be created or written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, instances: Iterable[Instance] = ()) -> None:
         self.path = path
-        self._files: dict[str, str] = {}
         with self._explained():
             (path / "instances").mkdir(parents=True, exist_ok=True)
             self._journal: IO[bytes] = open(path / JOURNAL, "ab")  # noqa: SIM115 - open for the whole run
@@ -98,6 +97,9 @@ class Folder:
             for left in path.rglob(f".*{TEMPORARY}"):  # what a kill left: files that were being written …
                 left.unlink()
             os.truncate(path / JOURNAL, (path / JOURNAL).read_bytes().rfind(b"\n") + 1)  # … and a line without an end
+        files = {instance_file(one.fingerprint): to_json(one).encode() for one in instances}
+        self._write(files)
+        self._files = digests(files)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -122,13 +124,6 @@ class Folder:
                 path = inside(self.path, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, content)
-
-    def begin(self, meta: Mapping[str, Any], instances: Iterable[Instance]) -> None:
-        """Save the instances under their fingerprints, and what is going to run."""
-        files = {instance_file(one.fingerprint): to_json(one).encode() for one in instances}
-        self._write(files)
-        self._files = digests(files)
-        self.describe(meta)
 
     def add(self, result: Result) -> dict[str, Any]:
         """Append a result: its files first, then its line, which makes it count and is returned."""

@@ -12,11 +12,10 @@ import sysconfig
 import threading
 import time
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,14 +28,13 @@ from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 def workers_for(jobs: int, threads: int) -> int:
     """Return how many workers to start: `jobs`, or as many as fit where 0; never more workers × threads than cores."""
     fitting = max(1, cores() // threads)
-    return fitting if jobs == 0 else min(jobs, fitting)
+    return min(jobs or fitting, fitting)
 
 
 class Pool:
     """Worker processes, `jobs` at once (0: as many as there are cores), that stay from one stage of tasks to the next.
 
-    They are forked from a clean server process (``forkserver``), because forking a process with running threads can
-    deadlock.
+    They are forked from a clean server process, because forking a process with running threads can deadlock.
     """
 
     def __init__(self, jobs: int = 0) -> None:
@@ -88,7 +86,7 @@ class Worker:
         for attempt in range(STARTS):
             try:
                 # Ctrl-C waits: an interrupted start would leave the server in the middle of a sentence
-                with _on_ctrl_c(lambda number, frame: pressed.append(number)):
+                with _on_ctrl_c(lambda number, frame: pressed.append(number)), _without_main():
                     start_server(module, threads)
                     self.pipe, theirs = _CONTEXT.Pipe()
                     self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(given)), daemon=True)
@@ -163,9 +161,9 @@ def _serve(pipe: Connection, given: Sequence[Plugin]) -> None:
 
 
 def _answer(content: bytes, given: Sequence[Plugin]) -> bytes:
-    """Return the pickled result of a pickled task, run under its memory cap.
+    """Return the pickled result of a pickled task, or the failure of one that came to nothing.
 
-    The cap is lifted afterwards, so that a worker which ran out of memory can still say so.
+    The cap on memory is lifted after it has run, so that a worker which ran out of memory can still say so.
     """
     try:
         restore(given)
@@ -181,28 +179,17 @@ def _answer(content: bytes, given: Sequence[Plugin]) -> bytes:
 
 
 def _end_with_main() -> None:
-    # Not os.getppid(): a forked worker's parent is the fork server, which lives as long as its workers do.
-    if main := multiprocessing.parent_process():
+    if main := multiprocessing.parent_process():  # os.getppid() is the server, which lives as long as its workers do
         main.join()
         os.killpg(0, signal.SIGKILL)
 
 
-class _Process(ForkServerProcess):
-    """A worker that does not import the user's main module, and looks for modules on a safe path.
-
-    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.compare` would
-    run itself again in every worker, and a program read from standard input could not be imported at all.
-    """
-
-    @staticmethod
-    def _Popen(process_obj: Any) -> Any:
-        with _without_main():
-            return ForkServerProcess._Popen(process_obj)
-
-
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Put an empty main module and a safe path in place of the user's; notebooks can lose parts of theirs (%reset).
+    """Put an empty main module and a safe path in place of the user's, for processes that start within the block.
+
+    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.compare` would run itself
+    again in every worker; a program read from standard input, or a notebook after ``%reset``, could not be imported.
 
     The path is without the working directory and the folder of the script that runs: a folder with somebody's instances
     may hold a ``numpy.py``, which workers would execute. The folder that this package is in stays, and so does that of
@@ -219,11 +206,7 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"], sys.path = main, path
 
 
-class _Context(ForkServerContext):
-    Process = _Process
-
-
-_CONTEXT = _Context()
+_CONTEXT = multiprocessing.get_context("forkserver")
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
@@ -245,22 +228,16 @@ def start_server(module: str, threads: int) -> None:
     """
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
     # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
-    with _environment(asked), _on_ctrl_c(signal.SIG_IGN), _without_main():
-        forkserver.set_forkserver_preload([module, "schedgap.harness.engine.server"])
-        forkserver.ensure_running()
-
-
-@contextmanager
-def _environment(asked: Mapping[str, str]) -> Iterator[None]:
-    """Set variables that processes started within the block inherit."""
-    before = {name: os.environ[name] for name in asked if name in os.environ}
-    os.environ.update(asked)
-    try:
-        yield
-    finally:
-        for name in asked:
-            os.environ.pop(name)
-        os.environ.update(before)
+    with _on_ctrl_c(signal.SIG_IGN), _without_main():
+        before = {name: value for name, value in os.environ.items() if name in asked}
+        os.environ.update(asked)
+        try:
+            forkserver.set_forkserver_preload([module, "schedgap.harness.engine.server"])
+            forkserver.ensure_running()
+        finally:
+            for name in asked:
+                del os.environ[name]
+            os.environ.update(before)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -48,8 +48,7 @@ class DataRow:
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Self:
         """Return the row with these fields, as a journal keeps them; what it does not know is left out."""
-        known = {f.name: content[f.name] for f in fields(cls) if f.name in content}  # type: ignore[arg-type]
-        return typed(cls, known)
+        return typed(cls, content)
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""
@@ -173,14 +172,6 @@ class Stored:
         """Return a file of the result with that key."""
         return KeptFile(self.path, name, self.lines[key]["files"].get(name))
 
-    def complete(self, key: str) -> bool:
-        """Whether there is a sound line with that key; raise `ValueError` if a file of it is not as it was written."""
-        if key not in self.lines:
-            return False
-        for name in self.lines[key]["files"]:
-            self.file(key, name).content()
-        return True
-
 
 class Result(ABC):
     """What comes of a task; it is kept as a line of the journal, and files beside it.
@@ -200,13 +191,18 @@ class Result(ABC):
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps, as plain data."""
 
-    def files(self) -> Mapping[str, bytes]:
-        """Return what is kept in files, by path inside the results folder."""
+    def parts(self) -> Mapping[str, Any]:
+        """Return what is kept in files, by path inside the results folder: decisions and plain data, perhaps later."""
         return {}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the content of the files."""
+        return {name: packed(opened(part)) for name, part in self.parts().items()}
 
     def check(self) -> None:
         """Raise ``ValueError`` if its files do not hold what its line says."""
-        return
+        for part in self.parts().values():
+            opened(part)
 
     def holds(self) -> str:
         """Check everything again, and say what holds, in words; raise ``ValueError`` if something does not."""
@@ -287,13 +283,11 @@ def to_plain(value: Any) -> Any:
         about = {"dtype": str(value.dtype), "shape": list(value.shape)}
         if value.size < LONG or value.dtype.kind not in "iuf":
             return about | {"data": value.ravel().tolist()}
-        narrow = value  # in the type that takes the fewest bytes
-        if value.dtype.kind == "f":
-            with np.errstate(over="ignore"):
-                single = value.astype(np.float32)
-            narrow = single if np.array_equal(single, value, equal_nan=True) else value
-        else:
-            narrow = value.astype(np.result_type(np.min_scalar_type(value.min()), np.min_scalar_type(value.max())))
+        ends = map(np.min_scalar_type, (value.min(), value.max()))
+        with np.errstate(over="ignore"):
+            narrow = value.astype(np.float32 if value.dtype.kind == "f" else np.result_type(*ends))
+        if not np.array_equal(narrow, value, equal_nan=True):
+            narrow = value
         return about | {"bytes": narrow.dtype.str, "data": base64.b64encode(narrow.tobytes()).decode()}
     if isinstance(value, np.generic):
         return value.item()
@@ -318,5 +312,6 @@ def from_plain(value: Any) -> Any:
 
 
 def packed(content: Any) -> bytes:
-    """Return plain data as gzipped JSON, the same bytes for the same content."""
-    return gzip.compress(to_json(content), COMPRESSION, mtime=0)
+    """Return a decision or plain data as gzipped JSON, the same bytes for the same content."""
+    plain = encode(content) if dataclasses.is_dataclass(content) else content
+    return gzip.compress(to_json(plain), COMPRESSION, mtime=0)

@@ -22,7 +22,11 @@ if "schedgap.models" in sys.modules:
 
     _pyomo.load()
 elif "schedgap.heuristics.simulator" in sys.modules:
-    from numba.core.registry import cpu_target  # every simulation runs kernels
+    # Every simulation runs kernels. None multiplies matrices, for which numba would import scipy.linalg now: 0.15 s of
+    # CPU that all workers wait for.
+    sys.modules["scipy.linalg.cython_blas"] = None  # type: ignore[assignment]
+    from numba.core.registry import cpu_target
 
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
+    del sys.modules["scipy.linalg.cython_blas"]

@@ -10,13 +10,12 @@ from __future__ import annotations
 import importlib
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from schedgap.harness import environment
 from schedgap.harness.engine import KINDS
@@ -29,15 +28,16 @@ from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
+if TYPE_CHECKING:
+    from schedgap.harness.engine.cluster import Cluster
+
 F = TypeVar("F")
 
 Reference = str | Path | Instance
 """What names an instance, or a loaded one."""
 
-Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
-"""Tasks; or a function that returns the next ones from all results so far, none at the end."""
-
-Runner = Callable[[Sequence[Task[Any]]], Iterator[Any]]
+Stages = Callable[[Sequence[Any]], Sequence[Task[Any]]]
+"""A function that returns the next tasks from all results so far, none at the end."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,11 @@ class Study(Generic[F]):
     lean: bool = False
 
     def restore(self, stored: Stored, key: str) -> Any:
-        """Return a result that a journal kept."""
-        line = stored.lines[key]
+        """Return a result that a journal kept, ``None`` where it has none; raise `ValueError` if a file is damaged."""
+        if (line := stored.lines.get(key)) is None:
+            return None
+        for name in line["files"]:
+            stored.file(key, name).content()
         by_name = {result.record: result for result in self.records}
         return by_name[line["record"]].restored(line, stored)
 
@@ -81,8 +84,7 @@ class Running(TypedDict, total=False):
         Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished results
         of the same work, limits and code stay, others are tried again, more instances are fine.
     on_start, on_result
-        Called with the number of tasks that are going to run, and with each
-        :class:`~schedgap.harness.engine.task.Result`.
+        Called with the number of tasks that are going to run, and with each result.
     """
 
     jobs: int
@@ -95,60 +97,46 @@ class Running(TypedDict, total=False):
 
 def execute(
     study: Study[F],
-    plan: Plan,
+    plan: Sequence[Task[Any]] | Stages,
     meta: Mapping[str, Any],
     *,
     instances: Sequence[Instance] = (),
     **running: Unpack[Running],
 ) -> F:
-    """Run a study; Ctrl-C ends it early, finished results stay.
+    """Run the `plan` of a study about `instances`, its tasks or stages; Ctrl-C ends it early, finished results stay.
 
-    Parameters
-    ----------
-    study, plan, instances
-        What to run, and what it is about.
-    meta
-        What ``run.json`` says of it: ``command``, and whatever is its own. Under ``rules`` stands what must be the same
-        for a run to be resumed.
-    **running
-        Workers, results folder and callbacks, see :class:`Running`.
-
-    Raises
-    ------
-    UsageError
-        If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
+    `meta` is what ``run.json`` says of it: ``command``, and what is its own; ``rules`` must be the same for a run to
+    be resumed. It raises `UsageError` if no cluster answers, results cannot be written, or the earlier folder is of
+    something else; nothing has run then.
     """
     by_fingerprint = {one.fingerprint: one for one in instances}
     if len(by_fingerprint) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
     plugins.refresh()
-    results, resume = (Path(path) if path else None for path in (running.get("results"), running.get("resume")))
-    dask = running.get("dask")
     meta = described(study.kind, meta, instances)
-    earlier = open_stored(resume, study.kind) if resume else None
-    if earlier:
-        with damage_explained(earlier.path):
-            if not set(earlier.meta["instances"]) <= set(meta["instances"]):  # the folder would lose the others
-                names = some(list(earlier.meta["instances"].values()))
-                raise UsageError(f"{resume}: a run of {names}; only a run of at least these instances can go on there")
-            if (other := earlier.meta.get("rules")) != meta.get("rules"):
-                raise UsageError(f"{resume}: a run under other rules ({other}); it cannot be resumed under these")
-    with ExitStack() as stack:
-        runner: Runner = stack.enter_context(closing(Pool(running.get("jobs", 0)))).run
-        if dask is not None:
-            from schedgap.harness.engine.cluster import connect, run_on_cluster
+    resume, results = running.get("resume"), running.get("results")
+    earlier = _earlier(Path(resume), meta) if resume else None
+    workers: Pool | Cluster = Pool(running.get("jobs", 0))
+    if (dask := running.get("dask")) is not None:
+        from schedgap.harness.engine.cluster import Cluster
 
-            runner = partial(run_on_cluster, client=stack.enter_context(connect(dask)))
-        path = resume or (new_folder(results, meta) if results else None)
-        session = _Session(study, meta, by_fingerprint, Folder(path) if path else None, earlier, runner, running)
-        began = time.perf_counter()
-        session.go(plan if callable(plan) else lambda done: [] if done else plan)
-    meta["duration_s"] = time.perf_counter() - began
-    ordered = [session.done[key] for key in meta["plan"] if key in session.done]
-    found = study.collect(Finished(meta, by_fingerprint, ordered, path))
-    if session.folder:
-        session.folder.finish(meta, study.tables(found))
-    return found
+        workers = Cluster(dask)
+    with closing(workers):
+        path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
+        run = _Run(study, meta, by_fingerprint, Folder(path, instances) if path else None, earlier)
+        run.go(plan if callable(plan) else lambda done: [] if done else plan, workers, running)
+    return run.concluded()
+
+
+def _earlier(folder: Path, meta: Mapping[str, Any]) -> Stored:
+    """Return the run that is to be resumed; raise `UsageError` if this one cannot go on there."""
+    stored = open_stored(folder, meta["kind"])
+    if not set(stored.meta["instances"]) <= set(meta["instances"]):  # the folder would lose the others
+        names = some(list(stored.meta["instances"].values()))
+        raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
+    if (other := stored.meta.get("rules")) != meta.get("rules"):
+        raise UsageError(f"{folder}: a run under other rules ({other}); it cannot be resumed under these")
+    return stored
 
 
 def several(values: Any) -> list[Any]:
@@ -156,80 +144,77 @@ def several(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Instance) else [values]
 
 
-def names_of(references: Sequence[Reference]) -> list[str]:
-    """Return what the instances are called on a command line."""
-    return [ref.name if isinstance(ref, Instance) else str(ref) for ref in references]
-
-
 def command_line(options: Mapping[str, Any], *command: str) -> str:
-    """Return a command with its options, for people to repeat it.
-
-    Lists are repeated options, tuples several values of one, ``True`` flags; what is absent or empty is left out.
-    """
+    """Return a command to repeat: lists are repeated options, tuples several values; what is empty is left out."""
     words = ["harness", *command]
     for name, value in options.items():
         for one in value if isinstance(value, list) else [value]:
             if one is not None and one is not False and one != ():
                 words.append(f"--{name.replace('_', '-')}")
-                words += [] if one is True else map(str, one) if isinstance(one, tuple) else [str(one)]
+                values = () if one is True else one if isinstance(one, tuple) else (one,)
+                words += [it.name if isinstance(it, Instance) else str(it) for it in values]
     return shlex.join(words)
 
 
 @dataclass
-class _Session:
-    """A study while it runs."""
+class _Run(Generic[F]):
+    """A study while it runs; `done` has its results by key."""
 
-    study: Study[Any]
+    study: Study[F]
     meta: dict[str, Any]
     instances: dict[str, Instance]
     folder: Folder | None
-    earlier: Stored | None
-    runner: Runner
-    running: Running
+    earlier: Stored | None = None
     done: dict[str, Any] = field(default_factory=dict)
 
-    def go(self, plan: Callable[[Sequence[Any]], Sequence[Task[Any]]]) -> None:
+    def go(self, plan: Stages, workers: Pool | Cluster, running: Running) -> None:
         """Run stage after stage."""
-        try:
+        began = time.perf_counter()
+        with suppress(KeyboardInterrupt):
             while tasks := plan(list(self.done.values())):
-                self._stage(tasks)
-        except KeyboardInterrupt:
-            return
-        self.meta["interrupted"] = False
+                self._stage({task.key: task for task in tasks}, workers, running)
+            self.meta["interrupted"] = False
+        self.meta["duration_s"] = time.perf_counter() - began
 
-    def _stage(self, tasks: Sequence[Task[Any]]) -> None:
-        keys = {task.key: task for task in tasks}
-        self.meta["needs"] = sorted({*self.meta["needs"], *(one.name for task in tasks for one in task.plugins)})
-        is_first = not self.meta["plan"]
-        self.meta["plan"] = list(dict.fromkeys([*self.meta["plan"], *keys]))
-        if self.folder and is_first:
-            self.folder.begin(self.meta, self.instances.values())
-        elif self.folder:
-            self.folder.describe(self.meta)
-        self.done |= {key: kept for key in keys if (kept := self._kept(key))}
-        left = [task for key, task in keys.items() if key not in self.done]
-        if "on_start" in self.running:
-            self.running["on_start"](len(left))
-        for result in self.runner(left):
-            self.done[result.key] = result
-            if self.folder:
-                line = self.folder.add(result)
-                if self.study.lean:
-                    stored = Stored(self.folder.path, self.meta, {result.key: line}, self.instances)
-                    self.done[result.key] = self.study.restore(stored, result.key)
-            if "on_result" in self.running:
-                self.running["on_result"](result)
+    def concluded(self) -> F:
+        """Put the results together in the order of the plan, and write the files that hold the whole run."""
+        ordered = [self.done[key] for key in self.meta["plan"] if key in self.done]
+        path = self.folder.path if self.folder else None
+        found = self.study.collect(Finished(self.meta, self.instances, ordered, path))
+        if self.folder:
+            self.folder.finish(self.meta, self.study.tables(found))
+        return found
+
+    def _stage(self, tasks: Mapping[str, Task[Any]], workers: Pool | Cluster, running: Running) -> None:
+        meta = self.meta
+        meta["needs"] = sorted({*meta["needs"], *(one.name for task in tasks.values() for one in task.plugins)})
+        meta["plan"] = list(dict.fromkeys([*meta["plan"], *tasks]))
+        if self.folder:
+            self.folder.describe(meta)
+        self.done |= {key: kept for key in tasks if (kept := self._kept(key))}
+        left = [task for key, task in tasks.items() if key not in self.done]
+        if "on_start" in running:
+            running["on_start"](len(left))
+        for result in workers.run(left):
+            self.done[result.key] = self._saved(result)
+            if "on_result" in running:
+                running["on_result"](result)
 
     def _kept(self, key: str) -> Any:
         """Return the result of an earlier run if it is finished and sound; what is not is tried again."""
-        try:
-            if self.earlier is None or not self.earlier.complete(key):
-                return None
-            result = self.study.restore(self.earlier, key)
-            result.check()
-        except DAMAGE:
-            return None
-        return result if result.finished else None
+        with suppress(*DAMAGE):
+            if self.earlier and (result := self.study.restore(self.earlier, key)):
+                result.check()
+                return result if result.finished else None
+        return None
+
+    def _saved(self, result: Any) -> Any:
+        """Write a result to the folder, if there is one, and return what is to stay of it in memory."""
+        if self.folder is None:
+            return result
+        line = self.folder.add(result)
+        stored = Stored(self.folder.path, self.meta, {result.key: line}, self.instances)
+        return self.study.restore(stored, result.key) if self.study.lean else result
 
 
 def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
@@ -253,10 +238,7 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
 
 
 def reopen(folder: str | Path, kind: str | None = None) -> Any:
-    """Return what a results folder of any kind holds, or of that kind only, as the function that ran it returned it.
-
-    It raises `UsageError` as :func:`schedgap.harness.engine.folder.open_stored` does.
-    """
+    """Return what a results folder holds, as its study returned it; raise `UsageError` if it is none of that `kind`."""
     stored = open_stored(Path(folder), kind)
     with damage_explained(stored.path):
         study = study_of(stored.meta["kind"])
@@ -274,8 +256,8 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
     results, damaged = [], []
     for key in stored.meta["plan"]:
         try:
-            if stored.complete(key):
-                results.append(study.restore(stored, key))
+            if result := study.restore(stored, key):
+                results.append(result)
         except DAMAGE as error:
             damaged.append(clean(error, 200))
     missing = len(stored.meta["plan"]) - len(results) - len(damaged)
@@ -297,9 +279,8 @@ def check(folder: str | Path) -> list[tuple[str, str, str]]:
 def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str, str]:
     label, trouble = key, "damaged: "
     try:
-        if not stored.complete(key):
+        if (result := study.restore(stored, key)) is None:
             return key, "", "planned, but not in the journal; --resume runs it"
-        result = study.restore(stored, key)
         label, trouble = result.label, ""
         return label, result.holds(), ""
     except DAMAGE as error:
@@ -332,16 +313,26 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
                 f"compare them with: harness diff {shlex.join([str(first.path), str(part.path)])}"
             )
     study = study_of(first.meta["kind"])
-    found: dict[str, Any] = {}
+    done: dict[str, Any] = {}
     for part in parts:
         with damage_explained(part.path):
             for result in sound(study, part):
-                if result.key not in found or (result.finished and not found[result.key].finished):
-                    found[result.key] = result
+                if result.key not in done or (result.finished and not done[result.key].finished):
+                    done[result.key] = result
+    meta = _meta_of_all(parts)
+    meta["missing"] = len(meta["plan"]) - len(done)
+    instances = {mark: one for part in parts for mark, one in part.instances.items()}
+    folder = Folder(new_folder(results, meta), instances.values())
+    for key in filter(done.__contains__, meta["plan"]):
+        folder.add(done[key])
+    return _Run(study, meta, instances, folder, done=done).concluded()
+
+
+def _meta_of_all(parts: Sequence[Stored]) -> dict[str, Any]:
+    """Return ``run.json`` of merged parts: what is the same everywhere, and each part's own under ``merged``."""
     metas = [part.meta for part in parts]
-    # What is the same everywhere, and each part's own beside it.
     told = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
-    meta: dict[str, Any] = {
+    return {
         "machine": {"processor": "several machines, see run.json"},
         "versions": {},
         "limits": {},
@@ -356,13 +347,3 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
         "interrupted": False,
         "merged": [{name: one.get(name) for name in told} for one in metas],
     }
-    instances = {mark: one for part in parts for mark, one in part.instances.items()}
-    ordered = [found[key] for key in meta["plan"] if key in found]
-    folder = Folder(new_folder(results, meta))
-    folder.begin(meta, instances.values())
-    meta["missing"] = len(meta["plan"]) - len(ordered)
-    for result in ordered:
-        folder.add(result)
-    collected = study.collect(Finished(meta, instances, ordered, folder.path))
-    folder.finish(meta, study.tables(collected))
-    return collected

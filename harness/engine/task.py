@@ -8,7 +8,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from schedgap.harness.environment import code_digest
@@ -30,8 +30,8 @@ class Limits:
     Parameters
     ----------
     time_limit_s
-        Seconds for the solver, or for a task that does not solve. Models that cannot prove search until it is reached.
-        Where absent, 20, or less for searches that share what a study gives all of them.
+        Seconds for the solver, or for a task that does not solve. Where absent, 20, or less for searches, which share
+        what a study gives all of them.
     rel_gap, threads, memory_mb
         Passed to the solver; memory cap of a worker process.
     all_sizes, cross_check
@@ -60,20 +60,14 @@ class Limits:
     def given(self, usual: Limits) -> dict[str, Any]:
         """Return what differs from the usual limits, by option of the command line."""
         named = {"time_limit_s": "time-limit", "all_sizes": "all"}
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {named.get(name, name): value for name, value in values.items() if value != getattr(usual, name)}
+        return {named.get(name, name): value for name, value in vars(self).items() if value != getattr(usual, name)}
 
     def options(self, seed: int) -> SolveOptions:
         """Return the solver's options, or raise `UsageError` if a limit is impossible for it."""
         from schedgap.models.solve import SolveOptions
 
-        return SolveOptions(
-            time_limit_s=self.seconds,
-            rel_gap=self.rel_gap,
-            threads=self.threads,
-            seed=seed,
-            cross_check=self.cross_check,
-        )
+        same = {name: getattr(self, name) for name in ("rel_gap", "threads", "cross_check")}
+        return SolveOptions(time_limit_s=self.seconds, seed=seed, **same)
 
 
 R = TypeVar("R", bound=Any)
@@ -128,7 +122,7 @@ class Task(ABC, Generic[R]):
             return self.failed("skipped", str(reason))
         except MemoryError:
             raise  # a result needs memory as well; the pool makes it
-        except Exception as error:  # any failure is a result, so that one task cannot end a run
+        except Exception as error:  # a result, so that one task cannot end a run
             return self.failed("error", clean(f"{type(error).__name__}: {error}", 300))
 
 
@@ -144,6 +138,11 @@ class InstanceTask(Task[R]):
     def instance(self) -> Instance:
         """The instance."""
         return _parsed(self.fingerprint, self.instance_json)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What its row is about, by field."""
+        return {"instance": self.instance_name, "fingerprint": self.fingerprint, "key": self.key}
 
 
 @functools.lru_cache(maxsize=8)

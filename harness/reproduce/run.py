@@ -42,7 +42,6 @@ def reproduce(
     *,
     quick: bool = False,
     memory_mb: int = Limits.memory_mb,
-    command: str | None = None,
     **running: Unpack[Running],
 ) -> Reproduction:
     """Run the settings of figures and tables, and say of each number and ordering what becomes of it here.
@@ -53,8 +52,8 @@ def reproduce(
         Ids (``hadar/fig4``), papers, ``all``, or paths of files of one's own.
     quick
         Whether the small version runs, of the same shape.
-    memory_mb, command
-        Memory of a worker process; how to reproduce the run, if not by these arguments.
+    memory_mb
+        Memory of a worker process.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
@@ -74,8 +73,7 @@ def reproduce(
         for one in loaded:
             instances[one.fingerprint] = together(instances.get(one.fingerprint, one), one)
     options = {"quick": quick, **Limits(memory_mb=memory_mb).given(Limits())}
-    command = command or command_line(options, "reproduce", *figures)
-    meta = {"command": command, "quick": quick, "settings": told}
+    meta = {"command": command_line(options, "reproduce", *figures), "quick": quick, "settings": told}
     compared = staged([task for task in tasks.values() if isinstance(task, MethodTask)])
     others = [task for task in tasks.values() if not isinstance(task, MethodTask)]
 

@@ -35,10 +35,7 @@ def applies(bound: SimulationBound, policy: PolicySpec) -> bool:
 
 @dataclass(frozen=True)
 class BoundTask(InstanceTask[Bound]):
-    """A lower bound of a model on a metric of any schedule on an instance, in rounds of some length.
-
-    It is about the jobs of a window: those before and after it can only delay them.
-    """
+    """A model's lower bound on a metric of any schedule, of the jobs of a window, whom others can only delay."""
 
     round_s: float
     model: str
@@ -79,10 +76,7 @@ def wanted(policies: Iterable[PolicySpec], window: Window) -> dict[str, Window]:
 
 
 def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
-    """Return a lower bound on a metric in rounds of that length, in seconds, and what proves it.
-
-    It raises `NotApplicableError` if the model cannot run on the instance.
-    """
+    """Return a lower bound on a metric, in seconds, and its proof, or raise `NotApplicableError`."""
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
     view = PAPERS.get(spec.paper).view(endless)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from schedgap.harness.certificates import FOLDER, checked, read
-from schedgap.harness.engine.result import CheckedRow, Found, Later, Result, Stored, opened, packed, typed
+from schedgap.harness.engine.result import CheckedRow, Found, Later, Result, Stored, opened, typed
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Rules, Trace, workload
 from schedgap.instances.arrays import Array
@@ -31,26 +31,23 @@ class SimulationRow(CheckedRow):
 
     Attributes
     ----------
-    status, unfinished
-        ``done``, ``unfinished``, ``skipped`` (it cannot take the instance), or how it failed; jobs that did not
-        complete, by reason.
-    ttd_s … changing
-        See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
     options
         Which of a sweep's options it ran under (``round_s=90``), empty where there is one kind only.
     profiling_s, window
-        Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
+        Seconds of profiling before this policy may schedule a job; the jobs whose completion times count
         (:class:`schedgap.heuristics.simulator.metrics.Window`), ``None`` for all.
     arrivals_per_h
         Jobs that arrive in an hour on average; ``None`` where all are there at once.
+    status, unfinished
+        ``done``, ``unfinished``, ``skipped``, or how it failed; jobs that did not complete, by reason.
+    ttd_s … changing
+        See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
     reference, ttd_ratio, jct_ratio, ttd_printed
-        The policy that this one's paper measures it against
-        (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first one; TTD and mean completion time
-        divided by its own; the ratio of TTDs as a paper printed it.
+        The policy that this one's paper measures it against, or the first one; TTD and mean completion time divided by
+        its own; the ratio of TTDs as a paper printed it.
     ttd_bound_s, ttd_bound_from, ttd_bound_ratio, jct_bound_s … p99_bound_ratio
-        Certified lower bound on the TTD of any gang schedule, the model it is from, and TTD divided by it: an upper
-        estimate of how far from the least TTD the policy is. The same for the mean and the 99th percentile of the
-        completion times of all jobs.
+        Certified lower bound on the TTD of any schedule, the model it is from, and TTD divided by it. The same for the
+        mean and the 99th percentile of completion times.
     gru_bound, cru_bound
         Upper bounds on the utilisation of any policy that completes all jobs
         (:func:`schedgap.harness.simulate.bounds.utilisation`).
@@ -59,13 +56,8 @@ class SimulationRow(CheckedRow):
         for the jobs that were picked (:mod:`schedgap.harness.verify.sensitive`), and what `cpu_given` would be if
         each job had the fewest CPUs at which it is as fast.
     estimated_throughput, actual_throughput
-        Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
-        devices of the slowest type (:func:`schedgap.heuristics.oef.dynamics.throughput`); for policies of that
-        comparison. `throughput_deviation` is the gap between them as a part of the first.
-    published, verified
-        As in :class:`schedgap.harness.compare.row.Row`, of the history.
-    key
-        What the simulation was of (:attr:`schedgap.harness.simulate.task.SimulationTask.key`).
+        Means over the rounds of what fractional shares promise and of what was done, in devices of the slowest type
+        (:func:`schedgap.heuristics.oef.dynamics.throughput`). `throughput_deviation` is the gap as a part of the first.
     """
 
     instance: str
@@ -192,9 +184,8 @@ ALIASES = ("makespan_s", "ttd_rounds")
 class Bound(Result):
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
 
-    It is about rounds of `round_s`, of any length where that is ``None``, and the jobs of a `window`, if any. `took_s`
-    is how long the model took, `key` the key of its task. A `certificate` proves that the `problem` has the bound
-    `proved`, which may count from time 0.
+    It is about rounds of `round_s`, of any length where that is ``None``, and the jobs of a `window`, if any. A
+    `certificate` proves that the `problem` has the bound `proved`, which may count from time 0.
     """
 
     fingerprint: str
@@ -233,14 +224,9 @@ class Bound(Result):
     def content(self) -> dict[str, Any]:
         return {"bound": plain({k: v for k, v in vars(self).items() if k not in ("certificate", "instance")})}
 
-    def files(self) -> Mapping[str, bytes]:
-        """Return the certificate as a file."""
-        proof = opened(self.certificate)
-        return {} if proof is None else {self._file: packed(proof)}
-
-    def check(self) -> None:
-        """Raise ``ValueError`` if the file of the certificate is not that of the bound."""
-        opened(self.certificate)
+    def parts(self) -> Mapping[str, Any]:
+        """Return the certificate."""
+        return {} if self.certificate is None else {self._file: self.certificate}
 
     def holds(self) -> str:
         """Check the certificate again, and say what holds."""
@@ -265,10 +251,9 @@ class Bound(Result):
 class Rounds:
     """What each of the rounds of a history is worth.
 
-    `progress` is that of the running jobs, each in units of its fair progress on its best GPU type, as if all ran to
-    the end of the round, and `most` what LP1 allows for the jobs that the policy picked
-    (:mod:`schedgap.harness.verify.sensitive`), NaN where it picked none. `cpus_needed` is the share of the CPU time
-    that jobs need while they compute: each the fewest CPUs at which it is as fast.
+    `progress` is that of the running jobs, each in units of its fair progress on its best GPU type, and `most` what LP1
+    allows for the jobs that the policy picked (:mod:`schedgap.harness.verify.sensitive`), NaN where it picked none.
+    `cpus_needed` is the share of the CPU time that jobs need while they compute.
     """
 
     progress: Array
@@ -287,11 +272,8 @@ class Simulation(Found[SimulationRow]):
 
     Attributes
     ----------
-    rows
-        One per instance and policy, in the order in which they were named.
     traces, rounds
-        Histories by policy, and what the rounds of those that give out CPUs and memory are worth; of the last instance
-        where there are several.
+        By policy, of the last instance: histories, and what the rounds of those that give out CPUs are worth.
     bounds
         Certified lower bounds, and reasons where there is none.
     """

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from schedgap.harness.engine.result import Later, Opened
-from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of, several
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
@@ -52,16 +52,13 @@ class Options:
     profiling_s: float = 0.0
     window: Window = ALL
 
-    def command_line(self) -> dict[str, Any]:
-        """Return what differs from the defaults, by option of the command line."""
-        return {
-            "round_s": self.round_s,
-            "restart_s": self.restart_s,
-            "spread_factor": None if self.spread_factor == 1 else self.spread_factor,
-            "until_h": None if self.until_s == math.inf else self.until_s / 3600,
-            "profiling_min": self.profiling_s / 60 or None,
-            "window": self.window.told,
-        }
+    @classmethod
+    def told(
+        cls, until_h: float = math.inf, profiling_min: float = 0.0, window: str | None = None, **same: Any
+    ) -> Self:
+        """Return options that are given in the units of the command line."""
+        chosen = Window.parse(window) if window else ALL
+        return cls(until_s=until_h * 3600, profiling_s=profiling_min * 60, window=chosen, **same)
 
 
 def simulate(
@@ -76,16 +73,16 @@ def simulate(
     window: Window = ALL,
     seed: int = 0,
     limits: Limits = USUAL,
-    command: str | None = None,
     **running: Unpack[Running],
 ) -> Simulation:
     """Simulate policies on one or more instances; every history is checked. Ctrl-C ends it early, finished rows stay.
 
+    It raises `UsageError` if a reference, policy, instance or option is wrong; nothing has run then.
+
     Parameters
     ----------
     instance, policies
-        References (``gen/hadar-480``, a path) or loaded instances; names
-        (:func:`schedgap.harness.simulate.run.resolve`).
+        References (``gen/hadar-480``, a path) or loaded instances; names (:func:`resolve`).
     round_s, restart_s
         Seconds of a round, by default a slot of the instance, or 360; and seconds that a changed allocation costs, by
         default 10, or none where rounds are not longer than that.
@@ -95,26 +92,24 @@ def simulate(
         Seconds in which jobs are profiled before policies that need it may schedule them; whose completion times count.
     seed, limits
         Seed of the solver, for policies that ask for optima; wall-clock seconds and memory of one simulation.
-    command
-        How to reproduce the run, if not by these arguments.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
-
-    Raises
-    ------
-    UsageError
-        If a reference, policy, instance or option is wrong; nothing has run then.
     """
     references, policies = several(instance), several(policies)
     options = Options(round_s, restart_s, spread_factor, until_s, profiling_s, window)
     given = {
-        "instance": names_of(references),
+        "instance": references,
         "policy": tuple(policies),
-        **options.command_line(),
+        "round_s": round_s,
+        "restart_s": restart_s,
+        "spread_factor": None if spread_factor == 1 else spread_factor,
+        "until_h": None if until_s == math.inf else until_s / 3600,
+        "profiling_min": profiling_s / 60 or None,
+        "window": window.told,
         "seed": seed or None,
         **limits.given(USUAL),
     }
-    command = command or command_line(given, "simulate")
+    command = command_line(given, "simulate")
     return run(references, policies, {"": options}, seeds=[seed], limits=limits, command=command, **running)
 
 
@@ -151,10 +146,7 @@ def plan(
     seeds: Sequence[int],
     limits: Limits,
 ) -> list[Task[Any]]:
-    """Return one task per instance, kind of options, seed and policy, in the order of the table; then the bounds.
-
-    It raises `UsageError` on options that are impossible for an instance.
-    """
+    """Return the simulations, in the order of the table, then the bounds; raise `UsageError` on impossible options."""
     programs = {spec.id: named(spec.id) for spec in chosen}
     tasks: list[Task[Any]] = []
     bounds: list[Task[Any]] = []
@@ -181,15 +173,10 @@ def collected(found: Finished) -> Simulation:
     last = next(reversed(found.instances), "")
     shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
     sensitive = [one for one in shown if POLICIES.get(one.row.policy).sensitive]
-    return Simulation(
-        rows=compared([one.row for one in results], found.instances, bounds),
-        traces=Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown}),
-        rounds=Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive}),
-        folder=found.folder,
-        meta=found.meta,
-        instances=found.instances,
-        bounds=bounds,
-    )
+    rows = compared([one.row for one in results], found.instances, bounds)
+    traces = Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown})
+    rounds = Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive})
+    return Simulation(found.meta, rows, found.instances, traces, rounds, bounds, folder=found.folder)
 
 
 def _tables(simulation: Simulation) -> Mapping[str, bytes]:
@@ -201,10 +188,7 @@ STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
 
 
 def rules_for(instance: Instance, asked: Options) -> Rules:
-    """Return the rules of a simulation of `instance`, with the defaults of :func:`simulate`.
-
-    It raises `UsageError` if the instance has no jobs, an option is out of range, or the jobs need too many rounds.
-    """
+    """Return the rules of a simulation of `instance`; raise `UsageError` if there are none that could be run."""
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
     round_s, restart_s = asked.round_s, asked.restart_s

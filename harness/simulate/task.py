@@ -45,15 +45,14 @@ def history_file(row: SimulationRow) -> str:
     return f"schedules/{name}-{row.fingerprint[:12]}-{row.seed}.json.gz"
 
 
-def read_history(file: KeptFile, row: SimulationRow, usual: Rules, instance: Instance) -> tuple[Trace, Rounds | None]:
+def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tuple[Trace, Rounds | None]:
     """Return a row's history, and what its rounds are worth where policies give out CPUs and memory.
 
-    The row's rules are the `usual` ones, but for what its policy asks for. It raises ``ValueError`` if the checker
-    refutes a history whose row says that it was confirmed.
+    It raises ``ValueError`` if the checker refutes a history whose row says that it was confirmed.
     """
     with damage_explained(file.folder / file.name):
         parts = file.unpacked()
-        rules = POLICIES.get(row.policy).rules(usual)
+        rules = POLICIES.get(row.policy).rules(row.rules)
         arrays = {name: np.asarray(from_plain(parts[name])) for name in HISTORY if name != "unfinished"}
         # A stranger's numbers may be of a type whose sums go round; their shapes are the checker's business.
         arrays = {name: one.astype(np.int64 if one.dtype.kind in "iu" else float) for name, one in arrays.items()}
@@ -106,10 +105,7 @@ def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: A
 
 @dataclass(frozen=True)
 class SimulationResult(RowResult):
-    """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known.
-
-    History and worth are read from their file, and checked, when they are asked for.
-    """
+    """A finished simulation: its row; its history and what its rounds are worth, read and checked when asked for."""
 
     row: SimulationRow
     kept: tuple[Trace, Rounds | None] | Later[tuple[Trace, Rounds | None]] | None = None
@@ -156,16 +152,12 @@ class SimulationResult(RowResult):
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
         row = SimulationRow.of(content["row"])
         instance, file = stored.instance(row.fingerprint), stored.file(content["key"], history_file(row))
-        kept = Later(partial(read_history, file, row, row.rules, instance))
-        return cls(row, kept if row.verified else None)
+        return cls(row, Later(partial(read_history, file, row, instance)) if row.verified else None)
 
 
 @dataclass(frozen=True)
 class SimulationTask(InstanceTask[SimulationResult]):
-    """A policy to simulate on an instance.
-
-    `program` is what the policy runs, if any, `options` how rows of a sweep name its rules.
-    """
+    """A policy to simulate, the `program` that it runs, if any, and how rows of a sweep name its `options`."""
 
     policy: str
     seed: int
@@ -182,20 +174,17 @@ class SimulationTask(InstanceTask[SimulationResult]):
 
     def blank_row(self, **known: Any) -> SimulationRow:
         """Return the row of this task before anything is known about its result."""
-        until_s, rules = self.rules.until_s, POLICIES.get(self.policy).rules(self.rules)
+        rules = POLICIES.get(self.policy).rules(self.rules)
+        same = {name: getattr(self.rules, name) for name in ("round_s", "restart_s", "spread_factor")}
         return SimulationRow(
-            instance=self.instance_name,
-            fingerprint=self.fingerprint,
+            **self.about,
             policy=self.policy,
             seed=self.seed,
             options=self.options,
-            round_s=self.rules.round_s,
-            restart_s=self.rules.restart_s,
-            spread_factor=self.rules.spread_factor,
-            until_s=until_s if math.isfinite(until_s) else None,
+            **same,
+            until_s=self.rules.until_s if math.isfinite(self.rules.until_s) else None,
             profiling_s=rules.profiling_s,
             window=self.window.told,
-            key=self.key,
             **known,
         )
 
