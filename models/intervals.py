@@ -126,7 +126,7 @@ class Pricing(IntervalOracle):
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best column of every job; see :class:`schedgap.models.columns.Priced`."""
-        from schedgap.models import _intervals as kernels
+        from schedgap.models import _kernels as kernels
 
         n, intervals = self.room.shape
         run, ways = self.fluid.run, self.ways

@@ -111,9 +111,9 @@ class Jobs(ABC):
 
 def shortest_first_ends(start: Array, volume: Array) -> Array:
     """Return ``(n,)`` completions on one machine that may interrupt jobs: shortest remaining first."""
-    from schedgap.models import _machine  # which takes a while to import
+    from schedgap.models import _kernels  # which takes a while to import
 
-    return np.asarray(_machine.shortest_first(start, volume, _order(start, volume)))
+    return np.asarray(_kernels.shortest_first(start, volume, _order(start, volume)))
 
 
 def _order(start: Array, volume: Array) -> Ints:
@@ -133,10 +133,10 @@ def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array
     It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first. Jobs, whose weights `part`
     are 0 or more, may start at `start`, and take the machine for `volume`, ``(n,)`` each.
     """
-    from schedgap.models import _machine
+    from schedgap.models import _kernels
 
     urgency = -np.divide(part, volume, out=np.zeros_like(part), where=volume > 0)
-    return _machine.largest_first(start, volume, urgency, _order(start, volume))
+    return _kernels.largest_first(start, volume, urgency, _order(start, volume))
 
 
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
@@ -272,7 +272,7 @@ def prices_over(best: Best, edges: Array) -> Array:
 
 
 def closed_form(
-    jobs: Callable[[], Jobs], objective: Callable[[float], float], find: Callable[[Any], Any] = best_bound
+    jobs: Callable[[], Any], objective: Callable[[float], float], find: Callable[[Any], Any] = best_bound
 ) -> Outcome:
     """Return the outcome of a bound in closed form, by default the best on the weighted sum of completion times.
 

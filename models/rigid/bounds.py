@@ -41,8 +41,8 @@ from schedgap.instances.parameters import Changes, Parameter
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, View
 from schedgap.models import intervals
 from schedgap.models.registry import Outcome, model
-from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times, shortest_first, shortest_first_ends
-from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
+from schedgap.models.single_machine import Jobs, Ways, blended, closed_form, mean_busy_times, shortest_first_ends
+from schedgap.models.solve import SolveOptions
 from schedgap.models.statements import grouped
 
 TINY = 1e-9
@@ -146,7 +146,7 @@ def least_sum(view: View, objective: str) -> Least:
     for jobs, capacity in view.by_pool():
         release, duration = view.release[jobs].astype(float), view.duration[jobs].astype(float)
         found = shares(view.gpus[jobs], capacity)
-        best = max(found, key=lambda share: shortest_first(release, duration * share.value))
+        best = max(found, key=lambda share: shortest_first_ends(release, duration * share.value).sum())
         volume, alone = duration * best.value, np.maximum(duration, TINY)
         run = gangs(release, alone, goal, jobs, volume[:, None])
         part = np.rint(blended(run, volume)[1] * PARTS)
@@ -215,16 +215,8 @@ def bound(view: View, options: SolveOptions, objective: str = "flow") -> Outcome
     --------
     schedgap.models.rigid.bounds : the relaxations and their proofs.
     """
-    began = clock.now()
-    found = least(view, objective)
-    solution = Solution(
-        status="optimal",
-        termination=f"bound: {found.name}",
-        bound=found.value,
-        times=Times(solve_s=clock.now() - began),
-        peak_mb=peak_mb(),
-    )
-    return Outcome(solution, None, prices=found.completion, evidence=found)
+    found = closed_form(lambda: view, float, lambda view: least(view, objective))
+    return replace(found, prices=found.evidence.completion)
 
 
 def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
