@@ -7,8 +7,8 @@ way round: an integer count is given to the class's jobs one by one, a fractiona
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,8 @@ from schedgap.instances.arrays import Array, Ints, members
 from schedgap.instances.registry import Problem
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
-from schedgap.models.registry import Kind, model, no_decision, no_reason
-from schedgap.models.solve import Solution, counted
+from schedgap.models.registry import Kind, model, no_decision, no_reason, solve_built
+from schedgap.models.solve import Solution, SolveOptions, counted
 from schedgap.models.statements import grouped
 from schedgap.models.synergy.configurations import (
     SMALLEST,
@@ -258,6 +258,41 @@ def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
     group, (_, turn) = chosen.classes, members(np.bincount(owner, minlength=len(chosen.classes.count)))
     first = np.cumsum(group.count) - group.count
     return ideal_schedule(view, group.jobs[first[owner] + turn], chosen.held, at)
+
+
+def passes(
+    view: View, queue: Sequence[int] | None = None, *, fair: Callable[[View], Array] = equal_split
+) -> list[Schedule]:
+    """Return the decisions of repeated passes over unassigned GPUs (A.2, "Improving utilization"): by GPU type.
+
+    The paper solves (22)–(26), in which every job runs or there is no solution, and speaks of jobs it finds none for.
+    Here each pass may leave jobs out, and the next jobs of the queue get what is left. The result runs jobs beyond
+    :attr:`View.runnable <instances.views.synergy.View.runnable>`: it is a decision of no problem of a round, and this
+    no registered method.
+
+    Jobs wait in the order of `queue`, by default all that can run, by arrival. ``fair(view)`` returns ``(m,)`` W^Fair
+    of the runnable jobs of a pass; the view's pools are what is left.
+    """
+    possible = view.possible
+    arrived = possible[np.argsort(view.workload.arrival_s[possible], kind="stable")]
+    waiting = [int(j) for j in (arrived if queue is None else queue)]
+    rule = Rule(lambda v: np.repeat(fair(v)[:, None], v.types, axis=1), integer=True, everybody=False)
+    done: list[Schedule] = []
+    while waiting and view.pools.gpus.any():
+        jobs, _ = view.pick(waiting)
+        if not jobs.size:
+            break
+        view = replace(view, runnable=jobs)
+        done.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
+        tried = set(jobs.tolist())
+        waiting = [j for j in waiting if j not in tried]
+        taken, pools = done[-1], view.pools
+        left = {
+            name: np.maximum(getattr(pools, name) - np.bincount(taken.server, getattr(taken, name), view.types), 0.0)
+            for name in ("gpus", "cpus", "memory_gb")
+        }
+        view = replace(view, pools=replace(pools, **left | {"gpus": np.rint(left["gpus"]).astype(np.int64)}))
+    return done
 
 
 def mixed_cluster(view: View) -> str | None:
