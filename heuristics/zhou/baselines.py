@@ -25,15 +25,13 @@ from schedgap.heuristics.registry import Context
 from schedgap.instances.arrays import Array, Ints, members
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
 from schedgap.instances.elastic.options import largest
-from schedgap.instances.views.zhou import Architecture, Schedule
+from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule
 
 MOST_WORKERS = 30
 """FIFO's jobs have at most so many workers (§7)."""
 
 PATIENCE = 8
 """Slots that a guaranteed job of AntMan waits before it runs as an opportunistic one."""
-
-ROUNDING = 1e-9
 
 
 def ideal(a: Architecture) -> list[Found]:
