@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -109,23 +109,6 @@ class CatalogueModel:
     suite: str
 
 
-class _Models(Mapping[str, CatalogueModel]):
-    """All models by name, read when first asked for."""
-
-    def __getitem__(self, name: str) -> CatalogueModel:
-        return _load()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_load())
-
-    def __len__(self) -> int:
-        return len(_load())
-
-
-MODELS: Mapping[str, CatalogueModel] = _Models()
-"""The catalogue: every model by its name, in the order of the file (Gavel's measurements first)."""
-
-
 def find(name: str, suite: str | None = None) -> CatalogueModel | None:
     """Return the model of that name or alias, whatever its case and punctuation, or ``None``.
 
@@ -214,7 +197,6 @@ def _names() -> dict[tuple[str | None, str], CatalogueModel]:
     return known
 
 
-@cache
 def _load() -> dict[str, CatalogueModel]:
     """Build all models in the order of the file, those with batch sizes for each.
 
@@ -328,3 +310,7 @@ def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
 def _entry(name: str) -> dict[str, Any]:
     entry: dict[str, Any] = next(e for e in _document()["models"] if e["name"] == name)
     return entry
+
+
+MODELS: Mapping[str, CatalogueModel] = _load()
+"""The catalogue: every model by its name, in the order of the file (Gavel's measurements first)."""
