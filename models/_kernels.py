@@ -26,16 +26,9 @@ def curves(cost, time, first, together):  # type: ignore[no-untyped-def]
     Curves go in steps: ``unit (g, K, S)`` is what work costs in a step, ``rate (g, K, S)`` how much per unit of time it
     adds, ``way (g, K, S)`` the way that it ends with, ``steps (g, K)`` their number.
 
-    Parameters
-    ----------
-    cost
-        ``(K, q)`` what all work costs by each way, in each interval.
-    time
-        ``(q,)`` how long it takes.
-    first
-        ``(g + 1,)`` where the ways of each kind of job begin.
-    together
-        Whether ways go on side by side; otherwise they share the time, and a step goes from one to a faster one.
+    By each way, all work has a `cost` ``(K, q)`` in each interval and takes `time` ``(q,)``; those of each kind of job
+    begin at `first` ``(g + 1,)``. Ways go on side by side if they are `together`; otherwise they share the time, and a
+    step goes from one to a faster one.
     """
     kinds, intervals = len(first) - 1, len(cost)
     shape = (kinds, intervals, STEPS)
@@ -74,19 +67,9 @@ def price(curve, jobs, goal, floor, out):  # type: ignore[no-untyped-def]
     Steps of earlier intervals are kept in the order of what work costs in them. In the last one, work costs what it
     delays the end by as well, but for what is done until the first end that counts.
 
-    Parameters
-    ----------
-    curve
-        See :func:`curves`.
-    jobs
-        Kind and size of each job, and the time ``(n, K)`` that it has in each interval.
-    goal
-        ``(n, K)`` each: value of the first end in an interval, what is lost by a part of the work as long as the job,
-        and the part that is done until that end.
-    floor
-        ``(n,)`` payoffs must beat this.
-    out
-        ``payoff (n,)``, ``last (n,)`` (-1: none), ``part (n, K, S)``.
+    `curve` is what :func:`curves` returns, `jobs` are kind and size of each job, and the time ``(n, K)`` that it has in
+    each interval, `goal` is a :class:`schedgap.models.intervals.Goal`. Payoffs must beat the `floor` ``(n,)``; `out` is
+    ``payoff (n,)``, ``last (n,)`` (-1: none), ``part (n, K, S)``.
     """
     unit, rate, _, steps = curve
     kind, size, room = jobs

@@ -49,22 +49,10 @@ Plan = list[tuple[int, Found]]
 
 @dataclass(frozen=True)
 class Way:
-    """Settings of the algorithms.
+    """Settings of the algorithms; what each does is told where it is declared, :data:`schedgap.heuristics.zhou.ONLINE`.
 
-    Parameters
-    ----------
-    alpha
-        Windows of a batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch), or
-        ``"realised"``: until nothing more fits.
-    carry
-        Whether what does not fit in the α windows belongs to the next batch, as printed. If not, windows are repeated
-        until nothing more of the batch fits, whatever α is, and begin at τ_i or at the end of the batch before.
-    tight
-        Whether a batch begins when the runs of the one before are done, but not before τ_i.
-    inclusive
-        Whether slot τ of a window may be used.
-    printed
-        Algorithms 4 and 7 as printed instead of the exact placement.
+    Without `carry`, windows are repeated until nothing more of the batch fits, whatever `alpha` is, and begin at τ_i or
+    at the end of the batch before. A `tight` batch does not begin before τ_i either.
     """
 
     alpha: int | str = 4
