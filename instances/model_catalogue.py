@@ -71,28 +71,16 @@ class CatalogueModel:
 
     Attributes
     ----------
-    name
-        Unique; Gavel's job types carry their batch size (``ResNet-50 (batch size 64)``).
-    family
-        Architecture, shared by entries of several suites.
-    task
-        ``image``, ``language``, ``speech``, ``recommendation``, ``reinforcement`` or ``weather``.
-    aliases
-        Other names of it, as traces and papers write them.
-    batch_size
-        Items per iteration, where the source says it.
-    sensitivity
-        Progress by CPUs and memory per GPU, as measured.
-    pipeline
-        The same as an input pipeline.
-    gradient_mb
-        Megabytes of gradients exchanged per iteration.
-    source
-        Where the facts come from, with the licence.
-    derived
-        Which of the numbers are derived, and how; empty where all are facts.
-    suite
-        ``gavel``, ``synergy``, ``tiresias``, ``muri``, ``hadar`` or ``oef``.
+    name, aliases
+        Unique, Gavel's job types with their batch size (``ResNet-50 (batch size 64)``); as traces and papers write it.
+    family, task, suite
+        Architecture, shared by entries of several suites; ``image``, ``language``, …; ``gavel``, ``synergy``, ….
+    batch_size, gradient_mb
+        Items per iteration, where the source says it, and megabytes of gradients exchanged in one.
+    sensitivity, pipeline
+        Progress by CPUs and memory per GPU, as measured, and the same as an input pipeline.
+    source, derived
+        Where the facts come from, with the licence; which of the numbers are derived, and how.
     """
 
     name: str

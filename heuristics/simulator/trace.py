@@ -75,16 +75,11 @@ class Trace:
 
     Attributes
     ----------
-    rules
-        Round length and overheads.
     start_s, decision_s
         ``(R,)`` start of each round, and wall-clock seconds the policy took.
-    stragglers
-        ``(R,)`` GPUs of gangs that ran on several types.
-    restarts
-        ``(R,)`` jobs that paid for a changed allocation.
-    waiting
-        ``(R,)`` jobs that were there and did not run.
+    stragglers, restarts, waiting
+        ``(R,)`` GPUs of gangs that ran on several types, jobs that paid for a changed allocation, and jobs that were
+        there and did not run.
     completion_s, first_start_s
         ``(n,)`` seconds; NaN for jobs that never finished or started.
     allocation

@@ -16,19 +16,9 @@ from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UnknownNameError
 from schedgap.instances.model_catalogue import significant
 from schedgap.instances.registry import Registry, unknown
-from schedgap.instances.schema import (
-    Constant,
-    Instance,
-    LinearDeadline,
-    Name,
-    NormalisedThroughput,
-    Published,
-    Record,
-    Sigmoid,
-    Text,
-    Utility,
-    rule,
-)
+from schedgap.instances.schema import Instance, Published
+from schedgap.instances.schema.base import Name, Record, Text, rule
+from schedgap.instances.schema.job import Constant, LinearDeadline, NormalisedThroughput, Sigmoid, Utility
 from schedgap.instances.workload import workload
 
 Scalar = bool | int | float | str

@@ -8,15 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    StringConstraints,
-    model_serializer,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_serializer
 from pydantic_core import PydanticCustomError
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -79,7 +71,7 @@ class Variant(Record):
     kind: str
 
     @model_serializer(mode="wrap")
-    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _with_kind(self, write: Any) -> dict[str, Any]:
         return {"kind": self.kind, **write(self)}
 
 
