@@ -109,13 +109,9 @@ def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way, rounds: int | None =
 def online(a: Architecture, way: Way) -> Schedule:
     r"""Return the schedule of A_online (Algorithm 1), and its windows.
 
-    Rows state Lemma 1's :math:`4 \alpha` where a run is shown to meet it (:func:`shown`).
-
-    Raises
-    ------
-    NotApplicableError
-        If nothing is found for a waiting job even in an empty window many times as long as it needs, which happens to
-        Algorithm 4 as printed.
+    Rows state Lemma 1's :math:`4 \alpha` where a run is shown to meet it (:func:`shown`). It raises
+    `NotApplicableError` if nothing is found for a waiting job even in an empty window many times as long as it needs,
+    which happens to Algorithm 4 as printed.
 
     See Also
     --------
@@ -157,12 +153,7 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     """Return the cheapest schedule of the priced job at the view's loads (problem (12); Algorithms 4 to 7).
 
     As printed, Algorithm 4 may ask for no PS at all, and Algorithm 7 places as many workers as slots; the exact
-    placement loses none.
-
-    Raises
-    ------
-    NotApplicableError
-        If it finds none.
+    placement loses none. It raises `NotApplicableError` if it finds none.
 
     See Also
     --------

@@ -44,16 +44,13 @@ class Column:
 
     Parameters
     ----------
-    kind
-        ``text`` (stripped), ``number``, ``whole`` (a whole number) or ``date`` (as seconds since 1970).
+    kind, low, high
+        ``text`` (stripped), ``number``, ``whole`` (a whole number) or ``date`` (as seconds since 1970), and the range
+        of numbers, inclusive.
     right
         What would be right, for messages.
-    low, high
-        Range of numbers, inclusive.
-    blank
-        Whether a field may be empty: an empty text is ``""``, an empty number or date NaN.
-    optional
-        Whether the whole column may be missing; it is then left out of the table.
+    blank, optional
+        Whether a field may be empty (``""`` or NaN), and whether the whole column may be missing; it is then left out.
     field
         The field of :class:`~schedgap.instances.importers.registry.TraceJob` that it is, if it is one.
     """

@@ -259,12 +259,8 @@ def least_over_optima(model: str, view: View, worth: Array) -> float:
     """Return the least Σ ``worth[l, j]``·x_l^j over all optimal allocations of a model.
 
     What this finds does not hang on the vertex that a solver, or a second objective, picks. The model is one linear
-    program (``oef.cooperative.full``, not the one with lazy rows); `worth` is ``(v, k)``.
-
-    Raises
-    ------
-    ValueError
-        If the model has no optimum on this view.
+    program (``oef.cooperative.full``, not the one with lazy rows); `worth` is ``(v, k)``. It raises `ValueError` if the
+    model has no optimum on this view.
     """
 
     def preferring(v: View) -> pyo.ConcreteModel:

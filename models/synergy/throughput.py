@@ -44,14 +44,11 @@ class Rule:
     floor
         ``floor(view)`` returns ``(m, k)`` iterations per second that each runnable job must have on a GPU type if it
         runs there; ``None`` for no floor.
-    integer
-        Whether a job holds one configuration, or may mix several.
-    everybody
-        Whether every job runs.
-    gpu_rows
-        Whether the GPUs of a type are counted; the paper's models forget it, and with one type it never binds.
-    pruned
-        Whether dominated configurations are dropped.
+    integer, everybody
+        Whether a job holds one configuration, or may mix several, and whether every job runs.
+    gpu_rows, pruned
+        Whether the GPUs of a type are counted (the paper's models forget it, and with one type it never binds), and
+        whether dominated configurations are dropped.
     """
 
     floor: Callable[[View], Array] | None
