@@ -122,8 +122,8 @@ def _rows(v: View, rows: Ints, labels: tuple[str, ...], weight: Array) -> View:
 def merged(v: View) -> tuple[View, Ints]:
     """Return the view in which virtual tenants with the same speedups are one, and the ``(v,)`` row of it for each.
 
-    Their weights are added up. It has the same optima wherever only efficiency per weight counts: dividing the bundle of
-    a merged tenant in proportion to the weights gives equals the same per weight, and averaging the bundles of equals
+    Their weights are added up. It has the same optima wherever only efficiency per weight counts: dividing a merged
+    tenant's bundle in proportion to the weights gives equals the same per weight, and averaging the bundles of equals
     makes nobody envious who was not (the value of an average is the average of the values).
     """
     _, first, group = np.unique(v.speedups, axis=0, return_index=True, return_inverse=True)
