@@ -28,7 +28,7 @@ Every :math:`\alpha` gives valid bounds; the best of them for one :math:`\alpha`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import Solution, Times, peak_mb
+from schedgap.models.statements import grouped
 
 EVALUATIONS = 1_000_000
 """Jobs times weights that the search may look at."""
@@ -330,20 +331,38 @@ def build_intervals(
     begin = np.maximum(np.arange(intervals) * length, run.start[:, None])
     room = np.maximum(0.0, (np.arange(intervals) + 1) * length - begin)
     most = np.minimum(1.0, room / run.alone[:, None]) if capped else np.ones_like(room)
-    cells = [(int(j), int(t)) for j, t in np.argwhere(room > 0)]
+    cells = {
+        (j, t): (float(begin[j, t] / length), float(most[j, t]), float(volume[j] / length))
+        for j, t in np.argwhere(room > 0).tolist()
+    }
     m = pyo.ConcreteModel()
     m.JOBS = pyo.RangeSet(0, len(volume) - 1)
-    m.INTERVALS = pyo.Set(initialize=sorted({t for _, t in cells}))
-    m.CELLS = pyo.Set(dimen=2, initialize=cells)
-    m.WHEN = pyo.Set(m.JOBS, initialize={j: np.flatnonzero(room[j] > 0).tolist() for j in m.JOBS})
-    m.WHO = pyo.Set(m.INTERVALS, initialize={t: np.flatnonzero(room[:, t] > 0).tolist() for t in m.INTERVALS})
-    m.begin = pyo.Param(m.CELLS, initialize={cell: float(begin[cell] / length) for cell in cells})
-    m.volume = pyo.Param(m.JOBS, initialize=dict(enumerate((volume / length).tolist())))
+    add_machine(m, cells)
     m.weight = pyo.Param(m.JOBS, initialize=dict(enumerate(run.weight.tolist())))
     m.mean_length = pyo.Param(initialize=length / over)
     # A job ends half its duration after its mean busy time.
     m.others = pyo.Param(initialize=float(run.weight @ (run.alone / 2 - since)) / over)
-    m.x = pyo.Var(m.CELLS, bounds=lambda m, j, t: (0, float(most[j, t])))
+
+    @m.Objective(sense=pyo.minimize)
+    def total(m: Any) -> Any:
+        return m.mean_length * sum(m.weight[j] * m.begin[j, t] * m.x[j, t] for j, t in m.CELLS) + m.others
+
+    return m
+
+
+def add_machine(m: pyo.ConcreteModel, cells: Mapping[tuple[int, int], tuple[float, float, float]]) -> None:
+    """Add to a model of jobs what parts of their work are done in which interval: all of it, within what there is.
+
+    `cells` has for job and interval the begin, the most of its work that a job can do there, and its volume, in lengths
+    of the interval.
+    """
+    m.CELLS = pyo.Set(dimen=2, initialize=list(cells))
+    m.INTERVALS = pyo.Set(initialize=sorted({t for _, t in cells}))
+    m.WHEN = pyo.Set(m.JOBS, initialize=grouped(cells))
+    m.WHO = pyo.Set(m.INTERVALS, initialize=grouped((t, j) for j, t in cells))
+    m.begin = pyo.Param(m.CELLS, initialize={cell: begin for cell, (begin, _, _) in cells.items()})
+    m.volume = pyo.Param(m.CELLS, initialize={cell: volume for cell, (_, _, volume) in cells.items()})
+    m.x = pyo.Var(m.CELLS, bounds=lambda m, j, t: (0, cells[j, t][1]))
 
     @m.Constraint(m.JOBS)
     def all_done(m: Any, j: int) -> Any:
@@ -351,10 +370,4 @@ def build_intervals(
 
     @m.Constraint(m.INTERVALS)
     def one_machine(m: Any, t: int) -> Any:
-        return sum(m.volume[j] * m.x[j, t] for j in m.WHO[t]) <= 1
-
-    @m.Objective(sense=pyo.minimize)
-    def total(m: Any) -> Any:
-        return m.mean_length * sum(m.weight[j] * m.begin[j, t] * m.x[j, t] for j, t in m.CELLS) + m.others
-
-    return m
+        return sum(m.volume[j, t] * m.x[j, t] for j in m.WHO[t]) <= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_origin
 
@@ -179,10 +180,8 @@ def _number(value: Scalar) -> Scalar:
     if not isinstance(value, str):
         return value
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(value)
-        except ValueError:
-            continue
     return value
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
+from pkgutil import resolve_name
 
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.scaling import units
@@ -17,11 +17,9 @@ from schedgap.models.solve.solution import HIGHS, LICENSED, Solution, SolveOptio
 
 Adapter = Callable[[StandardForm, SolveOptions], Solution]
 
-ADAPTERS: Mapping[str, tuple[str, str]] = {
-    "cbc": ("cbc", "run"),
-    "scip": ("programs", "scip"),
-    "cp-sat": ("programs", "cp_sat"),
-    **dict.fromkeys(LICENSED, ("ampl", "run")),
+ADAPTERS: Mapping[str, str] = {
+    **{"cbc": "cbc:run", "scip": "programs:scip", "cp-sat": "programs:cp_sat"},
+    **dict.fromkeys(LICENSED, "ampl:run"),
 }
 """Module and function of each."""
 
@@ -33,8 +31,7 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     """Hand a form to the solver that the options name; raise `NotApplicableError` if that takes no such model."""
     if options.solver in HIGHS:
         return highs(form, options)
-    module, name = ADAPTERS[options.solver]
-    adapter: Adapter = getattr(import_module(f"{__name__}.{module}"), name)
+    adapter: Adapter = resolve_name(f"{__name__}.{ADAPTERS[options.solver]}")
     if options.solver in UNSCALED:
         return adapter(form, options)
     scale = units(form)
