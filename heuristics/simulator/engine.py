@@ -186,8 +186,8 @@ class _Run:
         )
         self.last_ran[ran] = self.round + 1
         self.present[ran[finished]] = False
-        done = {"restarts": int(restarts), "waiting": jobs.size - ran.size, "iterations": iterations, "busy_s": busy_s}
-        self.log.append(record._replace(decision_s=decision_s, **done))
+        record = record._replace(decision_s=decision_s, restarts=int(restarts), waiting=jobs.size - ran.size)
+        self.log.append(record._replace(iterations=iterations, busy_s=busy_s))
         self.previous, self.before = assignment, held
         self.round += 1
         return ran.size > 0

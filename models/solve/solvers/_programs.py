@@ -98,7 +98,7 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
             tell(incumbent=self.objective_value, bound=self.best_objective_bound)
 
     solver.best_bound_callback = lambda bound: tell(bound=bound)
-    tell = begun()
+    tell: Callable[..., None] = begun()
     status = solver.solve(model, Watch())
     found = {"status": solver.status_name(status), "nodes": int(solver.num_branches)}
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):  # without a solution, its bound is 0 until it has another one

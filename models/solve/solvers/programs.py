@@ -44,7 +44,8 @@ def scip(form: StandardForm, options: SolveOptions) -> Solution:
         names = files.write_numbered(form, model)
         last, bound = one.program(model, limits, lambda number: sign * number, lambda number: sign * number)
     if "failure" in last:
-        return one.ended(*last["failure"], bound=bound)
+        status, words = last["failure"]
+        return one.ended(status, words, bound=bound)
     feasible = "values" in last
     status = one.stopped(feasible) if last["status"] == "timelimit" else STATUS.get(last["status"], "error")
     kept = feasible and status != "unbounded"
@@ -94,7 +95,8 @@ def cp_sat(form: StandardForm, options: SolveOptions) -> Solution:
             lambda found: sign * (found - rounding) / factor + moved,
         )
     if "failure" in last:
-        return one.ended(*last["failure"], bound=bound)
+        status, words = last["failure"]
+        return one.ended(status, words, bound=bound)
     values = reduced.back(np.array(last["values"], float)) if "values" in last else None
     unproved: Status = one.stopped(values is not None) if one.late else "interrupted"
     known: dict[str, Status] = {"OPTIMAL": "optimal", "INFEASIBLE": "infeasible", "MODEL_INVALID": "error"}
