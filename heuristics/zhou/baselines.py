@@ -24,8 +24,8 @@ import numpy as np
 from schedgap.heuristics.registry import Context
 from schedgap.instances.arrays import Array, Ints, members
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
-from schedgap.instances.elastic.options import largest
-from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule
+from schedgap.instances.elastic.options import ROUNDING, largest
+from schedgap.instances.views.zhou import Architecture, Schedule
 
 MOST_WORKERS = 30
 """FIFO's jobs have at most so many workers (§7)."""

@@ -35,8 +35,9 @@ import numpy as np
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
+from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule
+from schedgap.instances.views.zhou import Architecture, Schedule
 
 LEAST = float(np.nextafter(0.0, 1.0))
 """Limit below which only a cost of 0 is."""

@@ -21,7 +21,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Ints, nothing
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
 from schedgap.instances.elastic.machines import able, takes
-from schedgap.instances.elastic.options import rates
+from schedgap.instances.elastic.options import ROUNDING, rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -32,8 +32,6 @@ SHORT_S = 24 * HOUR_S
 
 RESOURCES = ("GPU", "CPU", "memory", "bandwidth")
 ARCHITECTURES = {"ps": "parameter servers", "ra": "Ring-AllReduce"}
-
-ROUNDING = 1e-9
 
 RESTARTS = {f"restarts_take_{slots}_slots": slots for slots in range(1, 25)}
 """What preemptive methods claim of their schedules: slots without work at the beginning of every run but the first."""
