@@ -51,7 +51,7 @@ STEPS = 30
 """Steps up the supergradient of (d)."""
 
 INTERVALS = 40
-"""Intervals of the statement in Pyomo."""
+"""Intervals of the statement in Pyomo, of each machine."""
 
 
 class Ways(NamedTuple):
@@ -327,17 +327,10 @@ def build_intervals(
     number of jobs for a mean).
     """
     volume = run.volume(weigh(run) if weights is None else weights)
-    length = float(run.start.max() + volume.sum() + run.alone.max()) / intervals
-    begin = np.maximum(np.arange(intervals) * length, run.start[:, None])
-    room = np.maximum(0.0, (np.arange(intervals) + 1) * length - begin)
-    most = np.minimum(1.0, room / run.alone[:, None]) if capped else np.ones_like(room)
-    cells = {
-        (j, t): (float(begin[j, t] / length), float(most[j, t]), float(volume[j] / length))
-        for j, t in np.argwhere(room > 0).tolist()
-    }
+    length, cells = cells_of(run.start, run.alone, volume, intervals)
     m = pyo.ConcreteModel()
     m.JOBS = pyo.RangeSet(0, len(volume) - 1)
-    add_machine(m, cells)
+    add_machine(m, {at: (begin / length, most if capped else 1.0, v) for at, (begin, most, v) in cells.items()})
     m.weight = pyo.Param(m.JOBS, initialize=dict(enumerate(run.weight.tolist())))
     m.mean_length = pyo.Param(initialize=length / over)
     # A job ends half its duration after its mean busy time.
@@ -350,12 +343,22 @@ def build_intervals(
     return m
 
 
-def add_machine(m: pyo.ConcreteModel, cells: Mapping[tuple[int, int], tuple[float, float, float]]) -> None:
-    """Add to a model of jobs what parts of their work are done in which interval: all of it, within what there is.
+Cells = Mapping[tuple[int, int], tuple[float, float, float]]
+"""By job and interval its begin, the most of its work that the job can do there, and the job's volume in intervals."""
 
-    `cells` has for job and interval the begin, the most of its work that a job can do there, and its volume, in lengths
-    of the interval.
-    """
+
+def cells_of(start: Array, alone: Array, volume: Array, intervals: int = INTERVALS) -> tuple[float, Cells]:
+    """Return the length of so many equal intervals, in which everything can be done, and jobs in them from `start`."""
+    length = float(start.max() + volume.sum() + alone.max()) / intervals
+    begin = np.maximum(np.arange(intervals) * length, start[:, None])
+    room = (np.arange(intervals) + 1) * length - begin
+    most, part = np.minimum(1.0, room / alone[:, None]), volume / length
+    found = np.argwhere(room > 0).tolist()
+    return length, {(j, t): (float(begin[j, t]), float(most[j, t]), float(part[j])) for j, t in found}
+
+
+def add_machine(m: pyo.ConcreteModel, cells: Cells) -> None:
+    """Add to a model of jobs what parts of their work are done in which interval: all of it, within what there is."""
     m.CELLS = pyo.Set(dimen=2, initialize=list(cells))
     m.INTERVALS = pyo.Set(initialize=sorted({t for _, t in cells}))
     m.WHEN = pyo.Set(m.JOBS, initialize=grouped(cells))

@@ -273,26 +273,14 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     return m
 
 
-INTERVALS = 40
-"""Intervals of the statement in Pyomo, in each pool."""
-
-
-def _cells(view: View) -> dict[tuple[int, int], tuple[float, float, float]]:
-    """Return by job and interval, those of all pools: its begin in hours, most of the run, and volume in intervals."""
+def _cells(view: View) -> single_machine.Cells:
+    """Return the jobs in the intervals of all pools, one pool's after the other's, which begin in hours."""
     found = {}
     for n, (jobs, capacity) in enumerate(view.by_pool()):
         release, duration = view.release[jobs].astype(float), np.maximum(view.duration[jobs].astype(float), TINY)
-        volume = duration * view.gpus[jobs] / capacity
-        length = float(release.max() + volume.sum() + duration.max()) / INTERVALS
-        begin = np.maximum(np.arange(INTERVALS) * length, release[:, None])
-        room = (np.arange(INTERVALS) + 1) * length - begin
-        for i, t in np.argwhere(room > 0).tolist():
-            most = min(1.0, float(room[i, t] / duration[i]))
-            found[int(jobs[i]), n * INTERVALS + t] = (
-                float(begin[i, t]) / view.ticks_of_hour,
-                most,
-                float(volume[i] / length),
-            )
+        _, cells = single_machine.cells_of(release, duration, duration * view.gpus[jobs] / capacity)
+        for (i, t), (begin, most, volume) in cells.items():
+            found[int(jobs[i]), n * single_machine.INTERVALS + t] = (begin / view.ticks_of_hour, most, volume)
     return found
 
 
