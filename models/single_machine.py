@@ -331,7 +331,7 @@ def build_intervals(
     m = pyo.ConcreteModel()
     m.JOBS = pyo.RangeSet(0, len(volume) - 1)
     add_machine(m, {at: (begin / length, most if capped else 1.0, v) for at, (begin, most, v) in cells.items()})
-    m.weight = pyo.Param(m.JOBS, initialize=dict(enumerate(run.weight.tolist())))
+    m.weight = pyo.Param(m.JOBS, initialize=run.weight.tolist())
     m.mean_length = pyo.Param(initialize=length / over)
     # A job ends half its duration after its mean busy time.
     m.others = pyo.Param(initialize=float(run.weight @ (run.alone / 2 - since)) / over)

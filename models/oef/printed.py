@@ -21,8 +21,8 @@ def shares(view: View) -> pyo.ConcreteModel:
     m.TENANTS = pyo.RangeSet(0, view.size - 1)
     m.TYPES = pyo.RangeSet(0, len(view.gpu_types) - 1)
     m.w = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups))
-    m.m = pyo.Param(m.TYPES, initialize=dict(enumerate(view.capacity.tolist())))
-    m.pi = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
+    m.m = pyo.Param(m.TYPES, initialize=view.capacity.tolist())
+    m.pi = pyo.Param(m.TENANTS, initialize=view.weight.tolist())
     # Upper bounds make the bound of an LP stopped early finite; at twice the capacity they never bind, and the
     # capacity rows keep their whole price.
     m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, 2 * m.m[j]))
@@ -122,7 +122,7 @@ def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
     Gavel in total efficiency; it has 4.356, Gavel 4.364 with the cap.
     """
     m = shares(view)
-    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.split_efficiency.tolist())))
+    m.split = pyo.Param(m.TENANTS, initialize=view.split_efficiency.tolist())
     m.z = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS)
@@ -169,7 +169,7 @@ def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.Concr
     m = shares(view)
     # At other efficiencies ``(v,)``, it says whether these are Pareto-efficient.
     least = view.split_efficiency if least is None else least
-    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(least.tolist())))
+    m.split = pyo.Param(m.TENANTS, initialize=least.tolist())
 
     @m.Constraint(m.TENANTS)
     def at_least_split(m: Any, l: int) -> Any:

@@ -248,10 +248,10 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     m = pyo.ConcreteModel()
     m.JOBS = pyo.RangeSet(0, view.size - 1)
     single_machine.add_machine(m, _cells(view))
-    m.half = pyo.Param(m.JOBS, initialize=dict(enumerate((view.duration / 2 / hour).tolist())))
-    m.release = pyo.Param(m.JOBS, initialize=dict(enumerate((view.release / hour).tolist())))
+    m.half = pyo.Param(m.JOBS, initialize=(view.duration / 2 / hour).tolist())
+    m.release = pyo.Param(m.JOBS, initialize=(view.release / hour).tolist())
     weight = goal.weight * hour if objective in SUMS else np.zeros(view.size)
-    m.weight = pyo.Param(m.JOBS, initialize=dict(enumerate(weight.tolist())))
+    m.weight = pyo.Param(m.JOBS, initialize=weight.tolist())
     m.end = pyo.Var(m.JOBS, bounds=lambda m, j: (float(goal.earliest[j]) / hour, None))
 
     @m.Constraint(m.JOBS)

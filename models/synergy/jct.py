@@ -208,7 +208,7 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     m.RESOURCES = pyo.Set(dimen=2, initialize=resources)
     users = {(i, r): [q for q, *resource in uses if resource == [i, r]] for i, r in resources}
     m.USERS = pyo.Set(m.RESOURCES, initialize=users)
-    m.part = pyo.Param(m.CONFIGURATIONS, initialize=dict(enumerate(part.tolist())))
+    m.part = pyo.Param(m.CONFIGURATIONS, initialize=part.tolist())
     m.holds = pyo.Param([(q, r) for q, _, r in uses], initialize={(q, r): float(amount[q, r]) for q, _, r in uses})
     m.total = pyo.Param(m.RESOURCES, initialize={(i, r): float(limit[i, r]) for i, r in resources})
     m.start = pyo.Param(initialize=int(view.arrival[jobs].min()))

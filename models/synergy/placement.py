@@ -169,7 +169,7 @@ def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
     m.CELLS = pyo.Set(dimen=2, initialize=cells)
     m.ON = pyo.Set(m.DEMANDS, initialize=grouped(cells))
     m.GUESTS = pyo.Set(m.HOSTS, initialize=guests)
-    m.jobs = pyo.Param(m.DEMANDS, initialize=dict(enumerate(wanted.count.tolist())))
+    m.jobs = pyo.Param(m.DEMANDS, initialize=wanted.count.tolist())
     held = np.where(wanted.part > 0, wanted.amount[wanted.demand], 0.0)
     holds = {(r, *cell): float(held[n, r]) for n, cell in enumerate(cells) for r in range(3)}
     m.held = pyo.Param(m.RESOURCES, m.CELLS, initialize=holds)

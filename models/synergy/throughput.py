@@ -158,11 +158,11 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     m.OF = pyo.Set(m.CLASSES, initialize=dict.fromkeys(m.CLASSES, ()) | _members(chosen.owner))
     m.TYPES = pyo.Set(initialize=np.unique(gpu_type).tolist())
     m.ON = pyo.Set(m.TYPES, initialize=_members(gpu_type))
-    m.jobs = pyo.Param(m.CLASSES, initialize=dict(enumerate(group.count.tolist())))
+    m.jobs = pyo.Param(m.CLASSES, initialize=group.count.tolist())
     m.capacity = pyo.Param(range(3), m.TYPES, initialize=room)
-    m.gain = pyo.Param(m.CHOICES, initialize=_numbered(group.weight[chosen.owner] * held.rate[at]))
-    m.cpus = pyo.Param(m.CHOICES, initialize=_numbered(amount[:, 1]))
-    m.memory = pyo.Param(m.CHOICES, initialize=_numbered(amount[:, 2]))
+    m.gain = pyo.Param(m.CHOICES, initialize=(group.weight[chosen.owner] * held.rate[at]).tolist())
+    m.cpus = pyo.Param(m.CHOICES, initialize=amount[:, 1].tolist())
+    m.memory = pyo.Param(m.CHOICES, initialize=amount[:, 2].tolist())
     domain = pyo.NonNegativeIntegers if rule.integer else pyo.NonNegativeReals
     m.y = pyo.Var(m.CHOICES, domain=domain)
 
@@ -181,7 +181,7 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     else:
         m.at_most_one_4 = pyo.Constraint(m.CLASSES, rule=lambda m, e: sum(m.y[q] for q in m.OF[e]) <= m.jobs[e])
     if rule.gpu_rows:
-        m.gpus = pyo.Param(m.CHOICES, initialize=_numbered(held.gpus[at]))
+        m.gpus = pyo.Param(m.CHOICES, initialize=held.gpus[at].tolist())
 
         @m.Constraint(m.TYPES)
         def gpus_per_type(m: Any, i: int) -> Any:
@@ -221,7 +221,7 @@ def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
     members = grouped((pair, q) for q, pair in enumerate(pairs))
     m.BELOW = pyo.Set(dimen=2, initialize=cells)
     m.MIX = pyo.Set(m.BELOW, initialize={cell: members[cell] for cell in cells})
-    m.above_fair = pyo.Param(m.CHOICES, initialize=_numbered(above))
+    m.above_fair = pyo.Param(m.CHOICES, initialize=above.tolist())
 
     @m.Constraint(m.BELOW)
     def fair_5(m: Any, e: int, i: int) -> Any:
@@ -230,10 +230,6 @@ def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
 
 def _members(owner: Ints) -> dict[int, list[int]]:
     return grouped((e, q) for q, e in enumerate(owner.tolist()))
-
-
-def _numbered(values: Array | Ints) -> dict[int, float]:
-    return dict(enumerate(values.tolist()))
 
 
 def decode_round(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
