@@ -62,8 +62,7 @@ class Pools:
     @staticmethod
     def of(cluster: Servers, types: int) -> Pools:
         """Return the pools of a cluster."""
-        hosts = cluster.with_gpus(types)
-        each = np.column_stack((cluster.gpus, cluster.cpus, cluster.memory_gb)).astype(float)
+        hosts, each = cluster.with_gpus(types), cluster.amounts
         total = np.array([each[h].sum(axis=0) for h in hosts])
         least = least_per_gpu(cluster, types)
         largest = np.array([each[h].max(axis=0) if h.size else np.zeros(3) for h in hosts])

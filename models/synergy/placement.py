@@ -54,8 +54,7 @@ def demands(view: View, ideal: Schedule) -> Demands:
     each, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     hosts = np.flatnonzero(view.servers.gpus > 0)
     demand, host = np.nonzero(each[:, :1] == view.servers.gpu_type[hosts])
-    size = np.column_stack((view.servers.gpus, view.servers.cpus, view.servers.memory_gb))[hosts].astype(float)
-    part = each[demand, 1:] / size[host]
+    part = each[demand, 1:] / view.servers.amounts[hosts][host]
     return Demands(
         jobs=ideal.job[np.argsort(which.ravel(), kind="stable")],
         count=count,
@@ -173,8 +172,8 @@ def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
     held = np.where(wanted.part > 0, wanted.amount[wanted.demand], 0.0)
     holds = {(r, *cell): float(held[n, r]) for n, cell in enumerate(cells) for r in range(3)}
     m.held = pyo.Param(m.RESOURCES, m.CELLS, initialize=holds)
-    size = np.column_stack((view.servers.gpus, view.servers.cpus, view.servers.memory_gb))[wanted.hosts].astype(float)
-    m.room = pyo.Param(m.RESOURCES, m.HOSTS, initialize={(r, i): float(size[i, r]) for r in range(3) for i in m.HOSTS})
+    room = view.servers.amounts[wanted.hosts].T.tolist()
+    m.room = pyo.Param(m.RESOURCES, m.HOSTS, initialize=lambda m, r, i: room[r][i])
     return m
 
 
