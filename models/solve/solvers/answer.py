@@ -73,11 +73,13 @@ class Run:
     ) -> tuple[dict[str, Any], float | None]:
         """Run the program of the solver on a model, and note what it tells, each number as its function says.
 
+        Settings that are ``None`` are left to the solver.
         Return its last line and its last bound. Killed or interrupted, it leaves what it has told, and the last line is
         status and reason of its ``failure``. Starting it is no part of solving.
         """
         program = Path(__file__).with_name("_programs.py")
-        command = [sys.executable, "-P", str(program), self.options.solver, str(model), json.dumps(settings)]
+        given = json.dumps({name: value for name, value in settings.items() if value is not None})
+        command = [sys.executable, "-P", str(program), self.options.solver, str(model), given]
         log, errors = model.with_name("log"), model.with_name("errors")
         with log.open("w") as out, errors.open("w") as err:
             self.begin()

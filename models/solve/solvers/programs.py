@@ -36,13 +36,12 @@ def scip(form: StandardForm, options: SolveOptions) -> Solution:
     if importlib.util.find_spec("pyscipopt") is None:
         raise absent("scip")
     one, sign = Run(form, options), -1.0 if form.maximise else 1.0
-    limits = {"limits/gap": options.rel_gap, "randomization/randomseedshift": options.seed}
-    limits |= {} if options.time_limit_s is None else {"limits/time": options.time_limit_s}
-    limits |= {} if options.nodes is None else {"limits/nodes": options.nodes}
+    limits = {"limits/gap": options.rel_gap, "limits/time": options.time_limit_s, "limits/nodes": options.nodes}
+    settings = {**limits, "randomization/randomseedshift": options.seed}
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.mps"
         names = files.write_numbered(form, model)
-        last, bound = one.program(model, limits, lambda number: sign * number, lambda number: sign * number)
+        last, bound = one.program(model, settings, lambda number: sign * number, lambda number: sign * number)
     if "failure" in last:
         status, words = last["failure"]
         return one.ended(status, words, bound=bound)
@@ -74,8 +73,8 @@ def cp_sat(form: StandardForm, options: SolveOptions) -> Solution:
     costs = scaled(sp.csr_array(sign * integral.cost[None, :]), -endless, endless, _most(integral))
     rows = scaled(integral.matrix.tocsr(), integral.row_lower, integral.row_upper, _most(integral))
     factor, rounding, moved = float(costs.factor[0]), float(costs.moved[0]), integral.offset - form.offset
-    settings = {"num_workers": options.threads, "random_seed": options.seed, "relative_gap_limit": options.rel_gap}
-    settings |= {} if options.time_limit_s is None else {"max_time_in_seconds": options.time_limit_s}
+    limits = {"relative_gap_limit": options.rel_gap, "max_time_in_seconds": options.time_limit_s}
+    settings = {**limits, "num_workers": options.threads, "random_seed": options.seed}
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.npz"
         np.savez(
