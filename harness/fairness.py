@@ -129,7 +129,7 @@ def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
     Witness: ``(v, k)`` an allocation of the largest total that hurts nobody. Margin: minus its gain in total
     efficiency.
     """
-    from schedgap.models.oef.optima import pareto_gain
+    from schedgap.models.oef.printed import pareto_gain
 
     gain, better = pareto_gain(view, devices)
     total = float(efficiency(view.speedups, devices).sum())
@@ -185,7 +185,7 @@ Worth = Callable[[View, Array], float]
 
 def least_worth(model: str) -> Worth:
     """Return what tenants can count on under a model, whichever of its optima is taken."""
-    from schedgap.models.oef.optima import least_over_optima
+    from schedgap.models.oef.printed import least_over_optima
 
     return lambda view, worth: least_over_optima(model, view, worth)
 

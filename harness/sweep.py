@@ -45,10 +45,9 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.simulate.run import USUAL, Options, resolve
 from schedgap.harness.simulate.run import run as simulate
-from schedgap.instances.canonical import read_mapping
+from schedgap.instances.canonical import parse, read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE, load
 from schedgap.instances.errors import UsageError
-from schedgap.instances.generate.core import parse
 from schedgap.instances.importers import Options as ImportOptions
 from schedgap.instances.importers import import_trace
 from schedgap.instances.plugins import load_plugin

@@ -11,13 +11,15 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.content import dumps
+
+R = TypeVar("R", bound=BaseModel)
 
 MAX_FILE_MB = 256
 """Larger files are refused before they are read; to raise it, set ``schedgap.instances.canonical.MAX_FILE_MB``."""
@@ -139,10 +141,15 @@ def _content(path: Path) -> bytes:
 
 def validate(data: Mapping[str, Any], where: str) -> Instance:
     """Validate plain data (as read from JSON or TOML) into an instance; `where` begins the error message."""
+    return parse(Instance, data, where)
+
+
+def parse(model: type[R], data: Mapping[str, Any], where: str) -> R:
+    """Validate plain data into a record, or raise `InstanceError` with one line that begins with `where`."""
     try:
-        return Instance.model_validate_json(json.dumps(data, allow_nan=True))
+        return model.model_validate_json(json.dumps(data))
     except ValidationError as error:
-        raise InstanceError(f"{where}: {describe(error)}") from None
+        raise InstanceError(f"{where}: {describe(error, model)}") from None
     except TypeError as error:
         raise InstanceError(f"{where}: {next(_strange(data), one_line(error))}") from error
     except (ValueError, RecursionError) as error:

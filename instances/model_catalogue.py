@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -71,28 +71,16 @@ class CatalogueModel:
 
     Attributes
     ----------
-    name
-        Unique; Gavel's job types carry their batch size (``ResNet-50 (batch size 64)``).
-    family
-        Architecture, shared by entries of several suites.
-    task
-        ``image``, ``language``, ``speech``, ``recommendation``, ``reinforcement`` or ``weather``.
-    aliases
-        Other names of it, as traces and papers write them.
-    batch_size
-        Items per iteration, where the source says it.
-    sensitivity
-        Progress by CPUs and memory per GPU, as measured.
-    pipeline
-        The same as an input pipeline.
-    gradient_mb
-        Megabytes of gradients exchanged per iteration.
-    source
-        Where the facts come from, with the licence.
-    derived
-        Which of the numbers are derived, and how; empty where all are facts.
-    suite
-        ``gavel``, ``synergy``, ``tiresias``, ``muri``, ``hadar`` or ``oef``.
+    name, aliases
+        Unique, Gavel's job types with their batch size (``ResNet-50 (batch size 64)``); as traces and papers write it.
+    family, task, suite
+        Architecture, shared by entries of several suites; ``image``, ``language``, …; ``gavel``, ``synergy``, ….
+    batch_size, gradient_mb
+        Items per iteration, where the source says it, and megabytes of gradients exchanged in one.
+    sensitivity, pipeline
+        Progress by CPUs and memory per GPU, as measured, and the same as an input pipeline.
+    source, derived
+        Where the facts come from, with the licence; which of the numbers are derived, and how.
     """
 
     name: str
@@ -107,23 +95,6 @@ class CatalogueModel:
     source: str
     derived: tuple[str, ...]
     suite: str
-
-
-class _Models(Mapping[str, CatalogueModel]):
-    """All models by name, read when first asked for."""
-
-    def __getitem__(self, name: str) -> CatalogueModel:
-        return _load()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_load())
-
-    def __len__(self) -> int:
-        return len(_load())
-
-
-MODELS: Mapping[str, CatalogueModel] = _Models()
-"""The catalogue: every model by its name, in the order of the file (Gavel's measurements first)."""
 
 
 def find(name: str, suite: str | None = None) -> CatalogueModel | None:
@@ -214,7 +185,6 @@ def _names() -> dict[tuple[str | None, str], CatalogueModel]:
     return known
 
 
-@cache
 def _load() -> dict[str, CatalogueModel]:
     """Build all models in the order of the file, those with batch sizes for each.
 
@@ -328,3 +298,7 @@ def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
 def _entry(name: str) -> dict[str, Any]:
     entry: dict[str, Any] = next(e for e in _document()["models"] if e["name"] == name)
     return entry
+
+
+MODELS: Mapping[str, CatalogueModel] = _load()
+"""The catalogue: every model by its name, in the order of the file (Gavel's measurements first)."""

@@ -75,8 +75,7 @@ class Profiles(NamedTuple):
 
 def least_per_gpu(cluster: Servers, types: int) -> Array:
     """Return ``(k, 2)`` the fewest CPUs and gigabytes per GPU of any server of a GPU type; 0 for a type without."""
-    each = np.column_stack((cluster.cpus, cluster.memory_gb))
-    hosts = cluster.with_gpus(types)
+    hosts, each = cluster.with_gpus(types), cluster.amounts[:, 1:]
     return np.array([(each[h] / cluster.gpus[h, None]).min(axis=0) if h.size else np.zeros(2) for h in hosts])
 
 

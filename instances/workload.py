@@ -92,6 +92,11 @@ class Servers:
         """Number of servers, each counted once."""
         return int(self.machine.max(initial=-1)) + 1
 
+    @property
+    def amounts(self) -> Array:
+        """``(h, 3)`` GPUs, CPUs and gigabytes of each."""
+        return np.column_stack((self.gpus, self.cpus, self.memory_gb)).astype(float)
+
     def with_gpus(self, types: int) -> list[Ints]:
         """Return the servers that have GPUs, by type, of which there are so many."""
         return [np.flatnonzero((self.gpu_type == i) & (self.gpus > 0)) for i in range(types)]

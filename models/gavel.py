@@ -65,7 +65,7 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     work = view.workload
     able = (work.rates > 0) & (view.capacity > 0)
     m = _parts_of_work(view, able, np.divide(work.work[:, None], view.progress, where=able, out=np.zeros(able.shape)))
-    m.W = pyo.Param(m.JOBS, initialize=dict(enumerate(work.gpus.tolist())))
+    m.W = pyo.Param(m.JOBS, initialize=work.gpus.tolist())
     m.C = pyo.Param(m.TYPES, initialize={r: int(view.capacity[r]) for r in m.TYPES})
 
     @m.Constraint(m.JOBS)
@@ -91,7 +91,7 @@ def _parts_of_work(view: View, able: Bools, slots: Array) -> pyo.ConcreteModel:
     m.TYPES = pyo.Set(initialize=np.flatnonzero(able.any(axis=0)).tolist())
     m.ON = pyo.Set(m.JOBS, initialize=grouped(m.PAIRS))
     m.USERS = pyo.Set(m.TYPES, initialize=grouped((r, j) for j, r in m.PAIRS))
-    m.a = pyo.Param(m.JOBS, initialize=dict(enumerate((view.arrival * view.slot_s).tolist())))
+    m.a = pyo.Param(m.JOBS, initialize=(view.arrival * view.slot_s).tolist())
     m.first = pyo.Param(initialize=float(view.arrival.min() * view.slot_s))
     m.d = pyo.Param(m.PAIRS, initialize={pair: float(slots[pair] * view.slot_s) for pair in m.PAIRS})
     m.x = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)

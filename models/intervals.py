@@ -37,17 +37,9 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.models.columns import (
-    Columns,
-    Domain,
-    Generated,
-    GenerationOptions,
-    Oracle,
-    Packing,
-    Priced,
-    generate,
-    statement,
-)
+from schedgap.models.columns.domain import Domain
+from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate
+from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.single_machine import Best, Jobs, best_bound, prices_over
 from schedgap.models.solve import Solution, SolveOptions
 
@@ -75,18 +67,9 @@ def completions(run: Jobs, edges: Array, grain: float) -> Goal:
 
 @dataclass(frozen=True, eq=False)
 class Fluid:
-    """Jobs over intervals.
+    """Jobs over intervals between `edges` ``(K + 1,)``, the last of which may be infinite, and what ends are worth.
 
-    Attributes
-    ----------
-    run
-        The jobs.
-    edges
-        ``(K + 1,)`` ends of intervals; the last one may be infinite.
-    goal
-        What ends are worth.
-    must
-        Whether every job has to end; otherwise it can do without, at value 0.
+    Jobs that need not end, unless they `must`, are worth 0 without.
     """
 
     run: Jobs
@@ -126,7 +109,7 @@ class Pricing(IntervalOracle):
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best column of every job; see :class:`schedgap.models.columns.Priced`."""
-        from schedgap.models import _intervals as kernels
+        from schedgap.models import _kernels as kernels
 
         n, intervals = self.room.shape
         run, ways = self.fluid.run, self.ways
@@ -241,18 +224,8 @@ def least_completion(
 ) -> Tightest:
     """Return what column generation proves about the negative of the least weighted sum of completion times.
 
-    Parameters
-    ----------
-    run
-        The jobs.
-    grain
-        Least time of a job, whose multiples begins and ends of jobs are; 0 for none.
-    options
-        Time limit, seed and threads.
-    best
-        The relaxation to one machine, if it is known: the search starts from its prices.
-    many
-        Intervals beyond which none is cut any more.
+    Begins and ends of jobs are multiples of `grain`, the least time of a job, 0 for none. The search starts from the
+    prices of the `best` relaxation to one machine; beyond so `many` intervals, none is cut any more.
     """
     edges = completion_edges(run, grain)
     start = prices_over(best_bound(run) if best is None else best, edges)
@@ -282,18 +255,8 @@ def tightest(
 ) -> Tightest:
     """Return the best bound found while intervals are cut where columns in use are unsure.
 
-    Parameters
-    ----------
-    pose
-        Returns the oracle over edges.
-    edges
-        The first ones.
-    whole
-        Whether edges are whole numbers.
-    options
-        Time limit, seed and threads.
-    start, many
-        Prices to start from; intervals beyond which none is cut any more.
+    ``pose(edges)`` returns the oracle over edges, which are whole numbers or not; `start` are prices to start from.
+    Beyond so `many` intervals, none is cut any more.
     """
     began = clock.now()
     best: Tightest | None = None

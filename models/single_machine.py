@@ -28,7 +28,7 @@ Every :math:`\alpha` gives valid bounds; the best of them for one :math:`\alpha`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import Solution, Times, peak_mb
+from schedgap.models.statements import grouped
 
 EVALUATIONS = 1_000_000
 """Jobs times weights that the search may look at."""
@@ -50,7 +51,7 @@ STEPS = 30
 """Steps up the supergradient of (d)."""
 
 INTERVALS = 40
-"""Intervals of the statement in Pyomo."""
+"""Intervals of the statement in Pyomo, of each machine."""
 
 
 class Ways(NamedTuple):
@@ -111,9 +112,9 @@ class Jobs(ABC):
 
 def shortest_first_ends(start: Array, volume: Array) -> Array:
     """Return ``(n,)`` completions on one machine that may interrupt jobs: shortest remaining first."""
-    from schedgap.models import _machine  # which takes a while to import
+    from schedgap.models import _kernels  # which takes a while to import
 
-    return np.asarray(_machine.shortest_first(start, volume, _order(start, volume)))
+    return np.asarray(_kernels.shortest_first(start, volume, _order(start, volume)))
 
 
 def _order(start: Array, volume: Array) -> Ints:
@@ -133,10 +134,10 @@ def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array
     It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first. Jobs, whose weights `part`
     are 0 or more, may start at `start`, and take the machine for `volume`, ``(n,)`` each.
     """
-    from schedgap.models import _machine
+    from schedgap.models import _kernels
 
     urgency = -np.divide(part, volume, out=np.zeros_like(part), where=volume > 0)
-    return _machine.largest_first(start, volume, urgency, _order(start, volume))
+    return _kernels.largest_first(start, volume, urgency, _order(start, volume))
 
 
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
@@ -272,7 +273,7 @@ def prices_over(best: Best, edges: Array) -> Array:
 
 
 def closed_form(
-    jobs: Callable[[], Jobs], objective: Callable[[float], float], find: Callable[[Any], Any] = best_bound
+    jobs: Callable[[], Any], objective: Callable[[float], float], find: Callable[[Any], Any] = best_bound
 ) -> Outcome:
     """Return the outcome of a bound in closed form, by default the best on the weighted sum of completion times.
 
@@ -321,38 +322,50 @@ def build_intervals(
 
     Duals: that of an interval is what more of the machine would save there.
 
-    Parameters
-    ----------
-    run
-        Jobs.
-    weights
-        ``(d,)`` weights on the resources; those of :func:`weigh` by default.
-    capped
-        Whether a job does no more in an interval than at its best rate, which (b) forgets.
-    intervals
-        Number of equal intervals until everything can be done.
-    since, over
-        When each job's time begins to count, and what the objective is divided by (the number of jobs for a mean).
+    There are so many equal `intervals` until everything can be done; if `capped`, a job does no more in one than at its
+    best rate, which (b) forgets. A job's time begins to count at `since`, and the objective is divided by `over` (the
+    number of jobs for a mean).
     """
     volume = run.volume(weigh(run) if weights is None else weights)
-    length = float(run.start.max() + volume.sum() + run.alone.max()) / intervals
-    begin = np.maximum(np.arange(intervals) * length, run.start[:, None])
-    room = np.maximum(0.0, (np.arange(intervals) + 1) * length - begin)
-    most = np.minimum(1.0, room / run.alone[:, None]) if capped else np.ones_like(room)
-    cells = [(int(j), int(t)) for j, t in np.argwhere(room > 0)]
+    length, cells = cells_of(run.start, run.alone, volume, intervals)
     m = pyo.ConcreteModel()
     m.JOBS = pyo.RangeSet(0, len(volume) - 1)
-    m.INTERVALS = pyo.Set(initialize=sorted({t for _, t in cells}))
-    m.CELLS = pyo.Set(dimen=2, initialize=cells)
-    m.WHEN = pyo.Set(m.JOBS, initialize={j: np.flatnonzero(room[j] > 0).tolist() for j in m.JOBS})
-    m.WHO = pyo.Set(m.INTERVALS, initialize={t: np.flatnonzero(room[:, t] > 0).tolist() for t in m.INTERVALS})
-    m.begin = pyo.Param(m.CELLS, initialize={cell: float(begin[cell] / length) for cell in cells})
-    m.volume = pyo.Param(m.JOBS, initialize=dict(enumerate((volume / length).tolist())))
-    m.weight = pyo.Param(m.JOBS, initialize=dict(enumerate(run.weight.tolist())))
+    add_machine(m, {at: (begin / length, most if capped else 1.0, v) for at, (begin, most, v) in cells.items()})
+    m.weight = pyo.Param(m.JOBS, initialize=run.weight.tolist())
     m.mean_length = pyo.Param(initialize=length / over)
     # A job ends half its duration after its mean busy time.
     m.others = pyo.Param(initialize=float(run.weight @ (run.alone / 2 - since)) / over)
-    m.x = pyo.Var(m.CELLS, bounds=lambda m, j, t: (0, float(most[j, t])))
+
+    @m.Objective(sense=pyo.minimize)
+    def total(m: Any) -> Any:
+        return m.mean_length * sum(m.weight[j] * m.begin[j, t] * m.x[j, t] for j, t in m.CELLS) + m.others
+
+    return m
+
+
+Cells = Mapping[tuple[int, int], tuple[float, float, float]]
+"""By job and interval its begin, the most of its work that the job can do there, and the job's volume in intervals."""
+
+
+def cells_of(start: Array, alone: Array, volume: Array, intervals: int = INTERVALS) -> tuple[float, Cells]:
+    """Return the length of so many equal intervals, in which everything can be done, and jobs in them from `start`."""
+    length = float(start.max() + volume.sum() + alone.max()) / intervals
+    begin = np.maximum(np.arange(intervals) * length, start[:, None])
+    room = (np.arange(intervals) + 1) * length - begin
+    most, part = np.minimum(1.0, room / alone[:, None]), volume / length
+    found = np.argwhere(room > 0).tolist()
+    return length, {(j, t): (float(begin[j, t]), float(most[j, t]), float(part[j])) for j, t in found}
+
+
+def add_machine(m: pyo.ConcreteModel, cells: Cells) -> None:
+    """Add to a model of jobs what parts of their work are done in which interval: all of it, within what there is."""
+    m.CELLS = pyo.Set(dimen=2, initialize=list(cells))
+    m.INTERVALS = pyo.Set(initialize=sorted({t for _, t in cells}))
+    m.WHEN = pyo.Set(m.JOBS, initialize=grouped(cells))
+    m.WHO = pyo.Set(m.INTERVALS, initialize=grouped((t, j) for j, t in cells))
+    m.begin = pyo.Param(m.CELLS, initialize={cell: begin for cell, (begin, _, _) in cells.items()})
+    m.volume = pyo.Param(m.CELLS, initialize={cell: volume for cell, (_, _, volume) in cells.items()})
+    m.x = pyo.Var(m.CELLS, bounds=lambda m, j, t: (0, cells[j, t][1]))
 
     @m.Constraint(m.JOBS)
     def all_done(m: Any, j: int) -> Any:
@@ -360,10 +373,4 @@ def build_intervals(
 
     @m.Constraint(m.INTERVALS)
     def one_machine(m: Any, t: int) -> Any:
-        return sum(m.volume[j] * m.x[j, t] for j in m.WHO[t]) <= 1
-
-    @m.Objective(sense=pyo.minimize)
-    def total(m: Any) -> Any:
-        return m.mean_length * sum(m.weight[j] * m.begin[j, t] * m.x[j, t] for j, t in m.CELLS) + m.others
-
-    return m
+        return sum(m.volume[j, t] * m.x[j, t] for j in m.WHO[t]) <= 1

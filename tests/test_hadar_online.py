@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from schedgap import heuristics, instances
 from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar._kernels import worths
-from schedgap.heuristics.hadar.literal import AS_PRINTED, literal_dp
 from schedgap.heuristics.hadar.online import Hadar
-from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round
+from schedgap.heuristics.hadar.planning import AS_PRINTED, EXACT_QUEUE, Plan, Planner, Planning, Round, literal_dp
 from schedgap.heuristics.hadar.prices import Prices, guarantee, prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate

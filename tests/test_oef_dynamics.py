@@ -21,7 +21,7 @@ from schedgap.harness.simulate.task import SimulationTask
 from schedgap.harness.table import visible
 from schedgap.heuristics.hadar.allox import match
 from schedgap.heuristics.oef import dynamics as oef
-from schedgap.heuristics.oef.placement import by_type, on_hosts, round_robin
+from schedgap.heuristics.oef.dynamics import by_type, on_hosts, round_robin
 from schedgap.heuristics.simulator import (
     NOTHING,
     POLICIES,

@@ -16,8 +16,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view, merged, replicated
 from schedgap.models.oef.lazy import merged_cooperative
-from schedgap.models.oef.optima import least_over_optima, pareto_gain
-from schedgap.models.oef.printed import build_gavel, decode
+from schedgap.models.oef.printed import build_gavel, decode, least_over_optima, pareto_gain
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, SolveOptions
 
 EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])

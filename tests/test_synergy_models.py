@@ -18,9 +18,8 @@ from schedgap.models.solve import SolveOptions, StandardForm, build, compile_mod
 from schedgap.models.solve.scaling import units
 from schedgap.models.synergy.configurations import configurations, fitting
 from schedgap.models.synergy.ideal import FEW, ideal_round, round_form
-from schedgap.models.synergy.passes import passes
 from schedgap.models.synergy.placement import Demands, build_fewest, build_vertex, demands, placed, placement_form
-from schedgap.models.synergy.throughput import FLOORED, OPEN, Rule, build_round, choices, equal_split, own_floor
+from schedgap.models.synergy.throughput import FLOORED, OPEN, Rule, build_round, choices, equal_split, own_floor, passes
 
 EXACT = SolveOptions(rel_gap=0.0)
 TOLERANCE = 1 + 1e-9

@@ -22,7 +22,7 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
 from schedgap.models import single_machine
-from schedgap.models._intervals import curves
+from schedgap.models._kernels import curves
 from schedgap.models.solve import build, solve
 from schedgap.models.zhou import fluid
 

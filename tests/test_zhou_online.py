@@ -13,8 +13,7 @@ from schedgap.harness.verify import VERIFIERS, Verdict
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import Context, Guarantee
 from schedgap.heuristics.zhou import baselines
-from schedgap.heuristics.zhou.batches import Way, a_dual, a_maxweight, mincost, online
-from schedgap.heuristics.zhou.lemma import lacking, most_weight
+from schedgap.heuristics.zhou.batches import Way, a_dual, a_maxweight, lacking, mincost, most_weight, online
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.random_instances.zhou import draw_roomy

@@ -40,9 +40,8 @@ from pydantic import Field, model_validator
 
 from schedgap.harness.sweep import Sweep, Value
 from schedgap.instances import load
-from schedgap.instances.canonical import read_mapping
+from schedgap.instances.canonical import parse, read_mapping
 from schedgap.instances.errors import UnknownNameError, UsageError
-from schedgap.instances.generate.core import parse
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Name, Record, Text, rule, violation
 from schedgap.instances.schema.base import Numbers

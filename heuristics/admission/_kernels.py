@@ -11,8 +11,8 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import njit
+from schedgap.instances.elastic.options import ROUNDING
 
-ROUNDING = 1e-9
 TIE = 1e-9
 """Part of the largest utility by which payoffs may differ and still count as equal."""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Found, Options, options_of
+from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.views.admission import UTILITY, View
 
 TIE = 1e-9
@@ -94,7 +95,7 @@ class Desk:
         ratio = np.zeros(len(m.resources))
         end = view.first_start(UTILITY.id)[choices.job] + choices.slots
         in_time = end <= view.deadline[choices.job]
-        fewest = np.ceil(_share(view)[choices.worker_type] * (1 - 1e-9))
+        fewest = np.ceil(_share(view)[choices.worker_type] * (1 - ROUNDING))
         ps = np.where(choices.together, 1.0, np.maximum(fewest, 1.0))
         for job in range(view.size):
             mine = np.arange(choices.first[job], choices.first[job + 1])

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from schedgap.heuristics.hadar import allox, baselines, gavel, literal  # noqa: F401 -- they register what they define
+from schedgap.heuristics.hadar import allox, baselines, gavel  # noqa: F401 -- they register what they define
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import Planning

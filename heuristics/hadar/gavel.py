@@ -304,6 +304,7 @@ class Gavel(GangPolicy):
         if not np.array_equal(state.jobs, self._jobs):
             self._jobs, jobs = state.jobs, in_order(state)
             if self._single:
+                self._account(state, jobs)
                 shares = self._one_by_one(state, jobs)
             else:
                 counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
@@ -324,12 +325,8 @@ class Gavel(GangPolicy):
         self._received[running, chosen[running]] += 1
         return chosen
 
-    def _one_by_one(self, state: State, jobs: Ints) -> Array:
-        """Return ``(a, o)`` shares by a program of jobs of which no two are alike.
-
-        It is one of what is left now, or of the time that each job has taken and would have taken alone.
-        """
-        # What jobs did at their rates on an n-th of the last set's cluster, and these rates anew.
+    def _account(self, state: State, jobs: Ints) -> None:
+        """Note what jobs did at their rates on an n-th of the last set's cluster, and these rates anew."""
         self._alone_s[state.jobs] += (self._left[state.jobs] - state.remaining) / self._alone_rate[state.jobs]
         self._left[state.jobs] = state.remaining
         # Alone, a gang of W has an n-th of each type's GPUs, and runs there a W-th of that in time, at most always.
@@ -338,6 +335,12 @@ class Gavel(GangPolicy):
         time /= np.maximum(time.sum(axis=1, keepdims=True), 1.0)
         alone = (time * work.rates[jobs]).sum(axis=1) * work.gpus[jobs]
         self._alone_rate[jobs] = np.where(alone > 0, alone, 1.0)
+
+    def _one_by_one(self, state: State, jobs: Ints) -> Array:
+        """Return ``(a, o)`` shares by a program of jobs of which no two are alike.
+
+        It is one of what is left now, or of the time that each job has taken and would have taken alone.
+        """
         shares = np.zeros((jobs.size, self.gangs.rates.shape[1]))
         able = self.gangs.best_rate[jobs] > 0
         jobs = jobs[able]

@@ -20,7 +20,7 @@ could, so that the result is never below that of ``beam=1``, the greedy plan.
 A schedule completes by the horizon (1c): a job that would end later is worth 0.
 
 **Departures from the text.** One is no setting: branches are compared by payoff, because line 20 compares costs, so
-that taking nothing always wins (:mod:`schedgap.heuristics.hadar.literal`). The others are fields of :class:`Planning`.
+that taking nothing always wins (:func:`literal_dp`). The others are fields of :class:`Planning`.
 Measured on ``gen/hadar-480`` in rounds of 360 s with restarts of 10 s (total time TTD, mean idle GPUs of 60 while 50 or
 more jobs wait, share of the rounds that change allocations), and in model time on ``gen/200jobs`` (ΣU):
 
@@ -50,7 +50,7 @@ the opposite order, going by label instead of by rate made 418.9 h instead of 42
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -121,23 +121,8 @@ class Plan:
 class Planning:
     """How rounds are planned; see the module for what the paper prints, and for what each setting was measured to do.
 
-    Attributes
-    ----------
-    payoff
-        Whether a job pays for all rounds it still needs or for one.
-    alloc
-        Whether FIND_ALLOC takes the allocation of highest payoff or of least cost.
-    keep
-        Whether a running job keeps its GPUs where they are free.
-    order
-        Order of the queue.
-    stop
-        Whether the first job without an allocation ends the planning.
-    beam, exact
-        States kept where the queue is longer than `exact` jobs.
-    beta, communication
-        Cost of communication: for each server of a gang beyond its first, `beta` times the mean price of its GPUs, and
-        so much utility, as in P1.
+    A queue of more than `exact` jobs keeps `beam` states. Communication costs, for each server of a gang beyond its
+    first, `beta` times the mean price of its GPUs, and so much utility (`communication`), as in P1.
     """
 
     payoff: Payoff = "lifetime"
@@ -263,3 +248,42 @@ def price_list(servers: Servers, prices: Prices) -> Hosts:
     first = np.cumsum([0, *(len(prices_of) for prices_of in lists)])
     machine = np.zeros(0, np.int64) if servers.host is None else servers.host
     return Hosts(servers.gpu_type, servers.gpus, machine, first[kind.ravel()], np.concatenate(lists))
+
+
+AS_PRINTED = Planning(payoff="round", alloc="cost", keep=False, order="arrival", stop=True)
+"""FIND_ALLOC as printed: the cheapest allocation whatever its rate, whose payoff subtracts one round's cost from the
+utility of a lifetime (lines 28 to 31); a job without allocation ends the planning (7 and 8)."""
+
+
+def literal_dp(planner: Planner, around: Round) -> Ints:
+    """Return the ``(q, h)`` GPUs that lines 1 to 23 of Algorithm 2 give to every job of the queue: none, for the audit.
+
+    Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over what was placed before; the left one has the
+    GPUs of j besides, at prices that j itself has raised. So the left side is never the smaller one.
+    """
+    shape = (around.jobs.size, around.used.size)
+    return _branch(planner, around, 0, np.zeros(shape, np.int64), around.used)[0]
+
+
+def _branch(planner: Planner, around: Round, index: int, placed: Ints, used: Ints) -> tuple[Ints, Ints]:
+    """Return allocations and server state, as the recursion does."""
+    gpus = planner.view.servers.gpus
+    if index >= len(placed) or np.all(used >= gpus):
+        return placed, used
+    found, payoff = planner.find_alloc(replace(around, used=used), index)
+    if payoff <= 0:
+        return placed, used
+    own = np.bincount(found[:, 1], found[:, 2], used.size).astype(np.int64)
+    with_job = placed.copy()
+    with_job[index] = own
+    taken, after = _branch(planner, around, index + 1, with_job, used + own)
+    skipped, before = _branch(planner, around, index + 1, placed, used)
+    cost_taken = _cost(planner, used + own, taken)
+    cost_skipped = _cost(planner, used, skipped)
+    return (taken, after) if cost_taken < cost_skipped else (skipped, before)
+
+
+def _cost(planner: Planner, used: Ints, placed: Ints) -> float:
+    """``Σ_h Σ_r k(γ) w``, lines 18 and 19."""
+    price: Array = planner.hosts.price[planner.hosts.first + used]
+    return float((placed * price).sum())

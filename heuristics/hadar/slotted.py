@@ -17,7 +17,7 @@ from schedgap.heuristics.simulator.engine import in_slots
 from schedgap.heuristics.simulator.gangs import built
 from schedgap.heuristics.simulator.policies import policy
 from schedgap.heuristics.simulator.state import Policy
-from schedgap.instances.parameters import Parameter, passing
+from schedgap.instances.parameters import passing
 from schedgap.instances.views.hadar import UTILITY, Schedule, View
 
 Build = TypeVar("Build", bound=Callable[..., Policy])
@@ -38,26 +38,23 @@ def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
 def simulated(
     id: str,
     *,
+    forks: bool = False,
     problem: str = UTILITY.id,
     kind: Literal["online", "baseline"] = "baseline",
-    source: str,
-    forks: bool = False,
-    parameters: tuple[Parameter, ...] = (),
-    variants: tuple[str, ...] = (),
     guarantee: Callable[..., Guarantee | None] = lambda view: None,
+    **both: Any,
 ) -> Callable[[Build], Build]:
     """Register the decorated ``build(instance, oracle)`` as a policy, and in model time as a heuristic of the same id.
 
-    The arguments are fields of both specs; settings go to `build`.
+    `both` are fields that their specs share; settings go to `build`.
     """
 
     def register(build: Build) -> Build:
         def run(view: View, context: Context, **settings: Any) -> Schedule:
             return schedule(view, build(view.instance, context.oracle, **settings), forks)
 
-        settings: dict[str, Any] = {"source": source, "parameters": parameters, "variants": variants}
-        policy(id, forks=forks, **settings)(build)
-        heuristic(id, problem=problem, kind=kind, guarantee=guarantee, **settings)(passing(run, build))
+        policy(id, forks=forks, **both)(build)
+        heuristic(id, problem=problem, kind=kind, guarantee=guarantee, **both)(passing(run, build))
         return build
 
     return register

@@ -1,15 +1,17 @@
 """OEF over time (§3.2, §6): evaluator → placer → round-robin within tenants → placement, in 5-minute rounds.
 
 The *evaluator* returns fractional shares of the tenants that have jobs at the moment; it is asked again
-whenever that set changes. A tenant's weight is divided among the job types it has jobs of (§4.2.4). The
-placer rounds the shares (:mod:`schedgap.heuristics.oef.rounding`), jobs take turns within a tenant, and
-:mod:`schedgap.heuristics.oef.placement` finds the hosts.
+whenever that set changes. A tenant's weight is divided among the job types it has jobs of (§4.2.4). The placer rounds
+the shares (:mod:`schedgap.heuristics.oef.rounding`) to a tenant's whole devices. These go to its jobs (§4.3, §4.4,
+§6.1.3): which of them run (:func:`round_robin`), on which types (:func:`by_type`), on which servers (:func:`on_hosts`).
+``packed`` is OEF's placement: large jobs first, on one type and on one host where possible. Without it jobs take
+devices in the order in which they come, as the paper describes its baselines.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +20,6 @@ import numpy as np
 
 from schedgap.heuristics.hadar.allox import AlloX
 from schedgap.heuristics.oef import gandiva_fair
-from schedgap.heuristics.oef.placement import by_type, on_hosts, round_robin
 from schedgap.heuristics.oef.rounding import Placer, Rule
 from schedgap.heuristics.registry import Oracle
 from schedgap.heuristics.simulator import Assignment, State, Trace, Workload, servers, workload
@@ -33,6 +34,9 @@ from schedgap.instances.views.oef import View, efficiency
 Evaluator = Callable[[View], Array]
 """``evaluator(view)`` returns fractional shares ``(v, k)``."""
 
+Request = tuple[int, int, int]
+"""``(job, type, devices)``."""
+
 OEF_EVALUATORS = ("cooperative", "noncooperative")
 EVALUATORS = (*OEF_EVALUATORS, "gavel", "maxmin", "gandiva_fair")
 
@@ -40,20 +44,9 @@ EVALUATORS = (*OEF_EVALUATORS, "gavel", "maxmin", "gandiva_fair")
 def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
     """Return the evaluator of that name, one of :data:`EVALUATORS`.
 
-    Parameters
-    ----------
-    name
-        ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``, which may
-        have settings (``gavel?row_cap=true``).
-    oracle
-        ``models.oracle``, for those.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the message names the nearest known ones.
-    UsageError
-        If it needs the oracle and there is none.
+    ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``, which may have
+    settings (``gavel?row_cap=true``), by ``models.oracle``. It raises `UnknownNameError` if there is none of that name,
+    and `UsageError` if it needs the oracle and there is none.
     """
     if base_id(name) not in EVALUATORS:
         raise UnknownNameError(unknown("evaluator", name, EVALUATORS))
@@ -86,27 +79,11 @@ def restricted(view: View, active: Bools) -> View:
 
 
 class FairShares:
-    """A simulation policy that gives tenants their evaluator's shares.
+    """A simulation policy that gives tenants their evaluator's shares, by rules of :mod:`.rounding`.
 
-    Parameters
-    ----------
-    instance
-        Tenants with jobs that have a rate on every GPU type.
-    evaluate
-        Fractional shares of the active tenants.
-    rounding
-        Its rule; see :mod:`schedgap.heuristics.oef.rounding`.
-    packed
-        OEF's placement; see :mod:`schedgap.heuristics.oef.placement`.
-    demand_aware
-        Whether a tenant gets no devices of a type rather than fewer than its smallest job needs (§4.3).
-    noise, noise_seed
-        Largest relative error of profiled rates, see :func:`profiled`; jobs advance by the true ones.
-
-    Raises
-    ------
-    NotApplicableError
-        If a job has no rate on some GPU type, or is larger than every type.
+    What it takes beside an evaluator is told where it is declared (:data:`ROUNDING`, :data:`PACKED`, …). With `noise`,
+    shares follow from profiled rates (:func:`profiled`); jobs advance by the true ones. It raises `NotApplicableError`
+    if a job has no rate on some GPU type, or is larger than every type.
     """
 
     def __init__(
@@ -185,6 +162,77 @@ def _rows(instance: Instance, view: View, work: Workload) -> Ints:
         distance = np.abs(np.log(view.true_speedups[named] / (rates[i] / rates[i, 0]))).sum(axis=1)
         chosen[i] = named[int(np.argmin(distance))]
     return chosen
+
+
+def round_robin(row: Ints, gpus: Ints, starved: Ints, arrival_s: Array, devices: Ints) -> list[int]:
+    """Return the jobs that run, longest starved first, then earliest arrival, then index.
+
+    `row`, `gpus`, `starved` and `arrival_s` ``(a,)`` are each job's virtual tenant, gang, rounds of waiting and
+    arrival; `devices` ``(v,)`` count all types together. A job that does not fit any more is passed over.
+    """
+    order = np.lexsort((arrival_s, -starved, row))
+    left, rows, widths = devices.tolist(), row.tolist(), gpus.tolist()
+    chosen = []
+    for job in order.tolist():
+        if widths[job] <= left[rows[job]]:
+            left[rows[job]] -= widths[job]
+            chosen.append(job)
+    return chosen
+
+
+def by_type(chosen: Sequence[int], row: Ints, gpus: Ints, devices: Ints, packed: bool) -> list[Request]:
+    """Return how many devices of which type each chosen job takes from its tenant's ``(v, k)``.
+
+    If `packed`, large jobs come first, each on the type whose devices it uses up best (the faster one where two are
+    equal), and on several types only where no single one has enough. Otherwise slowest devices come first, in order of
+    choice.
+    """
+    left = devices.tolist()
+    rows, widths = row.tolist(), gpus.tolist()
+    requests: list[Request] = []
+    for job in sorted(chosen, key=lambda job: -widths[job]) if packed else chosen:
+        have, wanted = left[rows[job]], widths[job]
+        for kind in _types(have, wanted) if packed else range(len(have)):
+            taken = min(have[kind], wanted)
+            if taken:
+                requests.append((job, kind, taken))
+                have[kind] -= taken
+                wanted -= taken
+    return requests
+
+
+def _types(have: list[int], wanted: int) -> list[int]:
+    """Return the types to take `wanted` devices from: the tightest single one, or the fullest first."""
+    enough = [kind for kind, devices in enumerate(have) if devices >= wanted]
+    if enough:
+        return [min(enough, key=lambda kind: (have[kind], -kind))]
+    return sorted(range(len(have)), key=lambda kind: (-have[kind], -kind))
+
+
+def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: bool) -> list[Request]:
+    """Return ``(job, server, devices)`` for all requests, which fit on the servers' devices and types ``(h,)``.
+
+    If `packed`, the largest request comes first, on the fullest host that has enough; over several hosts, the emptiest
+    first, only where none has. Otherwise it is first fit in the order of `requests`, over as many hosts as it takes.
+    """
+    free = gpus.copy()
+    hosts = [np.flatnonzero(host_type == kind) for kind in range(int(host_type.max()) + 1)]
+    placed: list[Request] = []
+    for job, kind, wanted in sorted(requests, key=lambda r: (-r[2], r[0])) if packed else requests:
+        missing, among = wanted, hosts[kind]
+        if packed:
+            enough = among[free[among] >= wanted]
+            order = np.argsort(-free[among], kind="stable")
+            among = enough[[int(np.argmin(free[enough]))]] if enough.size else among[order]
+        for server in among.tolist():
+            taken = min(int(free[server]), missing)
+            if taken:
+                placed.append((job, server, taken))
+                free[server] -= taken
+                missing -= taken
+            if not missing:
+                break
+    return placed
 
 
 def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from schedgap.instances.sensitivity import Profiles, advancing
 from schedgap.instances.workload import Servers, Workload
 
 if TYPE_CHECKING:
-    from schedgap.heuristics.simulator._kernels import Entries, Held
+    from schedgap.heuristics.simulator._kernels import Held
 
 ROUNDING = 1e-12
 """Relative error of times and work that counts as equal."""
@@ -82,31 +81,14 @@ def runnable(work: Workload, cluster: Servers, forks: bool = False) -> Bools:
     return np.asarray(usable >= (1 if forks else work.gpus))
 
 
-@dataclass(frozen=True, eq=False)
-class _Round:
-    """An assignment sorted by job and server, and its ``g`` running jobs.
-
-    `width` ``(g,)`` counts GPUs, `rate` is of the whole gang, or of all copies, with the factor `speed` that the policy
-    declares; `mixed` says who uses several types. `cpus` and `memory_gb` of the entries and the jobs `offered` are
-    empty where the rules are not sensitive.
-    """
-
-    entries: Entries
-    held: Held
-    width: Ints
-    rate: Array
-    speed: Array
-    mixed: Bools
-    cpus: Array
-    memory_gb: Array
-    offered: Ints
-
-
 _NONE, _NO = np.zeros(0, np.int64), np.zeros(0)
 
 
 class _Record(NamedTuple):
-    """What is recorded of a round for :class:`Trace`; tables as columns, without the number of the round."""
+    """What is recorded of a round for :class:`Trace`; tables as columns, without the number of the round.
+
+    `cpus`, `memory_gb` and `offered` are empty where the rules are not sensitive.
+    """
 
     start_s: float = 0.0
     decision_s: float = 0.0
@@ -196,36 +178,22 @@ class _Run:
         if not isinstance(assignment, Assignment):
             found = type(assignment).__name__
             raise InvalidAssignmentError(f"round {self.round}: the policy returned {found}, not an Assignment")
-        now, rules = self._checked(assignment), self.rules
-        times = (self.time_s, float(rules.round_s), float(rules.restart_s), ROUNDING)
+        held, rate, record = self._checked(assignment)
+        ran, width = record.progress
+        times = (self.time_s, float(self.rules.round_s), float(self.rules.restart_s), ROUNDING)
         restarts, finished, iterations, busy_s = self.kernels.advance(
-            now.held, self.before, now.width, now.rate, times, self.work.leave_s, self.progress
+            held, self.before, width, rate, times, self.work.leave_s, self.progress
         )
-        ran = now.held.jobs
         self.last_ran[ran] = self.round + 1
         self.present[ran[finished]] = False
-        self.log.append(
-            _Record(
-                start_s=self.time_s,
-                decision_s=decision_s,
-                stragglers=int(now.width[now.mixed].sum()),
-                restarts=int(restarts),
-                waiting=jobs.size - ran.size,
-                allocation=now.entries,
-                progress=(ran, now.width),
-                iterations=iterations,
-                busy_s=busy_s,
-                speed=now.speed,
-                cpus=now.cpus,
-                memory_gb=now.memory_gb,
-                offered=(now.offered,),
-            )
-        )
-        self.previous, self.before = assignment, now.held
+        record = record._replace(decision_s=decision_s, restarts=int(restarts), waiting=jobs.size - ran.size)
+        self.log.append(record._replace(iterations=iterations, busy_s=busy_s))
+        self.previous, self.before = assignment, held
         self.round += 1
-        return now.width.size > 0
+        return ran.size > 0
 
-    def _checked(self, assignment: Assignment) -> _Round:
+    def _checked(self, assignment: Assignment) -> tuple[Held, Array, _Record]:
+        """Return who holds what by an assignment, their rates in iterations per second, and what is recorded of it."""
         order = np.argsort(assignment.job * self.cluster.size + assignment.server, kind="stable")
         parts = (assignment.job, assignment.server, assignment.gpus)
         entries = self.kernels.Entries(*(np.asarray(part, np.int64)[order] for part in parts))
@@ -248,8 +216,17 @@ class _Run:
         if jobs.size and not speed.min() > 0:
             self._refuse(self.kernels.UNABLE, int(jobs[int(speed.argmin())]))
         width = np.add.reduceat(entries.gpus, first[:-1]) if jobs.size else jobs
-        held = self.kernels.Held(entries.server, entries.gpus, first, jobs)
-        return _Round(entries, held, width, rate * speed, speed, mixed, cpus, memory_gb, offered)
+        record = _Record(
+            start_s=self.time_s,
+            stragglers=int(width[mixed].sum()),
+            allocation=entries,
+            progress=(jobs, width),
+            speed=speed,
+            cpus=cpus,
+            memory_gb=memory_gb,
+            offered=(offered,),
+        )
+        return self.kernels.Held(entries.server, entries.gpus, first, jobs), rate * speed, record
 
     def _refuse(self, fault: int, where: int) -> None:
         """Raise what an examination found, if anything, about the job or server `where`."""

@@ -41,11 +41,10 @@ class Rules:
     profiling_s
         Seconds after its arrival in which a job is profiled and cannot be scheduled.
 
-    Raises
-    ------
-    UsageError
-        If an option is out of range: rounds take from :data:`LEAST_ROUND_S` to :data:`MOST_ROUND_S`, so that times keep
-        their digits.
+    Notes
+    -----
+    It raises `UsageError` if an option is out of range: rounds take from :data:`LEAST_ROUND_S` to
+    :data:`MOST_ROUND_S`, so that times keep their digits.
     """
 
     round_s: float = 300.0
@@ -75,16 +74,11 @@ class Trace:
 
     Attributes
     ----------
-    rules
-        Round length and overheads.
     start_s, decision_s
         ``(R,)`` start of each round, and wall-clock seconds the policy took.
-    stragglers
-        ``(R,)`` GPUs of gangs that ran on several types.
-    restarts
-        ``(R,)`` jobs that paid for a changed allocation.
-    waiting
-        ``(R,)`` jobs that were there and did not run.
+    stragglers, restarts, waiting
+        ``(R,)`` GPUs of gangs that ran on several types, jobs that paid for a changed allocation, and jobs that were
+        there and did not run.
     completion_s, first_start_s
         ``(n,)`` seconds; NaN for jobs that never finished or started.
     allocation

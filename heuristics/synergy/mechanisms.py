@@ -84,7 +84,7 @@ class Mechanisms:
         self.kernels, self.view, self.oracle = _kernels, view, oracle
         self.by_demand, self.tight = order == "demand", fit == "best"
         self.kind, self.gpus, servers = view.profiles.kind, view.workload.gpus, view.servers
-        capacity = np.column_stack((servers.cpus, servers.memory_gb)).astype(float)
+        capacity = np.ascontiguousarray(servers.amounts[:, 1:])
         self.hosts = _kernels.Hosts(servers.gpu_type, servers.gpus, capacity, capacity)
         # By kind, the GPU types by preference; −1 fills up.
         self.options: Ints = np.full((view.profiles.kinds, view.types), -1, np.int64)

@@ -24,16 +24,9 @@ from schedgap.instances.views.synergy import Schedule, View
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A policy, a mechanism, and their settings.
+    """A policy of :data:`.queues.ORDERS` and a mechanism, a method of :class:`Mechanisms`, by their names.
 
-    Attributes
-    ----------
-    policy, mechanism
-        Names in :data:`schedgap.heuristics.synergy.queues.ORDERS`, and of a method of :class:`Mechanisms`.
-    order, fit
-        Settings of the mechanisms that tune demands, see :class:`Mechanisms`.
-    first, by
-        Settings of the policies ``ftf`` and ``drf``.
+    Mechanisms that tune demands have the settings `order` and `fit`, the policies ``ftf`` and ``drf`` `first` and `by`.
     """
 
     policy: str

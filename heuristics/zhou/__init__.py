@@ -8,25 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from schedgap.heuristics.registry import Context, Guarantee, heuristic
-from schedgap.heuristics.zhou import baselines, batches, lemma
+from schedgap.heuristics.registry import Guarantee, heuristic
+from schedgap.heuristics.zhou import baselines, batches
 from schedgap.heuristics.zhou.batches import Way
 from schedgap.instances.parameters import Parameter, passing
 from schedgap.instances.views.zhou import ARCHITECTURES, RESTARTS, Architecture, Schedule
-
-
-def _online(a: Architecture, context: Context, **settings: Any) -> Schedule:
-    r"""Return the schedule of A_online.
-
-    Rows state Lemma 1's :math:`4 \alpha` where a run is shown to meet it.
-
-    See Also
-    --------
-    batches : Algorithms 1 to 3.
-    lemma : what Lemma 1 promises for a run.
-    schedgap.instances.elastic.search : the exact placement, in the place of Algorithms 4 to 7.
-    """
-    return batches.online(a, Way(**settings))
 
 
 def _planned(decide: Callable[[Architecture, Way], Schedule]) -> Callable[..., Schedule]:
@@ -115,10 +101,10 @@ _register(
     "online",
     "completion",
     "online",
-    passing(_online, Way),
+    _planned(batches.online),
     "Zhou et al., Algorithms 1 to 7, Lemma 1, Theorem 5",
     guarantee=_four_alpha,
-    shown=lemma.shown,
+    shown=batches.shown,
     parameters=ONLINE,
     variants=VARIANTS,
 )

@@ -24,7 +24,7 @@ import numpy as np
 from schedgap.heuristics.registry import Context
 from schedgap.instances.arrays import Array, Ints, members
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
-from schedgap.instances.elastic.options import largest
+from schedgap.instances.elastic.options import ROUNDING, largest
 from schedgap.instances.views.zhou import Architecture, Schedule
 
 MOST_WORKERS = 30
@@ -32,8 +32,6 @@ MOST_WORKERS = 30
 
 PATIENCE = 8
 """Slots that a guaranteed job of AntMan waits before it runs as an opportunistic one."""
-
-ROUNDING = 1e-9
 
 
 def ideal(a: Architecture) -> list[Found]:

@@ -1,4 +1,4 @@
-"""Zhou et al.'s Algorithms 1 to 3, and what plans whole batches like them.
+"""Zhou et al.'s Algorithms 1 to 3, what plans whole batches like them, and what Lemma 1 promises for a run.
 
 - :func:`a_maxweight` (Algorithm 3): jobs by descending weight (the paper names no order); each takes its cheapest
   schedule at the prices (11), if that costs less than its weight. Prices of an empty cluster are 0: of schedules that
@@ -16,6 +16,13 @@ batch then begins at the end of the one before, and completes by ``α·τ_(i+1)`
 
 Starts range to ``τ − L`` with slots ``[t⁻, t⁻ + L)``, so that slot τ of a window is never used, unless `inclusive`.
 A job of weight 0 is scheduled where it costs nothing; its utility can never be positive.
+
+**Lemma 1** asks for two properties of A_dual in every round i: its schedule is at most ``α·τ_i`` slots long, which its
+windows are, and it holds at least the weight that an optimal schedule of the batch completes by ``τ_i``. The second one
+is Theorem 5's for an α by the formula and jobs that meet two assumptions, which those of the paper's own ranges mostly
+do not; for any other α it can be checked once a run is there (:func:`shown`). The optimum is bounded from above: the
+jobs of the batch that fit into ``τ_i − 1`` slots at all, and of these as much weight as the cluster's whole capacity of
+each resource allows (a fractional knapsack with what each job takes at its thriftiest).
 """
 
 from __future__ import annotations
@@ -25,8 +32,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
+from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, Schedule
 
@@ -41,22 +50,10 @@ Plan = list[tuple[int, Found]]
 
 @dataclass(frozen=True)
 class Way:
-    """Settings of the algorithms.
+    """Settings of the algorithms; what each does is told where it is declared, :data:`schedgap.heuristics.zhou.ONLINE`.
 
-    Parameters
-    ----------
-    alpha
-        Windows of a batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch), or
-        ``"realised"``: until nothing more fits.
-    carry
-        Whether what does not fit in the α windows belongs to the next batch, as printed. If not, windows are repeated
-        until nothing more of the batch fits, whatever α is, and begin at τ_i or at the end of the batch before.
-    tight
-        Whether a batch begins when the runs of the one before are done, but not before τ_i.
-    inclusive
-        Whether slot τ of a window may be used.
-    printed
-        Algorithms 4 and 7 as printed instead of the exact placement.
+    Without `carry`, windows are repeated until nothing more of the batch fits, whatever `alpha` is, and begin at τ_i or
+    at the end of the batch before. A `tight` batch does not begin before τ_i either.
     """
 
     alpha: int | str = 4
@@ -111,13 +108,16 @@ def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way, rounds: int | None =
 
 
 def online(a: Architecture, way: Way) -> Schedule:
-    """Return the schedule of A_online (Algorithm 1), and its windows.
+    r"""Return the schedule of A_online (Algorithm 1), and its windows.
 
-    Raises
-    ------
-    NotApplicableError
-        If nothing is found for a waiting job even in an empty window many times as long as it needs, which happens to
-        Algorithm 4 as printed.
+    Rows state Lemma 1's :math:`4 \alpha` where a run is shown to meet it (:func:`shown`). It raises
+    `NotApplicableError` if nothing is found for a waiting job even in an empty window many times as long as it needs,
+    which happens to Algorithm 4 as printed.
+
+    See Also
+    --------
+    schedgap.heuristics.zhou.batches : Algorithms 1 to 3, and what Lemma 1 promises for a run.
+    schedgap.instances.elastic.search : the exact placement, in the place of Algorithms 4 to 7.
     """
     waiting = np.ones(a.size, bool)
     chosen: Plan = []
@@ -154,12 +154,7 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     """Return the cheapest schedule of the priced job at the view's loads (problem (12); Algorithms 4 to 7).
 
     As printed, Algorithm 4 may ask for no PS at all, and Algorithm 7 places as many workers as slots; the exact
-    placement loses none.
-
-    Raises
-    ------
-    NotApplicableError
-        If it finds none.
+    placement loses none. It raises `NotApplicableError` if it finds none.
 
     See Also
     --------
@@ -172,3 +167,45 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     if found is None:
         raise NotApplicableError(f"no schedule of {a.ids[a.priced_job]} found beside the loads until τ = {a.deadline}")
     return Schedule(**vars(runs_of([(a.priced_job, found)], 1)))
+
+
+def most_weight(a: Architecture, jobs: Ints, tau: int) -> float:
+    """Return a bound on the weight that any schedule of some jobs completes by τ, none of them before slot 1."""
+    fitting = jobs[a.options.shortest[jobs] < tau]
+    weight = a.weight[fitting]
+    bounds = [float(weight.sum())]
+    for needed in a.least_slots[fitting].T:
+        density = np.divide(weight, needed, out=np.full_like(weight, np.inf), where=needed > 0)
+        order = np.argsort(-density)
+        need = needed[order]
+        left = (tau - 1) * (1 + ROUNDING) + need - np.cumsum(need)
+        part = np.divide(left, need, out=np.ones_like(need), where=need > 0)
+        bounds.append(float(weight[order] @ np.clip(part, 0.0, 1.0)))
+    return min(bounds)
+
+
+def lacking(a: Architecture, schedule: Schedule) -> int | None:
+    """Return the first τ_i for which a run is not shown to have property (ii) of Lemma 1, or ``None``."""
+    waiting = np.ones(a.size, bool)
+    tau_of_run = schedule.window_tau[np.searchsorted(schedule.window_start, schedule.start, "right") - 1]
+    for tau in (1 << i for i in range(int(schedule.window_tau.max()).bit_length())):
+        scheduled = schedule.job[tau_of_run == tau]
+        batch = np.flatnonzero(waiting & (a.arrival <= tau))
+        if a.weight[scheduled].sum() < (1 - ROUNDING) * most_weight(a, batch, tau):
+            return tau
+        waiting[scheduled] = False
+    return None
+
+
+def shown(a: Architecture, schedule: Schedule) -> Guarantee:
+    """Return the guarantee of Lemma 1 for a run, without a factor where property (ii) is not shown.
+
+    Jobs of batch i complete by the end of its window, which is ``α·τ_(i+1)`` as printed. The largest ratio of that end
+    to ``τ_(i+1)`` is the α that the lemma's proof needs, whatever windows are.
+    """
+    tau = lacking(a, schedule)
+    if tau is not None:
+        return Guarantee(f"none shown: weight by τ = {tau}")
+    end = schedule.window_start + schedule.window_slots
+    factor = 4 * float((end / (2 * schedule.window_tau)).max())
+    return Guarantee(f"4α = {factor:.4g}", factor)

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_origin
+from typing import Any, Literal, get_origin
 
 import numpy as np
 from pydantic import ValidationError
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.canonical import describe
+from schedgap.instances.canonical import describe, parse
 from schedgap.instances.errors import InstanceError, UnknownNameError
 from schedgap.instances.model_catalogue import significant
 from schedgap.instances.registry import Registry, unknown
-from schedgap.instances.schema import (
-    Constant,
-    Instance,
-    LinearDeadline,
-    Name,
-    NormalisedThroughput,
-    Published,
-    Record,
-    Sigmoid,
-    Text,
-    Utility,
-    rule,
-)
+from schedgap.instances.schema import Instance, Published
+from schedgap.instances.schema.base import Name, Record, Text, rule
+from schedgap.instances.schema.job import Constant, LinearDeadline, NormalisedThroughput, Sigmoid, Utility
 from schedgap.instances.workload import workload
 
 Scalar = bool | int | float | str
@@ -189,21 +179,6 @@ def _number(value: Scalar) -> Scalar:
     if not isinstance(value, str):
         return value
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(value)
-        except ValueError:
-            continue
     return value
-
-
-R = TypeVar("R", bound=Record)
-
-
-def parse(model: type[R], data: Mapping[str, Any], where: str) -> R:
-    """Validate plain data into a record, or raise one line that begins with `where`."""
-    try:
-        return model.model_validate_json(json.dumps(data))
-    except ValidationError as error:
-        raise InstanceError(f"{where}: {describe(error, model)}") from None
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InstanceError(f"{where}: {error}") from None

@@ -35,19 +35,9 @@ from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, St
 from schedgap.instances.generate.workload import Range, WholeRange
 from schedgap.instances.model_catalogue import significant
 from schedgap.instances.registry import unknown
-from schedgap.instances.schema import (
-    Cluster,
-    DistributedProfile,
-    GpuType,
-    Horizon,
-    Job,
-    PSType,
-    ServerGroup,
-    WorkerType,
-    check_size,
-    rule,
-    violation,
-)
+from schedgap.instances.schema import Cluster, GpuType, Horizon, PSType, ServerGroup, WorkerType, check_size
+from schedgap.instances.schema.base import rule, violation
+from schedgap.instances.schema.job import DistributedProfile, Job
 
 ANY = "any"
 """Value of `worker_type` with which jobs choose among all of them."""

@@ -63,17 +63,11 @@ def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
     delimiter = max(",;\t", key=head.count)
     lines = split(path, text, delimiter, '"')
     _, header = next(lines)
-    header = [name.strip() for name in header]
     if absent := [name for name, column in columns.items() if column not in header]:
         found = f"{absent[0]}: {unknown('column', columns[absent[0]], header)}"
         how = f"--map {','.join(f'{name}=…' for name in absent)}; the header has {', '.join(header)}"
         raise InstanceError(f"{path}: line 1: {found} ({how[:300]})")
-    rows = {}
-    for number, line in lines:
-        if len(line) != len(header):
-            raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {len(header)}")
-        rows[number] = [line[header.index(column)].strip() for column in columns.values()]
-    return framed(path, rows, tuple(columns))
+    return framed(path, lines, {name: header.index(column) for name, column in columns.items()}, len(header))
 
 
 def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> history.Log:

@@ -168,12 +168,10 @@ class Trace:
     tenants
         What the tenants are (``"virtual clusters"``), if the trace has them.
     gang_iterations
-        Whether one iteration is a step of the whole gang, so that one GPU of a gang of four does a quarter of
-        it.
-    reference
-        GPU type that durations were recorded on where a job names none.
-    suite
-        Suite of the catalogue in which its models are looked up; the format's own where empty.
+        Whether one iteration is a step of the whole gang, so that one GPU of a gang of four does a quarter of it.
+    reference, suite
+        GPU type that durations were recorded on where a job names none; suite of the catalogue in which its models are
+        looked up, the format's own where empty.
     default_gpus, default_per_server
         Cluster where the user gives none: Gavel's simulated one, unless the format has its own.
     """

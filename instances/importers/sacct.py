@@ -82,13 +82,10 @@ def table(path: Path, text: str) -> pd.DataFrame:
     for need in ("Submit", "Start", "End"):
         if need not in header:
             raise InstanceError(f"{path}: line 1: no column {need}: {WANTED}")
-    rows = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line == head:
-            continue
-        fields = line.split(delimiter[1])
-        rows[number] = fields if len(fields) == len(header) else settled(path, number, header, fields)
-    return framed(path, rows, header)
+    numbered = enumerate(text.splitlines(), 1)
+    lines = ((number, line.split(delimiter[1])) for number, line in numbered if line.strip() and line != head)
+    whole = ((n, line if len(line) == len(header) else settled(path, n, header, line)) for n, line in lines)
+    return framed(path, whole, {name: at for at, name in enumerate(header)}, len(header))
 
 
 def settled(path: Path, number: int, header: Sequence[str], fields: list[str]) -> list[str]:

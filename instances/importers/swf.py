@@ -67,15 +67,9 @@ def read(path: Path, options: Options) -> Instance:
 
 def table(path: Path, text: str) -> pd.DataFrame:
     """Return the numbers of each line by field."""
-    rows = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        fields = line.split()
-        if not fields or fields[0].startswith(";"):
-            continue
-        if len(fields) != len(FIELDS):
-            raise InstanceError(f"{path}: line {number}: {len(fields)} fields instead of {len(FIELDS)}")
-        rows[number] = fields
-    raw = framed(path, rows, FIELDS)
+    lines = ((number, line.split()) for number, line in enumerate(text.splitlines(), 1))
+    jobs = ((number, fields) for number, fields in lines if fields and not fields[0].startswith(";"))
+    raw = framed(path, jobs, {name: at for at, name in enumerate(FIELDS)}, len(FIELDS))
     for name in FIELDS:
         good = pd.to_numeric(raw[name], errors="coerce")
         refuse(path, ~(good >= -1) | ~(good <= 1e13), raw[name], "a number, 0 or more, or -1 for what is not known")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import isnan
 from pathlib import Path
@@ -44,16 +44,13 @@ class Column:
 
     Parameters
     ----------
-    kind
-        ``text`` (stripped), ``number``, ``whole`` (a whole number) or ``date`` (as seconds since 1970).
+    kind, low, high
+        ``text`` (stripped), ``number``, ``whole`` (a whole number) or ``date`` (as seconds since 1970), and the range
+        of numbers, inclusive.
     right
         What would be right, for messages.
-    low, high
-        Range of numbers, inclusive.
-    blank
-        Whether a field may be empty: an empty text is ``""``, an empty number or date NaN.
-    optional
-        Whether the whole column may be missing; it is then left out of the table.
+    blank, optional
+        Whether a field may be empty (``""`` or NaN), and whether the whole column may be missing; it is then left out.
     field
         The field of :class:`~schedgap.instances.importers.registry.TraceJob` that it is, if it is one.
     """
@@ -128,7 +125,7 @@ def first_line(text: str) -> str:
 def parse_headed(path: Path, text: str, columns: Sequence[Column], least: int = 1) -> pd.DataFrame:
     """Return the named columns of CSV `text`, whose first line is the header; see :func:`parse`."""
     _, names = next(split(path, text, ",", '"'))
-    at = {name.strip(): place for place, name in enumerate(names)}
+    at = {name: place for place, name in enumerate(names)}
     for column in columns:
         if column.name not in at and not column.optional:
             raise InstanceError(f"{path}: line 1: no column {column.name!r}: {column.right}")
@@ -136,13 +133,13 @@ def parse_headed(path: Path, text: str, columns: Sequence[Column], least: int = 
 
 
 def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of every line that is not empty."""
+    """Yield the number and the fields, stripped, of every line that is not empty."""
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, quoting=quoting)
     try:
         for fields in reader:
             if fields and any(fields):
-                yield reader.line_num, fields
+                yield reader.line_num, [one.strip() for one in fields]
     except csv.Error as error:
         raise InstanceError(f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}") from error
 
@@ -164,20 +161,25 @@ def parse(
     lines = split(path, text, delimiter, '"' if headed else None)
     if headed:
         next(lines)
+    table = framed(path, lines, {column.name: place for place, column in columns.items()}, width, least)
+    return pd.DataFrame({column.name: convert(path, table[column.name], column) for column in columns.values()})
+
+
+def framed(
+    path: Path, lines: Iterable[tuple[int, list[str]]], places: Mapping[str, int], width: int, least: int = 1
+) -> pd.DataFrame:
+    """Return the fields at some places of numbered lines as text, by column, or raise on lines of another width.
+
+    It raises on fewer than `least` lines, too.
+    """
     rows = {}
     for number, line in lines:
         if len(line) != width:
             raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {width}")
-        rows[number] = [line[place].strip() for place in columns]
-    table = framed(path, rows, [column.name for column in columns.values()], least)
-    return pd.DataFrame({column.name: convert(path, table[column.name], column) for column in columns.values()})
-
-
-def framed(path: Path, rows: Mapping[int, list[str]], columns: Sequence[str], least: int = 1) -> pd.DataFrame:
-    """Return fields by the number of their line as a table of text, or raise on fewer than `least` lines."""
+        rows[number] = [line[place] for place in places.values()]
     if len(rows) < least:
         raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns), dtype=object)
+    return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(places), dtype=object)
 
 
 def convert(path: Path, raw: pd.Series, column: Column, at: str = "line") -> pd.Series:

@@ -65,17 +65,10 @@ def instance(
     slots: int = 10_000,
     name: str = "case",
 ) -> Instance:
-    """Return an instance of jobs on groups of servers.
+    """Return an instance of jobs on groups of servers (:func:`servers`), in rounds.
 
-    Parameters
-    ----------
-    jobs
-        Tuples ``(catalogue model, gpus, seconds, submit_s)``, of which the last ones may be missing, or what
-        :func:`job` returns.
-    hosts
-        Groups of servers, see :func:`servers`.
-    slot_s, slots
-        Length and number of rounds.
+    Jobs are what :func:`job` returns, or tuples ``(catalogue model, gpus, seconds, submit_s)``, of which the last ones
+    may be missing.
     """
     chips = list(dict.fromkeys(chip for _, chip, *_ in hosts))
     content = {

@@ -62,14 +62,8 @@ def instance(
 ) -> Instance:  # fmt: skip
     """Return an instance of jobs ``J1, J2, …`` on servers; one group, worker type and PS type by default.
 
-    Parameters
-    ----------
-    jobs, groups, workers, types
-        What :func:`job`, :func:`servers`, :func:`worker` and :func:`ps` return; no PS types are ``()``.
-    slot_s, slots
-        Length and number of slots.
-    unit_worth
-        Zhou's F, from the jobs by default.
+    They are what :func:`job`, :func:`servers`, :func:`worker` and :func:`ps` return; no PS types are ``()``. Zhou's F,
+    `unit_worth`, is from the jobs by default.
     """
     groups = [servers()] if groups is None else groups
     workers = [worker()] if workers is None else workers

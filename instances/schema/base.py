@@ -8,15 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    StringConstraints,
-    model_serializer,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_serializer
 from pydantic_core import PydanticCustomError
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -26,14 +18,9 @@ FRACTION = re.compile(r"[+-]?[0-9]{1,15}(/0*[1-9][0-9]{0,14})?", re.ASCII)
 
 
 def rule(what_is_right: str, **constraints: Any) -> Any:
-    """Return a pydantic field whose validation error says `what_is_right`.
+    """Return a pydantic field whose validation error says `what_is_right` after the offending value.
 
-    Parameters
-    ----------
-    what_is_right
-        Sentence shown after the offending value.
-    **constraints
-        Passed to :func:`pydantic.Field` (``gt``, ``ge``, ``default``, …).
+    The `constraints` are those of :func:`pydantic.Field` (``gt``, ``ge``, ``default``, …).
     """
     return Field(json_schema_extra={"rule": what_is_right}, **constraints)
 
@@ -79,7 +66,7 @@ class Variant(Record):
     kind: str
 
     @model_serializer(mode="wrap")
-    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _with_kind(self, write: Any) -> dict[str, Any]:
         return {"kind": self.kind, **write(self)}
 
 

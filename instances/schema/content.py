@@ -81,12 +81,12 @@ class Content(Record):
     derived
         What was filled in by rule rather than given (``rates of 812 jobs from catalogue model …``).
     began_s
-        When time 0 was, in seconds since 1970 by the clock on the wall there, where that is known.
+        When time 0 was, by the clock on the wall there, where that is known.
     unit_worth
         Largest weight of a job per unit of capacity that prices reckon with (Zhou's F); by default that of the jobs.
     due_slot
-        Slot, from 1 on, by whose beginning jobs must be done for their weight to count (Zhou's τ); by default the power
-        of two by which about half of the work can be done.
+        Slot by whose beginning jobs must be done for their weight to count (Zhou's τ); by default the power of two by
+        which about half of the work can be done.
     published
         Numbers that papers printed about this instance; tested against, never used.
     """

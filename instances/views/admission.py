@@ -19,14 +19,12 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Elastic, Machines, Runs, machines_of
-from schedgap.instances.elastic.options import rates
+from schedgap.instances.elastic.options import ROUNDING, rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType
 from schedgap.instances.utility import Utilities, utilities
 from schedgap.instances.workload import MAX_SERVERS, slots_from
-
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -21,6 +21,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Ints, nothing
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
 from schedgap.instances.elastic.machines import able, takes
+from schedgap.instances.elastic.options import ROUNDING as ROUNDING  # noqa: PLC0414 -- models take it from here
 from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
@@ -32,8 +33,6 @@ SHORT_S = 24 * HOUR_S
 
 RESOURCES = ("GPU", "CPU", "memory", "bandwidth")
 ARCHITECTURES = {"ps": "parameter servers", "ra": "Ring-AllReduce"}
-
-ROUNDING = 1e-9
 
 RESTARTS = {f"restarts_take_{slots}_slots": slots for slots in range(1, 25)}
 """What preemptive methods claim of their schedules: slots without work at the beginning of every run but the first."""
@@ -82,12 +81,9 @@ class Architecture(Elastic):
         return f"{self.ids[stuck[0]]}{more} fits on no servers: none hold a {what} it can use"
 
     def consumption(self, price: Array) -> Array:
-        """Return ``(n,)`` the least that a schedule of each job costs at prices that are the same in all slots.
+        """Return ``(n,)`` the least that each job's schedules cost at prices ``(classes, R)``, the same in all slots.
 
-        Parameters
-        ----------
-        price
-            ``(classes, R)`` per unit and slot.
+        Prices are per unit and slot.
         """
         o = self.options
         one = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)

@@ -17,7 +17,7 @@ The dual of a capacity row is the price of a type: what one more device of it wo
 
 *Ties.* The paper takes any optimum. Where there are several, which differ in what single tenants get, the one of the
 largest second objective is returned (:func:`.printed.assortative`): fast types go to large speedups. In (9) everybody's
-efficiency is the same in all optima; what a lie is worth to the liar is not, see :func:`.optima.least_over_optima`.
+efficiency is the same in all optima; what a lie is worth to the liar is not, see :func:`.printed.least_over_optima`.
 
 *Slips in the text.* The coefficient 4 after (6) is 5, “8 %” is 7.1 %, 0.0495 is 0.495.
 """

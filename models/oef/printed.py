@@ -1,16 +1,17 @@
-"""OEF's programs, and those of the schedulers that it is compared with, as printed."""
+"""OEF's programs and those it is compared with, as printed; what all optima share, and what is Pareto-efficient."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, View
-from schedgap.models.registry import Outcome, solve_built, total
+from schedgap.instances.views.oef import Allocation, View, efficiency
+from schedgap.models.registry import MODELS, Outcome, solve_built, total
 from schedgap.models.solve import TIES, Solution, SolveOptions, counted
 
 
@@ -20,8 +21,8 @@ def shares(view: View) -> pyo.ConcreteModel:
     m.TENANTS = pyo.RangeSet(0, view.size - 1)
     m.TYPES = pyo.RangeSet(0, len(view.gpu_types) - 1)
     m.w = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups))
-    m.m = pyo.Param(m.TYPES, initialize=dict(enumerate(view.capacity.tolist())))
-    m.pi = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
+    m.m = pyo.Param(m.TYPES, initialize=view.capacity.tolist())
+    m.pi = pyo.Param(m.TENANTS, initialize=view.weight.tolist())
     # Upper bounds make the bound of an LP stopped early finite; at twice the capacity they never bind, and the
     # capacity rows keep their whole price.
     m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, 2 * m.m[j]))
@@ -121,7 +122,7 @@ def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
     Gavel in total efficiency; it has 4.356, Gavel 4.364 with the cap.
     """
     m = shares(view)
-    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.split_efficiency.tolist())))
+    m.split = pyo.Param(m.TENANTS, initialize=view.split_efficiency.tolist())
     m.z = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS)
@@ -168,7 +169,7 @@ def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.Concr
     m = shares(view)
     # At other efficiencies ``(v,)``, it says whether these are Pareto-efficient.
     least = view.split_efficiency if least is None else least
-    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(least.tolist())))
+    m.split = pyo.Param(m.TENANTS, initialize=least.tolist())
 
     @m.Constraint(m.TENANTS)
     def at_least_split(m: Any, l: int) -> Any:
@@ -238,3 +239,36 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Allocati
     """Return the allocation of an incumbent; solver noise below zero becomes zero."""
     devices = solution.array(model.x, (view.size, len(view.gpu_types)))
     return Allocation(np.maximum(devices, 0.0))
+
+
+def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
+    """Return the largest total gain that hurts nobody, and an allocation ``(v, k)`` that achieves it (§2.3.1).
+
+    The gain on `devices` ``(v, k)``, which must lie within capacity, is 0 (up to solver tolerance) exactly where they
+    are Pareto-efficient.
+    """
+    now = efficiency(view.speedups, devices)
+    build = partial(build_sharing_incentive, least=now)
+    outcome = solve_built(build, decode, view, SolveOptions(method="simplex"))
+    if outcome.solution.objective is None:
+        raise ValueError(f"the allocation exceeds the capacity: {outcome.solution.status}")
+    return float(outcome.solution.objective - now.sum()), outcome.decision.devices
+
+
+def least_over_optima(model: str, view: View, worth: Array) -> float:
+    """Return the least Σ ``worth[l, j]``·x_l^j over all optimal allocations of a model.
+
+    What this finds does not hang on the vertex that a solver, or a second objective, picks. The model is one linear
+    program (``oef.cooperative.full``, not the one with lazy rows); `worth` is ``(v, k)``. It raises `ValueError` if the
+    model has no optimum on this view.
+    """
+
+    def preferring(v: View) -> pyo.ConcreteModel:
+        m = MODELS.get(model).build(v)
+        prefer(m, -worth)
+        return m
+
+    outcome = solve_built(preferring, decode, view, SolveOptions(method="simplex"))
+    if outcome.solution.status != "optimal":
+        raise ValueError(f"{model} has no optimum here: {outcome.solution.status}")
+    return float((worth * outcome.decision.devices).sum())

@@ -39,11 +39,10 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, View
-from schedgap.models import intervals
+from schedgap.models import intervals, single_machine
 from schedgap.models.registry import Outcome, model
-from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times, shortest_first, shortest_first_ends
-from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
-from schedgap.models.statements import grouped
+from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times, shortest_first_ends
+from schedgap.models.solve import SolveOptions
 
 TINY = 1e-9
 """Ticks, or hours, that a run of no length counts as, where something is divided by it."""
@@ -146,7 +145,7 @@ def least_sum(view: View, objective: str) -> Least:
     for jobs, capacity in view.by_pool():
         release, duration = view.release[jobs].astype(float), view.duration[jobs].astype(float)
         found = shares(view.gpus[jobs], capacity)
-        best = max(found, key=lambda share: shortest_first(release, duration * share.value))
+        best = max(found, key=lambda share: shortest_first_ends(release, duration * share.value).sum())
         volume, alone = duration * best.value, np.maximum(duration, TINY)
         run = gangs(release, alone, goal, jobs, volume[:, None])
         part = np.rint(blended(run, volume)[1] * PARTS)
@@ -215,16 +214,8 @@ def bound(view: View, options: SolveOptions, objective: str = "flow") -> Outcome
     --------
     schedgap.models.rigid.bounds : the relaxations and their proofs.
     """
-    began = clock.now()
-    found = least(view, objective)
-    solution = Solution(
-        status="optimal",
-        termination=f"bound: {found.name}",
-        bound=found.value,
-        times=Times(solve_s=clock.now() - began),
-        peak_mb=peak_mb(),
-    )
-    return Outcome(solution, None, prices=found.completion, evidence=found)
+    found = single_machine.closed_form(lambda: view, float, lambda view: least(view, objective))
+    return replace(found, prices=found.evidence.completion)
 
 
 def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
@@ -254,29 +245,14 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     """
     view = view.relaxed
     goal, hour = goal_of(view, objective), view.ticks_of_hour
-    cells = _cells(view)
     m = pyo.ConcreteModel()
-    m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.RangeSet(0, len(view.pools) - 1)
-    m.CELLS = pyo.Set(dimen=2, initialize=list(cells))
-    m.PLACES = pyo.Set(dimen=2, initialize=sorted({(int(view.pool[j]), t) for j, t in cells}))
-    m.WHEN = pyo.Set(m.JOBS, initialize=grouped((j, t) for j, t in cells))
-    m.WHO = pyo.Set(m.PLACES, initialize=grouped(((int(view.pool[j]), t), j) for j, t in cells))
-    m.begin = pyo.Param(m.CELLS, initialize={cell: begin for cell, (begin, _, _) in cells.items()})
-    m.volume = pyo.Param(m.CELLS, initialize={cell: volume for cell, (_, _, volume) in cells.items()})
-    m.half = pyo.Param(m.JOBS, initialize=dict(enumerate((view.duration / 2 / hour).tolist())))
-    m.release = pyo.Param(m.JOBS, initialize=dict(enumerate((view.release / hour).tolist())))
+    m.JOBS = pyo.RangeSet(0, view.size - 1)
+    single_machine.add_machine(m, _cells(view))
+    m.half = pyo.Param(m.JOBS, initialize=(view.duration / 2 / hour).tolist())
+    m.release = pyo.Param(m.JOBS, initialize=(view.release / hour).tolist())
     weight = goal.weight * hour if objective in SUMS else np.zeros(view.size)
-    m.weight = pyo.Param(m.JOBS, initialize=dict(enumerate(weight.tolist())))
-    m.x = pyo.Var(m.CELLS, bounds=lambda m, j, t: (0, cells[j, t][1]))
+    m.weight = pyo.Param(m.JOBS, initialize=weight.tolist())
     m.end = pyo.Var(m.JOBS, bounds=lambda m, j: (float(goal.earliest[j]) / hour, None))
-
-    @m.Constraint(m.JOBS)
-    def all_done(m: Any, j: int) -> Any:
-        return sum(m.x[j, t] for t in m.WHEN[j]) == 1
-
-    @m.Constraint(m.PLACES)
-    def one_machine(m: Any, p: int, t: int) -> Any:
-        return sum(m.volume[j, t] * m.x[j, t] for j in m.WHO[p, t]) <= 1
 
     @m.Constraint(m.JOBS)
     def mean_busy(m: Any, j: int) -> Any:
@@ -297,22 +273,14 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     return m
 
 
-INTERVALS = 40
-"""Intervals of the statement in Pyomo, in each pool."""
-
-
-def _cells(view: View) -> dict[tuple[int, int], tuple[float, float, float]]:
-    """Return by job and interval: its begin in hours, most of the run that it can hold, and volume in intervals."""
+def _cells(view: View) -> single_machine.Cells:
+    """Return the jobs in the intervals of all pools, one pool's after the other's, which begin in hours."""
     found = {}
-    for jobs, capacity in view.by_pool():
+    for n, (jobs, capacity) in enumerate(view.by_pool()):
         release, duration = view.release[jobs].astype(float), np.maximum(view.duration[jobs].astype(float), TINY)
-        volume = duration * view.gpus[jobs] / capacity
-        length = float(release.max() + volume.sum() + duration.max()) / INTERVALS
-        begin = np.maximum(np.arange(INTERVALS) * length, release[:, None])
-        room = (np.arange(INTERVALS) + 1) * length - begin
-        for i, t in np.argwhere(room > 0).tolist():
-            most = min(1.0, float(room[i, t] / duration[i]))
-            found[int(jobs[i]), t] = (float(begin[i, t]) / view.ticks_of_hour, most, float(volume[i] / length))
+        _, cells = single_machine.cells_of(release, duration, duration * view.gpus[jobs] / capacity)
+        for (i, t), (begin, most, volume) in cells.items():
+            found[int(jobs[i]), n * single_machine.INTERVALS + t] = (begin / view.ticks_of_hour, most, volume)
     return found
 
 

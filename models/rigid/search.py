@@ -77,8 +77,8 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     m.before = pyo.Var(m.PAIRS, domain=pyo.Binary)
     m.flow = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
     m.fresh = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
-    m.duration = pyo.Param(m.JOBS, initialize=dict(enumerate(duration)))
-    m.gpus = pyo.Param(m.JOBS, initialize=dict(enumerate(view.gpus.tolist())))
+    m.duration = pyo.Param(m.JOBS, initialize=duration)
+    m.gpus = pyo.Param(m.JOBS, initialize=view.gpus.tolist())
     m.runs = pyo.Constraint(m.JOBS, rule=lambda m, j: m.end[j] >= m.start[j] + m.duration[j])
 
     m.most = pyo.Param(m.PAIRS, initialize={(i, j): int(min(view.gpus[i], view.gpus[j])) for i, j in m.PAIRS})

@@ -58,7 +58,7 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     except NotLinearError as error:
         if options.solver != "highs":
             raise NotApplicableError(f"{options.solver} takes linear models only: {error}") from None
-        from schedgap.models.solve.fallback import solve_through_pyomo
+        from schedgap.models.solve.through_pyomo import solve_through_pyomo
 
         return checked(solve_through_pyomo(model, options), options, lambda: model)
     compile_s = clock.now() - began
@@ -80,7 +80,7 @@ def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOpti
     It is ``|CBC − HiGHS|`` relative to the larger one, 0 where it is rounding, or ``None`` where one of them proved no
     optimum.
     """
-    from schedgap.models.solve.second_opinion import cbc_objective
+    from schedgap.models.solve.through_pyomo import cbc_objective
 
     if solution.status != "optimal" or solution.objective is None:
         return None

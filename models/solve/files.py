@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,11 +43,17 @@ class Names(NamedTuple):
     rows: list[str]
 
 
-def names(form: StandardForm, readable: bool = True) -> Names:
-    """Return the names of columns and rows, those of the Pyomo model or numbers."""
+def names(form: StandardForm) -> Names:
+    """Return the names of columns and rows, those of the Pyomo model."""
     rows, columns = form.matrix.shape
-    parts = (form.columns, form.rows) if readable else ((), ())
-    return Names(names_of(parts[0], "x", columns), names_of(parts[1], "r", rows))
+    return Names(names_of(form.columns, "x", columns), names_of(form.rows, "r", rows))
+
+
+def write_numbered(form: StandardForm, path: Path) -> list[str]:
+    """Write the form without its constant as an MPS file with numbers for names; return those of its columns."""
+    told = names(replace(form, columns=(), rows=()))
+    path.write_text("\n".join(mps(replace(form, offset=0.0), "model", told)) + "\n")
+    return told.columns
 
 
 def _number(value: float) -> str:

@@ -143,8 +143,6 @@ class Solution:
         or the value of a feasible dual for an LP stopped early.
     gap
         ``|bound − objective| / max(|objective|, 1e-10)``.
-    times, size
-        Seconds by phase; shape of the model.
     nodes, iterations
         Branch-and-bound nodes and simplex/interior-point iterations.
     trace
@@ -155,10 +153,8 @@ class Solution:
         Relative difference to the objective of PuLP/CBC, where that was asked for.
     basis
         Final basis of a simplex solve, for a warm start.
-    path
-        ``"highspy"`` or ``"pyomo"`` (the fallback interface).
-    solver
-        Who solved it (:attr:`SolveOptions.solver`).
+    path, solver
+        ``"highspy"`` or ``"pyomo"`` (the fallback interface), and who solved it (:attr:`SolveOptions.solver`).
     scale
         Largest absolute cost of a column: rounding of the objective is relative to it.
     model

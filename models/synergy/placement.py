@@ -54,8 +54,7 @@ def demands(view: View, ideal: Schedule) -> Demands:
     each, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     hosts = np.flatnonzero(view.servers.gpus > 0)
     demand, host = np.nonzero(each[:, :1] == view.servers.gpu_type[hosts])
-    size = np.column_stack((view.servers.gpus, view.servers.cpus, view.servers.memory_gb))[hosts].astype(float)
-    part = each[demand, 1:] / size[host]
+    part = each[demand, 1:] / view.servers.amounts[hosts][host]
     return Demands(
         jobs=ideal.job[np.argsort(which.ravel(), kind="stable")],
         count=count,
@@ -78,15 +77,8 @@ def _demands_of(view: View) -> Demands:
 def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
     r"""Return LP2: on which servers the jobs of ILP1's optimum run, in parts where they must.
 
-    Parameters
-    ----------
-    view
-        Servers.
-    wanted
-        What is placed; the optimum of ILP1 by default.
+    What is placed is `wanted`, by default the optimum of ILP1.
 
-    Notes
-    -----
     - :math:`c_j^*, m_j^*`: CPUs and memory of job j at the optimum of ILP1.
     - ``x`` :math:`x_{i,j} \ge 0`: part of job j on server i.
 
@@ -123,15 +115,8 @@ def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
     r"""Return the MILP of the fewest fragmented jobs: LP2 with jobs whole on one server, or split over several.
 
-    Parameters
-    ----------
-    view
-        Servers.
-    wanted
-        What is placed; the optimum of ILP1 by default.
+    What is placed is `wanted`, by default the optimum of ILP1.
 
-    Notes
-    -----
     - ``whole`` :math:`h_{i,j} \in \{0, 1\}`: the whole job j is on server i.
     - ``split`` :math:`p_j \in \{0, 1\}`: it is split over several.
     - ``x`` :math:`x_{i,j} \ge 0`: part of a split job j on server i.
@@ -183,12 +168,12 @@ def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
     m.CELLS = pyo.Set(dimen=2, initialize=cells)
     m.ON = pyo.Set(m.DEMANDS, initialize=grouped(cells))
     m.GUESTS = pyo.Set(m.HOSTS, initialize=guests)
-    m.jobs = pyo.Param(m.DEMANDS, initialize=dict(enumerate(wanted.count.tolist())))
+    m.jobs = pyo.Param(m.DEMANDS, initialize=wanted.count.tolist())
     held = np.where(wanted.part > 0, wanted.amount[wanted.demand], 0.0)
     holds = {(r, *cell): float(held[n, r]) for n, cell in enumerate(cells) for r in range(3)}
     m.held = pyo.Param(m.RESOURCES, m.CELLS, initialize=holds)
-    size = np.column_stack((view.servers.gpus, view.servers.cpus, view.servers.memory_gb))[wanted.hosts].astype(float)
-    m.room = pyo.Param(m.RESOURCES, m.HOSTS, initialize={(r, i): float(size[i, r]) for r in range(3) for i in m.HOSTS})
+    room = view.servers.amounts[wanted.hosts].T.tolist()
+    m.room = pyo.Param(m.RESOURCES, m.HOSTS, initialize=lambda m, r, i: room[r][i])
     return m
 
 

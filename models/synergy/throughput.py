@@ -7,8 +7,8 @@ way round: an integer count is given to the class's jobs one by one, a fractiona
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,8 @@ from schedgap.instances.arrays import Array, Ints, members
 from schedgap.instances.registry import Problem
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
-from schedgap.models.registry import Kind, model, no_decision, no_reason
-from schedgap.models.solve import Solution, counted
+from schedgap.models.registry import Kind, model, no_decision, no_reason, solve_built
+from schedgap.models.solve import Solution, SolveOptions, counted
 from schedgap.models.statements import grouped
 from schedgap.models.synergy.configurations import (
     SMALLEST,
@@ -44,14 +44,11 @@ class Rule:
     floor
         ``floor(view)`` returns ``(m, k)`` iterations per second that each runnable job must have on a GPU type if it
         runs there; ``None`` for no floor.
-    integer
-        Whether a job holds one configuration, or may mix several.
-    everybody
-        Whether every job runs.
-    gpu_rows
-        Whether the GPUs of a type are counted; the paper's models forget it, and with one type it never binds.
-    pruned
-        Whether dominated configurations are dropped.
+    integer, everybody
+        Whether a job holds one configuration, or may mix several, and whether every job runs.
+    gpu_rows, pruned
+        Whether the GPUs of a type are counted (the paper's models forget it, and with one type it never binds), and
+        whether dominated configurations are dropped.
     """
 
     floor: Callable[[View], Array] | None
@@ -114,16 +111,9 @@ def choices(view: View, rule: Rule) -> Choices:
 def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     r"""Return the model of a round: which CPUs and memory its jobs hold if every GPU type is one machine.
 
-    Parameters
-    ----------
-    view
-        Jobs and cluster.
-    rule
-        What is asked for: ILP1, with integers, or LP1; (5), (26) or no floor; whether every job runs, or may be left
-        out.
+    The `rule` says what is asked for: ILP1, with integers, or LP1; (5), (26) or no floor; whether every job runs, or
+    may be left out.
 
-    Notes
-    -----
     - ``y`` :math:`y_{c,m,i,j} \ge 0`: part of j that holds :math:`[c,m]` on type i; 0 or 1 with integers.
 
     .. math:: \max \sum_j u_j \cdot \sum_{c,m,i} W_j[c,m,i] \cdot y_{c,m,i,j} \tag{1, 22}
@@ -168,11 +158,11 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     m.OF = pyo.Set(m.CLASSES, initialize=dict.fromkeys(m.CLASSES, ()) | _members(chosen.owner))
     m.TYPES = pyo.Set(initialize=np.unique(gpu_type).tolist())
     m.ON = pyo.Set(m.TYPES, initialize=_members(gpu_type))
-    m.jobs = pyo.Param(m.CLASSES, initialize=dict(enumerate(group.count.tolist())))
+    m.jobs = pyo.Param(m.CLASSES, initialize=group.count.tolist())
     m.capacity = pyo.Param(range(3), m.TYPES, initialize=room)
-    m.gain = pyo.Param(m.CHOICES, initialize=_numbered(group.weight[chosen.owner] * held.rate[at]))
-    m.cpus = pyo.Param(m.CHOICES, initialize=_numbered(amount[:, 1]))
-    m.memory = pyo.Param(m.CHOICES, initialize=_numbered(amount[:, 2]))
+    m.gain = pyo.Param(m.CHOICES, initialize=(group.weight[chosen.owner] * held.rate[at]).tolist())
+    m.cpus = pyo.Param(m.CHOICES, initialize=amount[:, 1].tolist())
+    m.memory = pyo.Param(m.CHOICES, initialize=amount[:, 2].tolist())
     domain = pyo.NonNegativeIntegers if rule.integer else pyo.NonNegativeReals
     m.y = pyo.Var(m.CHOICES, domain=domain)
 
@@ -191,7 +181,7 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     else:
         m.at_most_one_4 = pyo.Constraint(m.CLASSES, rule=lambda m, e: sum(m.y[q] for q in m.OF[e]) <= m.jobs[e])
     if rule.gpu_rows:
-        m.gpus = pyo.Param(m.CHOICES, initialize=_numbered(held.gpus[at]))
+        m.gpus = pyo.Param(m.CHOICES, initialize=held.gpus[at].tolist())
 
         @m.Constraint(m.TYPES)
         def gpus_per_type(m: Any, i: int) -> Any:
@@ -231,7 +221,7 @@ def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
     members = grouped((pair, q) for q, pair in enumerate(pairs))
     m.BELOW = pyo.Set(dimen=2, initialize=cells)
     m.MIX = pyo.Set(m.BELOW, initialize={cell: members[cell] for cell in cells})
-    m.above_fair = pyo.Param(m.CHOICES, initialize=_numbered(above))
+    m.above_fair = pyo.Param(m.CHOICES, initialize=above.tolist())
 
     @m.Constraint(m.BELOW)
     def fair_5(m: Any, e: int, i: int) -> Any:
@@ -240,10 +230,6 @@ def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
 
 def _members(owner: Ints) -> dict[int, list[int]]:
     return grouped((e, q) for q, e in enumerate(owner.tolist()))
-
-
-def _numbered(values: Array | Ints) -> dict[int, float]:
-    return dict(enumerate(values.tolist()))
 
 
 def decode_round(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
@@ -258,6 +244,41 @@ def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
     group, (_, turn) = chosen.classes, members(np.bincount(owner, minlength=len(chosen.classes.count)))
     first = np.cumsum(group.count) - group.count
     return ideal_schedule(view, group.jobs[first[owner] + turn], chosen.held, at)
+
+
+def passes(
+    view: View, queue: Sequence[int] | None = None, *, fair: Callable[[View], Array] = equal_split
+) -> list[Schedule]:
+    """Return the decisions of repeated passes over unassigned GPUs (A.2, "Improving utilization"): by GPU type.
+
+    The paper solves (22)–(26), in which every job runs or there is no solution, and speaks of jobs it finds none for.
+    Here each pass may leave jobs out, and the next jobs of the queue get what is left. The result runs jobs beyond
+    :attr:`View.runnable <instances.views.synergy.View.runnable>`: it is a decision of no problem of a round, and this
+    no registered method.
+
+    Jobs wait in the order of `queue`, by default all that can run, by arrival. ``fair(view)`` returns ``(m,)`` W^Fair
+    of the runnable jobs of a pass; the view's pools are what is left.
+    """
+    possible = view.possible
+    arrived = possible[np.argsort(view.workload.arrival_s[possible], kind="stable")]
+    waiting = [int(j) for j in (arrived if queue is None else queue)]
+    rule = Rule(lambda v: np.repeat(fair(v)[:, None], v.types, axis=1), integer=True, everybody=False)
+    done: list[Schedule] = []
+    while waiting and view.pools.gpus.any():
+        jobs, _ = view.pick(waiting)
+        if not jobs.size:
+            break
+        view = replace(view, runnable=jobs)
+        done.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
+        tried = set(jobs.tolist())
+        waiting = [j for j in waiting if j not in tried]
+        taken, pools = done[-1], view.pools
+        left = {
+            name: np.maximum(getattr(pools, name) - np.bincount(taken.server, getattr(taken, name), view.types), 0.0)
+            for name in ("gpus", "cpus", "memory_gb")
+        }
+        view = replace(view, pools=replace(pools, **left | {"gpus": np.rint(left["gpus"]).astype(np.int64)}))
+    return done
 
 
 def mixed_cluster(view: View) -> str | None:

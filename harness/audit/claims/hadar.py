@@ -10,8 +10,7 @@ from schedgap.harness.audit.lab import Lab, Printed, certified, measured, recomp
 from schedgap.harness.audit.row import Witness, claim
 from schedgap.harness.verify import TOLERANCE, differ
 from schedgap.heuristics.hadar.hadare import utilisation
-from schedgap.heuristics.hadar.literal import literal_dp
-from schedgap.heuristics.hadar.planning import Planner, Planning, Round
+from schedgap.heuristics.hadar.planning import Planner, Planning, Round, literal_dp
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
 from schedgap.instances import load

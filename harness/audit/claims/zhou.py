@@ -10,8 +10,7 @@ import numpy as np
 
 from schedgap.harness.audit.lab import Lab, certified, measured
 from schedgap.harness.audit.row import claim
-from schedgap.heuristics.zhou.batches import Way, online
-from schedgap.heuristics.zhou.lemma import lacking
+from schedgap.heuristics.zhou.batches import Way, lacking, online
 from schedgap.instances import load
 from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Ledger, options_of

@@ -1,6 +1,6 @@
 """Other solvers than HiGHS on the arrays of a whole model: an adapter each, and one answer.
 
-An adapter is a function ``run(form, options)`` in a module of its own, which imports its solver when it is asked for.
+An adapter is a function of a form and options, in a module that is imported when it is asked for.
 What it returns is the solver's claim; whether that is correct, the harness's checkers say.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
+from pkgutil import resolve_name
 
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.scaling import units
@@ -17,8 +17,11 @@ from schedgap.models.solve.solution import HIGHS, LICENSED, Solution, SolveOptio
 
 Adapter = Callable[[StandardForm, SolveOptions], Solution]
 
-MODULES: Mapping[str, str] = {"cbc": "cbc", "scip": "scip", "cp-sat": "cp_sat", **dict.fromkeys(LICENSED, "ampl")}
-"""Modules of the adapters."""
+ADAPTERS: Mapping[str, str] = {
+    **{"cbc": "cbc:run", "scip": "programs:scip", "cp-sat": "programs:cp_sat"},
+    **dict.fromkeys(LICENSED, "ampl:run"),
+}
+"""Module and function of each."""
 
 UNSCALED = ("cp-sat", *LICENSED)
 """Solvers that take a form as it is: rows of whole numbers are to stay that, and Pyomo's interface takes the model."""
@@ -28,7 +31,7 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     """Hand a form to the solver that the options name; raise `NotApplicableError` if that takes no such model."""
     if options.solver in HIGHS:
         return highs(form, options)
-    adapter: Adapter = import_module(f"{__name__}.{MODULES[options.solver]}").run
+    adapter: Adapter = resolve_name(f"{__name__}.{ADAPTERS[options.solver]}")
     if options.solver in UNSCALED:
         return adapter(form, options)
     scale = units(form)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
@@ -50,13 +50,6 @@ def wait(process: subprocess.Popen[bytes], options: SolveOptions) -> int:
         return process.wait()
 
 
-class Told(NamedTuple):
-    """What a program has told, and status and reason where it came to no end."""
-
-    lines: list[dict[str, Any]]
-    failure: tuple[Status, str] | None
-
-
 @dataclass
 class Run:
     """One run of a solver: made before the model is passed, told when solving begins, and at the end a solution."""
@@ -71,23 +64,39 @@ class Run:
         """Note that the solver begins now."""
         self.began = clock.now()
 
-    def program(self, name: str, model: Path, settings: Mapping[str, Any]) -> Told:
-        """Run a program of this folder on a model, and return the JSON that it prints, each line with its time.
+    def program(
+        self,
+        model: Path,
+        settings: Mapping[str, Any],
+        incumbent: Callable[[float], float],
+        bound: Callable[[float], float],
+    ) -> tuple[dict[str, Any], float | None]:
+        """Run the program of the solver on a model, and note what it tells, each number as its function says.
 
-        Starting it is no part of solving. Killed or interrupted, it leaves what it has told.
+        Settings that are ``None`` are left to the solver.
+        Return its last line and its last bound. Killed or interrupted, it leaves what it has told, and the last line is
+        status and reason of its ``failure``. Starting it is no part of solving.
         """
-        command = [sys.executable, "-P", str(Path(__file__).with_name(name)), str(model), json.dumps(settings)]
+        program = Path(__file__).with_name("_programs.py")
+        given = json.dumps({name: value for name, value in settings.items() if value is not None})
+        command = [sys.executable, "-P", str(program), self.options.solver, str(model), given]
         log, errors = model.with_name("log"), model.with_name("errors")
         with log.open("w") as out, errors.open("w") as err:
             self.begin()
             code = wait(subprocess.Popen(command, stdout=out, stderr=err), self.options)
         lines = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        if lines and "status" in lines[-1]:
-            self.began += max(clock.now() - self.began - lines[-1]["at"], 0.0)
-            return Told(lines, None)
-        if code < 0:
-            return Told(lines, ("interrupted", f"killed by signal {-code}"))
-        return Told(lines, ("error", f"ended with code {code}: {errors.read_text().strip()[-200:]}"))
+        last: dict[str, Any] = lines[-1] if lines else {}
+        if "status" in last:
+            self.began += max(clock.now() - self.began - last["at"], 0.0)
+        elif code < 0:
+            last = {"failure": ("interrupted", f"killed by signal {-code}")}
+        else:
+            last = {"failure": ("error", f"ended with code {code}: {errors.read_text().strip()[-200:]}")}
+        known: float | None = None
+        for line in lines:
+            known = bound(line["bound"]) if "bound" in line else known
+            self.reached(incumbent(line["incumbent"]) if "incumbent" in line else None, known, line["at"])
+        return last, known
 
     def reached(self, incumbent: float | None, bound: float | None, at_s: float | None = None) -> None:
         """Note incumbent and bound, in the form's own sense and without its constant; ``None``: as before."""
@@ -96,14 +105,6 @@ class Run:
         point = tuple(old if new is None else new for new, old in zip(known, last[1:], strict=True))
         if last[1:] != point:
             self.trace.append(TracePoint(clock.now() - self.began if at_s is None else at_s, *point))
-
-    def follow(self, told: Told, incumbent: Callable[[float], float], bound: Callable[[float], float]) -> float | None:
-        """Note what a program has told, each number as its function says; return the last bound."""
-        last: float | None = None
-        for line in told.lines:
-            last = bound(line["bound"]) if "bound" in line else last
-            self.reached(incumbent(line["incumbent"]) if "incumbent" in line else None, last, line["at"])
-        return last
 
     def value(self, number: float | None) -> float | None:
         """Return a number of the solver's with the constant; ``None`` for one that means infinity."""

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,15 +56,14 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     settings += [] if options.nodes is None else ["-maxN", str(options.nodes)]
     with tempfile.TemporaryDirectory() as folder:
         model, log, answer = (Path(folder) / name for name in ("model.mps", "log", "answer.sol"))
-        told = files.names(form, readable=False)
-        model.write_text("\n".join(files.mps(replace(form, offset=0.0), "model", told)) + "\n")
+        names = files.write_numbered(form, model)
         command = [program, str(model), *settings, "-solve", "-solution", str(answer)]
         with log.open("w") as out:
             one.begin()
             code = wait(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT), options)
         text = log.read_text(errors="replace")
         found = files.read_solution("CBC", answer.read_text()) if answer.exists() and code == 0 else None
-    return _read(one, told.columns, text, found, code)
+    return _read(one, names, text, found, code)
 
 
 def _read(one: Run, names: list[str], log: str, found: files.Answer | None, code: int) -> Solution:

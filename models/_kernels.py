@@ -1,10 +1,12 @@
-"""Compiled loops of the pricing over intervals; :mod:`schedgap.models.intervals` explains and calls them."""
+"""Compiled loops of :mod:`schedgap.models.intervals` and :mod:`schedgap.models.single_machine`, which explain them."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.clock import njit
+from schedgap.instances.rigid._kernels import pop, push
 
 MISSING = 1e-12
 """Part of a job's work that may be missing: rounding."""
@@ -24,16 +26,9 @@ def curves(cost, time, first, together):  # type: ignore[no-untyped-def]
     Curves go in steps: ``unit (g, K, S)`` is what work costs in a step, ``rate (g, K, S)`` how much per unit of time it
     adds, ``way (g, K, S)`` the way that it ends with, ``steps (g, K)`` their number.
 
-    Parameters
-    ----------
-    cost
-        ``(K, q)`` what all work costs by each way, in each interval.
-    time
-        ``(q,)`` how long it takes.
-    first
-        ``(g + 1,)`` where the ways of each kind of job begin.
-    together
-        Whether ways go on side by side; otherwise they share the time, and a step goes from one to a faster one.
+    By each way, all work has a `cost` ``(K, q)`` in each interval and takes `time` ``(q,)``; those of each kind of job
+    begin at `first` ``(g + 1,)``. Ways go on side by side if they are `together`; otherwise they share the time, and a
+    step goes from one to a faster one.
     """
     kinds, intervals = len(first) - 1, len(cost)
     shape = (kinds, intervals, STEPS)
@@ -72,19 +67,9 @@ def price(curve, jobs, goal, floor, out):  # type: ignore[no-untyped-def]
     Steps of earlier intervals are kept in the order of what work costs in them. In the last one, work costs what it
     delays the end by as well, but for what is done until the first end that counts.
 
-    Parameters
-    ----------
-    curve
-        See :func:`curves`.
-    jobs
-        Kind and size of each job, and the time ``(n, K)`` that it has in each interval.
-    goal
-        ``(n, K)`` each: value of the first end in an interval, what is lost by a part of the work as long as the job,
-        and the part that is done until that end.
-    floor
-        ``(n,)`` payoffs must beat this.
-    out
-        ``payoff (n,)``, ``last (n,)`` (-1: none), ``part (n, K, S)``.
+    `curve` is what :func:`curves` returns, `jobs` are kind and size of each job, and the time ``(n, K)`` that it has in
+    each interval, `goal` is a :class:`schedgap.models.intervals.Goal`. Payoffs must beat the `floor` ``(n,)``; `out` is
+    ``payoff (n,)``, ``last (n,)`` (-1: none), ``part (n, K, S)``.
     """
     unit, rate, _, steps = curve
     kind, size, room = jobs
@@ -170,3 +155,60 @@ def times(curve, jobs, time, together, last, part, out):  # type: ignore[no-unty
                         amount[found], faster = max(full - faster, 0.0), full
                     found += 1
     return found
+
+
+@njit(cache=True)
+def shortest_first(start: Array, volume: Array, order: Ints) -> Array:
+    """Return ``(n,)`` completions on one machine where the shortest remaining volume is served first.
+
+    Jobs are taken in an `order` of their starts; who is served first is in a heap of keys and numbers.
+    """
+    ends, keys, jobs = start.copy(), np.empty(order.size), np.empty(order.size, np.int64)
+    count, now, served = 0, 0.0, 0.0
+    for j in order:
+        while count and now < start[j]:
+            left = keys[0]
+            first = pop(keys, jobs, 0, count)
+            if now + left <= start[j]:
+                now += left
+                ends[first] = now
+                count -= 1
+            else:
+                push(keys, jobs, 0, count - 1, left - (start[j] - now), first)
+                now = start[j]
+        now = max(now, start[j])
+        push(keys, jobs, 0, count, volume[j], j)
+        count += 1
+    while count:
+        served += keys[0]
+        ends[pop(keys, jobs, 0, count)] = now + served
+        count -= 1
+    return ends
+
+
+@njit(cache=True)
+def largest_first(start: Array, volume: Array, urgency: Array, order: Ints) -> tuple[Ints, Array, Array]:
+    """Return jobs, begins and ends of the pieces in which the smallest `urgency` is served first, on one machine."""
+    most, size = 2 * order.size, 0
+    job, begin, end = np.empty(most, np.int64), np.empty(most), np.empty(most)
+    keys, jobs, left = np.empty(order.size), np.empty(order.size, np.int64), volume.copy()
+    count, now = 0, 0.0
+    for i in range(order.size + 1):
+        until = start[order[i]] if i < order.size else np.inf
+        while count and now < until:
+            j = jobs[0]
+            job[size], begin[size] = j, now
+            if left[j] <= until - now:
+                now += left[j]
+                pop(keys, jobs, 0, count)
+                count -= 1
+            else:
+                left[j] -= until - now
+                now = until
+            end[size] = now
+            size += 1
+        if i < order.size:
+            now = max(now, until)
+            push(keys, jobs, 0, count, urgency[order[i]], order[i])
+            count += 1
+    return job[:size], begin[:size], end[:size]

@@ -1,0 +1,110 @@
+"""Run SCIP or CP-SAT on a model in a file, as a program that imports nothing of this package.
+
+CP-SAT's library and highspy's hold two versions of HiGHS by one name: whichever is loaded second finds the other's
+functions and fails, so that both cannot be in one process. Every line that the program prints is a JSON object; numbers
+are those of the file's model, which is minimised.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+WATCHED = ("BESTSOLFOUND", "DUALBOUNDIMPROVED")
+
+
+def begun() -> Callable[..., None]:
+    """Return the function that tells something, with the seconds since now."""
+    began = time.perf_counter()
+
+    def tell(**what: Any) -> None:
+        sys.stdout.write(json.dumps({"at": time.perf_counter() - began, **what}) + "\n")
+        sys.stdout.flush()
+
+    tell(built=True)
+    return tell
+
+
+def scip(path: str, settings: dict[str, Any]) -> None:
+    """Solve the model in an MPS file, tell better incumbents and bounds, and at the end the values."""
+    import pyscipopt
+
+    scip = pyscipopt.Model()
+    scip.hideOutput()
+    scip.readProblem(path)
+    for name, value in settings.items():
+        scip.setParam(name, value)
+
+    class Watch(pyscipopt.Eventhdlr):  # type: ignore[misc]
+        """Tells every better incumbent and bound."""
+
+        def eventinit(self) -> None:
+            for kind in WATCHED:
+                self.model.catchEvent(getattr(pyscipopt.SCIP_EVENTTYPE, kind), self)
+
+        def eventexit(self) -> None:
+            for kind in WATCHED:
+                self.model.dropEvent(getattr(pyscipopt.SCIP_EVENTTYPE, kind), self)
+
+        def eventexec(self, event: Any) -> None:
+            tell(incumbent=self.model.getPrimalbound(), bound=self.model.getDualbound())
+
+    scip.includeEventhdlr(Watch(), "watch", "tells better incumbents and bounds")
+    tell = begun()
+    scip.optimize()
+    told, feasible = scip.getStatus(), scip.getNSols() > 0
+    if told == "inforunbd":
+        scip.freeTransform()
+        scip.setPresolve(pyscipopt.SCIP_PARAMSETTING.OFF)
+        scip.optimize()
+        told = scip.getStatus()
+    found = {"status": told, "bound": scip.getDualbound(), "nodes": int(scip.getNTotalNodes())}
+    if feasible:
+        best = scip.getBestSol()
+        values = {column.name: scip.getSolVal(best, column) for column in scip.getVars()}
+        found |= {"objective": scip.getObjVal(), "values": values}
+    tell(**found)
+
+
+def cp_sat(path: str, settings: dict[str, Any]) -> None:
+    """Solve the model in an ``.npz`` file, tell better incumbents and bounds, and at the end the values."""
+    import numpy as np
+    from ortools.sat.python import cp_model
+
+    model, solver = cp_model.CpModel(), cp_model.CpSolver()
+    with np.load(path) as loaded:
+        arrays = {name: loaded[name].tolist() for name in loaded.files}
+    # Written into CP-SAT's model: its own functions for that take three times as long.
+    proto, starts = model.proto, arrays["indptr"]
+    for bounds in zip(arrays["lower"], arrays["upper"], strict=True):
+        proto.variables.add().domain.extend(bounds)
+    for i, sides in enumerate(zip(arrays["row_lower"], arrays["row_upper"], strict=True)):
+        linear = proto.constraints.add().linear
+        linear.vars.extend(arrays["indices"][starts[i] : starts[i + 1]])
+        linear.coeffs.extend(arrays["data"][starts[i] : starts[i + 1]])
+        linear.domain.extend(sides)
+    proto.objective.vars.extend(arrays["cost_indices"])
+    proto.objective.coeffs.extend(arrays["cost"])
+    for name, value in settings.items():
+        setattr(solver.parameters, name, value)
+
+    class Watch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        """Tells every better incumbent."""
+
+        def on_solution_callback(self) -> None:
+            tell(incumbent=self.objective_value, bound=self.best_objective_bound)
+
+    solver.best_bound_callback = lambda bound: tell(bound=bound)
+    tell: Callable[..., None] = begun()
+    status = solver.solve(model, Watch())
+    found = {"status": solver.status_name(status), "nodes": int(solver.num_branches)}
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):  # without a solution, its bound is 0 until it has another one
+        found |= {"values": list(solver.response_proto.solution), "bound": solver.best_objective_bound}
+    tell(**found)
+
+
+if __name__ == "__main__":
+    {"scip": scip, "cp-sat": cp_sat}[sys.argv[1]](sys.argv[2], json.loads(sys.argv[3]))
