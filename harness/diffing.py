@@ -39,9 +39,15 @@ Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
 class Compared:
     """What is compared of the rows of a kind of study; fields are those of their plain data.
 
-    `name` has the fields that tell the rows of a run apart, `shown` those by which people know a row, `time` is the one
-    with the seconds that it took. `values` has, by what it is called, a field, and whether it should be large
-    (``max``), small (``min``) or the ``same``, or be as the row's ``sense`` says, or the other way round (``bound``).
+    Parameters
+    ----------
+    name, shown
+        Fields that tell the rows of a run apart, and those by which people know a row.
+    values
+        By what it is called: a field, and whether it should be large (``max``), small (``min``) or the ``same``, or be
+        as the row's ``sense`` says, or the other way round (``bound``).
+    time
+        Field with the seconds that it took, if there is one.
     """
 
     name: tuple[str, ...]

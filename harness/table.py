@@ -151,10 +151,16 @@ def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> li
 
 @dataclass(frozen=True)
 class View:
-    """What is shown of a table of results: the first `top` rows, as many as are usual if 0, all if infinite.
+    """What is shown of a table of results.
 
-    `sort` is key or header of the column that rows are sorted by, after a minus the largest first; `columns` are those
-    to show. If `verbose`, methods that were skipped are listed with their reasons.
+    Parameters
+    ----------
+    top
+        Number of rows; 0: as many as are usual, infinite: all of them.
+    sort, columns
+        Keys or headers: of the column that rows are sorted by, after a minus the largest first; of those to show.
+    verbose
+        Whether methods that were skipped are listed with their reasons.
     """
 
     top: float = 0

@@ -41,8 +41,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Registry(Generic[T]):
     """Specs by id, in the order of registration; a second spec of the same id is an error.
 
-    Entries are of a `kind`, in the singular, for messages (``"model"``). `families` are functions that make the specs
-    of ids such as ``exec:./mine`` on demand, by what stands before the colon.
+    Parameters
+    ----------
+    kind
+        What the entries are, in the singular, for messages (``"model"``).
+
+    Attributes
+    ----------
+    families
+        Functions that make the specs of ids such as ``exec:./mine`` on demand, by what stands before the colon.
     """
 
     def __init__(self, kind: str) -> None:

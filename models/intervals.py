@@ -67,9 +67,18 @@ def completions(run: Jobs, edges: Array, grain: float) -> Goal:
 
 @dataclass(frozen=True, eq=False)
 class Fluid:
-    """Jobs over intervals between `edges` ``(K + 1,)``, the last of which may be infinite, and what ends are worth.
+    """Jobs over intervals.
 
-    Jobs that need not end, unless they `must`, are worth 0 without.
+    Attributes
+    ----------
+    run
+        The jobs.
+    edges
+        ``(K + 1,)`` ends of intervals; the last one may be infinite.
+    goal
+        What ends are worth.
+    must
+        Whether every job has to end; otherwise it can do without, at value 0.
     """
 
     run: Jobs
@@ -224,8 +233,18 @@ def least_completion(
 ) -> Tightest:
     """Return what column generation proves about the negative of the least weighted sum of completion times.
 
-    Begins and ends of jobs are multiples of `grain`, the least time of a job, 0 for none. The search starts from the
-    prices of the `best` relaxation to one machine; beyond so `many` intervals, none is cut any more.
+    Parameters
+    ----------
+    run
+        The jobs.
+    grain
+        Least time of a job, whose multiples begins and ends of jobs are; 0 for none.
+    options
+        Time limit, seed and threads.
+    best
+        The relaxation to one machine, if it is known: the search starts from its prices.
+    many
+        Intervals beyond which none is cut any more.
     """
     edges = completion_edges(run, grain)
     start = prices_over(best_bound(run) if best is None else best, edges)
@@ -255,8 +274,18 @@ def tightest(
 ) -> Tightest:
     """Return the best bound found while intervals are cut where columns in use are unsure.
 
-    ``pose(edges)`` returns the oracle over edges, which are whole numbers or not; `start` are prices to start from.
-    Beyond so `many` intervals, none is cut any more.
+    Parameters
+    ----------
+    pose
+        Returns the oracle over edges.
+    edges
+        The first ones.
+    whole
+        Whether edges are whole numbers.
+    options
+        Time limit, seed and threads.
+    start, many
+        Prices to start from; intervals beyond which none is cut any more.
     """
     began = clock.now()
     best: Tightest | None = None

@@ -322,9 +322,18 @@ def build_intervals(
 
     Duals: that of an interval is what more of the machine would save there.
 
-    There are so many equal `intervals` until everything can be done; if `capped`, a job does no more in one than at its
-    best rate, which (b) forgets. A job's time begins to count at `since`, and the objective is divided by `over` (the
-    number of jobs for a mean).
+    Parameters
+    ----------
+    run
+        Jobs.
+    weights
+        ``(d,)`` weights on the resources; those of :func:`weigh` by default.
+    capped
+        Whether a job does no more in an interval than at its best rate, which (b) forgets.
+    intervals
+        Number of equal intervals until everything can be done.
+    since, over
+        When each job's time begins to count, and what the objective is divided by (the number of jobs for a mean).
     """
     volume = run.volume(weigh(run) if weights is None else weights)
     length, cells = cells_of(run.start, run.alone, volume, intervals)

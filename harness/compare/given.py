@@ -30,8 +30,18 @@ def verify(
 ) -> Comparison:
     """Check decisions in files (:mod:`schedgap.harness.decisions`) and certify their gaps; each is a row of that name.
 
-    They are about a `problem` of the instance `reference`, whose cheapest model runs for its `bound`, if wanted. It
-    raises `UsageError` if one is unknown or has no format, or on the first line of a file that is malformed.
+    Parameters
+    ----------
+    reference, problem
+        What was decided.
+    bound, limits
+        Whether the cheapest model that bounds the problem runs, in a worker process, and with which limits.
+
+    Raises
+    ------
+    UsageError
+        If the instance or problem is unknown, or its decisions have no format; or on the first line of a file that is
+        malformed.
     """
     paper = PAPERS.get(problem.partition(".")[0])
     paper.problem(problem)

@@ -31,6 +31,13 @@ class Row(CheckedRow):
 
     Attributes
     ----------
+    kind, limits
+        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``; which of a sweep's limits it
+        ran under, empty where there is one kind only.
+    problem, sense
+        What the objective means, and whether larger (``max``) or smaller (``min``) is better.
+    objective, metrics
+        Recomputed by the independent checker from the decision (absent where there is none), and other numbers of it.
     own_bound, proved_bound
         Bound that this method itself claims on its problem's optimum; what its certificate proves, re-derived from
         multipliers (absent where the solver's word is all there is).
@@ -38,15 +45,23 @@ class Row(CheckedRow):
         The tightest bound of the problem on this instance, the method it comes from, and whether it is ``certified``,
         proved by its certificate, or the ``solver``'s word.
     certified_bound, certified_gap
-        The tightest bound that a certificate proves, and the gap to that.
-    integral_s
-        Primal–dual integral of a model (:func:`schedgap.harness.compare.summary.integral`).
+        The tightest bound that a certificate proves, and the gap to that; they differ from the others where the bound
+        is the solver's word.
+    gap, ratio, ratio_is_upper
+        ``|best_bound − objective| / |best_bound|``; how many times better the bound is, at least 1, which is only an
+        upper estimate (printed with ``≤``) where the optimum is not proved.
+    solver, integral_s
+        Who solved a model, and its primal–dual integral (:func:`schedgap.harness.compare.summary.integral`).
     guarantee, guarantee_factor
         The paper's worst-case ratio on this instance, as text and as a number where it is one.
     published
-        What the paper printed (:func:`schedgap.harness.published.evaluated`).
+        Numbers the paper printed: list of ``{quantity, value, relation, exact, measured, agrees, exact_agrees, unit,
+        where, note}``.
     verified, violations
-        Whether every constraint and claim held (``None``: there was nothing to check), and what did not.
+        Whether every constraint and claim held (False is shown as WRONG; ``None``: there was nothing to check), and
+        what did not, one line each.
+    reason
+        Why the method was skipped or failed.
     """
 
     instance: str
@@ -150,7 +165,10 @@ def gap(objective: float, bound: float) -> float:
 
 
 def ratio(sense: str, objective: float, bound: float) -> float | None:
-    """Return ``bound/objective`` (max) or ``objective/bound`` (min), at least 1; ``None`` where one is not positive."""
+    """Return how many times better the bound is, at least 1, or ``None`` where a ratio makes no sense.
+
+    ``bound/objective`` to maximise, ``objective/bound`` to minimise; both must be positive (or both 0: ratio 1).
+    """
     if objective == bound:
         return 1.0
     better, worse = (bound, objective) if sense == "max" else (objective, bound)
@@ -165,12 +183,16 @@ class Comparison(Found[Row]):
 
     Attributes
     ----------
-    rows, bounds
-        Sorted by instance, paper and order of registration; those of models that ran for their bounds alone.
-    decisions, prices
-        By :attr:`Row.name`: decisions, where there is one, and prices that bounds come from, where a model gives them.
+    rows
+        Sorted by instance, paper and order of registration.
+    decisions
+        Decisions by :attr:`Row.name`; methods without a verified decision are absent.
     traces
         Bound and incumbent over time: ``{instance, fingerprint, method, seed, limits, time_s, incumbent, bound}``.
+    prices
+        Prices that bounds come from, by :attr:`Row.name`, where a model gives them.
+    bounds
+        Rows of models that nobody asked for, which ran for their bounds.
     """
 
     decisions: Mapping[Name, Any] = field(default_factory=dict)

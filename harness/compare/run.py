@@ -53,25 +53,30 @@ def compare(
 ) -> Comparison:
     """Run methods on one or more instances and return certified rows; Ctrl-C ends the run early, finished rows stay.
 
-    It raises `UsageError` if an argument is wrong, results cannot be written, or no cluster answers; nothing has run.
-
     Parameters
     ----------
     instance, methods, papers
         References (``gen/200jobs``, a path) or loaded instances; ids or shell patterns (``oef.*``); papers to keep to.
-        One of them may stand alone, here and below. Where neither is named, ``rigid.*`` runs on logs only.
+        One of them may stand alone, here and below. Where neither is named, all methods run but those on what ran in a
+        log, ``rigid.*``, where the instance is none.
     solvers
         Models run once with each of these (:data:`schedgap.models.solve.SOLVERS`), whose name joins the method's.
     seeds, limits
         Of heuristics and solver; time, gap, threads and memory of one method, or several such limits by name. Every
         method runs once with each.
     bound
-        Whether the cheapest model that bounds a problem runs, too, where no method asked for does; its row is among
-        :attr:`Comparison.bounds`.
+        Whether the cheapest model that bounds a problem runs, too, where no method asked for does. It is not in the
+        table; :attr:`Comparison.bounds` has its row.
     command
-        How to reproduce the run; composed from the arguments where absent.
+        How to reproduce the run, for the report; composed from the arguments where absent.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
+
+    Raises
+    ------
+    UsageError
+        If a reference, method or solver is unknown, an instance is invalid, results cannot be written, or no cluster
+        answers; nothing has run then.
     """
     kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
     references, methods, papers = several(instance), several(methods), several(papers)

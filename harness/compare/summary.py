@@ -127,8 +127,12 @@ def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.floa
     """Return the performance ratios of each method of one problem, sorted; ``inf`` where it failed.
 
     A case is an instance with a seed and limits. ``"time"`` measures seconds against the fastest that succeeded on the
-    case, ``"objective"`` the objective against the best verified one. A case for which one of the methods was skipped
-    is left out for all of them, so that all curves stand over the same cases.
+    case, ``"objective"`` the objective against the best verified one.
+
+    Notes
+    -----
+    A case for which one of the methods was skipped is left out for all of them, so that all curves stand over the same
+    cases: being skipped is no failure.
     """
     cases = [{row.method: row for row in case} for case in grouped(rows, "case")]
     methods = list(dict.fromkeys(method for case in cases for method in case))

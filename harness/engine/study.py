@@ -103,11 +103,22 @@ def execute(
     instances: Sequence[Instance] = (),
     **running: Unpack[Running],
 ) -> F:
-    """Run the `plan` of a study about `instances`, its tasks or stages; Ctrl-C ends it early, finished results stay.
+    """Run a study; Ctrl-C ends it early, finished results stay.
 
-    `meta` is what ``run.json`` says of it: ``command``, and what is its own; ``rules`` must be the same for a run to
-    be resumed. It raises `UsageError` if no cluster answers, results cannot be written, or the earlier folder is of
-    something else; nothing has run then.
+    Parameters
+    ----------
+    study, plan, instances
+        What to run, and what it is about.
+    meta
+        What ``run.json`` says of it: ``command``, and whatever is its own. Under ``rules`` stands what must be the same
+        for a run to be resumed.
+    **running
+        Workers, results folder and callbacks, see :class:`Running`.
+
+    Raises
+    ------
+    UsageError
+        If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
     """
     by_fingerprint = {one.fingerprint: one for one in instances}
     if len(by_fingerprint) < len(instances):

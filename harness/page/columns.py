@@ -105,7 +105,10 @@ KINDS = (
     "bound: only bounds; online: the paper's own algorithm; baseline: what it is compared with; given: from a file."
 )
 RATIO = "Bound/objective (max) or objective/bound (min). With ≤ it is an upper estimate: the optimum is not proved."
-VERIFIED = "✓: all constraints and claims re-checked without a solver. WRONG: something fails. –: nothing to check."
+VERIFIED = (
+    "✓: every constraint and claim re-checked and the objective recomputed without the solver. "
+    "WRONG: something did not hold. –: there was nothing to check."
+)
 CERTIFIED = "Beside a solver's word: the tightest bound that a certificate proves, and the gap to it."
 BY = "certified: a certificate proves the bound (examples/check_certificate.py); solver: it is the solver's word."
 
@@ -113,18 +116,46 @@ COMPARE: tuple[Column[Row], ...] = (
     words("instance", "instance", "The instance, as it can be loaded again.", shared=True),
     words("paper", "paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
     words("method", "method", "Registered name; “harness list” prints the source of each."),
-    words("problem", "problem", "What the objective means; none shares its bounds.", _problem, priority=1, shared=True),
+    words(
+        "problem",
+        "problem",
+        "What the objective means; bounds of one problem are never used for another.",
+        _problem,
+        priority=1,
+        shared=True,
+    ),
     words("kind", "kind", KINDS, priority=2),
     words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
     numbers("seed", "seed", "Seed of the method's random generator.", "{}", priority=3, shared=True),
     words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
     numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number, priority=1),
-    numbers("best_bound", "bound", "Tightest certified bound on the optimum on this instance.", number, priority=4),
-    numbers("own_bound", "own bound", "Certified by the method itself, as by a relaxation.", number, priority=4),
+    numbers(
+        "best_bound", "bound", "Tightest certified bound on the problem's optimum on this instance.", number, priority=4
+    ),
+    numbers(
+        "own_bound",
+        "own bound",
+        "Bound that the method certified itself: the value of a relaxation or dual, what a search proved.",
+        number,
+        priority=4,
+    ),
     numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _gap_shown),
     numbers("ratio", "ratio", RATIO, number, lambda row: ratio(row.ratio, row.ratio_is_upper), priority=2),
-    numbers("guarantee", "guarantee", "The paper's worst-case ratio here.", number, _guarantee, _factor, priority=3),
-    words("status", "status", "How it ended: proved, within limits, with a gap left, skipped, failed.", bad=_failed),
+    numbers(
+        "guarantee",
+        "guarantee",
+        "The paper's worst-case ratio, evaluated on this instance.",
+        number,
+        _guarantee,
+        _factor,
+        priority=3,
+    ),
+    words(
+        "status",
+        "status",
+        "How the run ended: proved optimal, within its limits, with a gap left, skipped, or failed.",
+        bad=_failed,
+    ),
     words("verified", "verified", VERIFIED, _verdict, bad=_wrong),
     numbers("solve_s", "solve", "Time in the solver or the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
@@ -176,8 +207,17 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("problem", "problem", "What the objective means.", _problem),
     words("kind", "kind", "As in the table of results.", priority=5),
     words("limits", "limits", "Which of the sweep's limits.", align="right"),
-    numbers("verified", "verified", "That passed the checker.", str, _passed, priority=4, css=""),
-    numbers("trouble", "trouble", "WRONG, failed, or skipped.", str, _trouble, _bad, bad=_bad, priority=3),
+    numbers("verified", "verified", "Results that passed the checker.", str, _passed, priority=4, css=""),
+    numbers(
+        "trouble",
+        "trouble",
+        "Results that are WRONG, failed, or were skipped.",
+        str,
+        _trouble,
+        _bad,
+        bad=_bad,
+        priority=3,
+    ),
     _gap("median_gap", "median gap", "Of the certified gaps."),
     _gap("mean_gap", "mean gap", f"{MEAN} of the certified gaps, shift {GAP_SHIFT:.0%}."),
     _gap("largest_gap", "largest gap", "Of the certified gaps."),
@@ -190,9 +230,15 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
 SOLVERS: tuple[Column[SolverSummary], ...] = (
     words("solver", "solver", "What solved the models; some were skipped, as the notes say.", css="method"),
     words("limits", "limits", "Which of the sweep's limits.", align="right"),
-    numbers("success", "success", "Optima and infeasibilities that it claims.", str, _claimed),
+    numbers(
+        "success",
+        "success",
+        "Optima that it says it has proved, and problems that it says have no solution.",
+        str,
+        _claimed,
+    ),
     numbers("correct", "correct", "Those that hold: re-checked without a solver, and beaten by no decision.", "{}"),
-    words("wrong", "wrong", "Answers that do not hold.", _answers, bad=_wrong, css="note"),
+    words("wrong", "wrong", "Answers that do not hold, whatever was claimed.", _answers, bad=_wrong, css="note"),
     numbers("failed", "failed", "Ended without an answer, as at a time limit without a solution.", "{}", priority=2),
     numbers("skipped", "skipped", "Not installed, or the model is none for it.", "{}", priority=1),
     numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; failures count with their limit.", seconds),
@@ -235,6 +281,7 @@ def _milliseconds(value_s: float) -> str:
     return number(value_s * 1000, 3)
 
 
+MOST_BUSY = "The most that any schedule can reach; 100 % where jobs on slow ones could keep all of them busy."
 SLOWEST = "mean over the rounds, in devices of the slowest type."
 
 SIMULATE: tuple[Column[SimulationRow], ...] = (
@@ -243,10 +290,17 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     numbers("ttd_s", "TTD (h)", "Total time duration: from the first arrival to the last completion.", hours),
     numbers("ttd_ratio", "× ref", "TTD divided by that of the reference.", "{:.3f}", priority=3),
     numbers("ttd_printed", "paper", "The same ratio as the paper printed it.", "{:g}", priority=5),
-    numbers("ttd_bound_ratio", "TTD/bound", "TTD divided by a certified lower bound.", at_most),
+    numbers(
+        "ttd_bound_ratio",
+        "TTD/bound",
+        "TTD divided by a certified lower bound: at most so many times the least TTD.",
+        at_most,
+    ),
     numbers("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", hours),
     numbers("jct_ratio", "JCT × ref", "Mean completion time divided by that of the reference.", "{:.3f}", priority=2),
-    numbers("jct_bound_ratio", "JCT/bound", "The mean divided by a certified lower bound.", at_most, priority=1),
+    numbers(
+        "jct_bound_ratio", "JCT/bound", "Mean completion time divided by a certified lower bound.", at_most, priority=1
+    ),
     numbers("jct_median_s", "median", "Median completion time in hours.", hours, priority=8),
     numbers("jct_p99_s", "p99", "99th percentile of the completion times in hours.", hours, priority=6),
     numbers("p99_bound_ratio", "p99/bound", "That divided by a certified lower bound.", at_most, priority=7),
@@ -257,20 +311,43 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     _sensitive("jct_short_p99_s", "p99 < 4 h", "99th percentile of short jobs in hours.", priority=19),
     _sensitive("jct_long_p95_s", "p95 ≥ 4 h", "95th percentile of long jobs in hours.", priority=20),
     _sensitive("jct_long_p99_s", "p99 ≥ 4 h", "99th percentile of long jobs in hours.", priority=21),
-    numbers("gru", "GRU", "GPU resource utilisation: share of their time in which they computed.", percent, priority=7),
-    numbers("cru", "CRU", "Cluster resource utilisation: the same of the servers.", percent, priority=11),
-    numbers("gru_bound", "GRU ≤", "The most that any schedule can reach.", percent, priority=12),
-    numbers("cru_bound", "CRU ≤", "The most that any schedule can reach.", percent, priority=12),
+    numbers(
+        "gru", "GRU", "GPU resource utilisation: share of the GPUs' time in which they computed.", percent, priority=7
+    ),
+    numbers(
+        "cru",
+        "CRU",
+        "Cluster resource utilisation: share of the servers' time in which they computed.",
+        percent,
+        priority=11,
+    ),
+    numbers("gru_bound", "GRU ≤", MOST_BUSY, percent, priority=12),
+    numbers("cru_bound", "CRU ≤", MOST_BUSY, percent, priority=12),
     numbers("cpu_given", "CPUs", "Share of the CPUs' time in which a job computed with them.", percent, priority=15),
-    numbers("cpu_needed", "needed", "The same with the fewest CPUs at which jobs are as fast.", percent, priority=16),
-    numbers("lp1_share", "LP1", "Mean progress of a round by the most that LP1 allows for the jobs picked.", percent),
+    numbers(
+        "cpu_needed", "needed", "The same, had each job the fewest CPUs at which it is as fast.", percent, priority=16
+    ),
+    numbers(
+        "lp1_share",
+        "LP1",
+        "Mean progress of a round divided by the most that LP1 allows for the jobs that were picked.",
+        percent,
+    ),
     numbers("lp1_worst", "worst", "The least of these.", percent, priority=4),
     numbers("estimated_throughput", "estimated", f"What fractional shares promise: {SLOWEST}", number),
     numbers("actual_throughput", "actual", f"What was done: {SLOWEST}", number),
-    numbers("straggler_share", "stragglers", "Part of the workers in gangs over several types.", percent, _stragglers),
+    numbers(
+        "straggler_share",
+        "stragglers",
+        "Part of the workers that ran in gangs over several GPU types.",
+        percent,
+        _stragglers,
+    ),
     numbers("utility", "ΣU", "Total utility of the completed jobs.", number, priority=21),
     numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", _milliseconds, priority=19),
-    numbers("decision_max_s", "max", "The longest of these, in milliseconds.", _milliseconds, priority=20),
+    numbers(
+        "decision_max_s", "max", "Longest wall-clock time of a decision in milliseconds.", _milliseconds, priority=20
+    ),
     numbers(
         "idle_gpus",
         "idle GPUs",
@@ -279,9 +356,24 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         priority=12,
     ),
     numbers("restarts", "restarts", "Changed allocations that jobs paid for.", "{:,}", priority=14),
-    numbers("changing", "changing", "Share of the rounds in which a job gets other GPUs.", percent, priority=13),
-    words("status", "status", "How it ended, and how many jobs were left.", _ended, bad=_stopped, priority=2),
-    words("verified", "verified", "✓: a checker confirms every round. WRONG: not.", _verdict, bad=_wrong, priority=2),
+    numbers(
+        "changing",
+        "changing",
+        "Share of the rounds in which a job that has run before gets other GPUs.",
+        percent,
+        priority=13,
+    ),
+    words(
+        "status", "status", "How the simulation ended, and how many jobs were left.", _ended, bad=_stopped, priority=2
+    ),
+    words(
+        "verified",
+        "verified",
+        "✓: an independent checker confirms every round of the history. WRONG: it does not.",
+        _verdict,
+        bad=_wrong,
+        priority=2,
+    ),
 )
 """Columns of a simulation; all but the outer ones are numbers."""
 
@@ -310,8 +402,21 @@ SAID = "computed from the counts: confirmed, refuted, only for a narrower scope,
 AUDIT: tuple[Column[Finding], ...] = (
     words("id", "claim", "", css="method"),
     words("status", "verdict", SAID, _verdict_on, bad=_refuted, css="wide"),
-    numbers("stated.failed", "failed", "cases in which the claim does not hold, of those tried in scope", str, _stated),
-    words("claim", "what it says", "where the paper says it, and the claim itself", _claim, priority=1, css="note"),
+    numbers(
+        "stated.failed",
+        "failed",
+        "cases in which the claim does not hold, of those tried within the paper's scope",
+        str,
+        _stated,
+    ),
+    words(
+        "claim",
+        "what it says",
+        "theorem, equation, figure or section of the paper, and the claim in a sentence",
+        _claim,
+        priority=1,
+        css="note",
+    ),
     words("text", "found", "which cases were tried, and the numbers that count", css="note"),
 )
 
@@ -366,7 +471,9 @@ REPRODUCE: tuple[Column[ReproducedRow], ...] = (
     words("measured", "measured", "Mean over all cases, with its 95 % bootstrap interval.", _measured, css="wide"),
     numbers("cases", "cases", "Number of cases that the mean is over.", "{}", priority=3),
     words("certified", "certified", ALLOWED, css="wide"),
-    words("verdict", "verdict", "It is computed from the numbers.", bad=attrgetter("trouble"), css="note"),
+    words(
+        "verdict", "verdict", "What follows; it is computed from the numbers.", bad=attrgetter("trouble"), css="note"
+    ),
     words("place", "place", "Where the paper has it.", priority=4, shared=True),
 )
 

@@ -146,8 +146,14 @@ class Case:
 class Reproduction(Found[ReproducedRow]):
     """Figures and tables: a row for everything that is compared, and what they are made of.
 
-    `settings` stand by id, as they were run; `cases` are all results by figure, of which drawings are made;
-    `comparison` and `simulation` are the same results as their own studies have them.
+    Attributes
+    ----------
+    settings
+        Settings by id, as they were run.
+    cases
+        All results by figure, which drawings are made of.
+    comparison, simulation
+        The same results as their own studies have them.
     """
 
     settings: Mapping[str, Setting] = field(default_factory=dict)

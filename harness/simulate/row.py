@@ -31,23 +31,26 @@ class SimulationRow(CheckedRow):
 
     Attributes
     ----------
+    status, unfinished
+        ``done``, ``unfinished``, ``skipped`` (it cannot take the instance), or how it failed; jobs that did not
+        complete, by reason.
+    ttd_s … changing
+        See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
     options
         Which of a sweep's options it ran under (``round_s=90``), empty where there is one kind only.
     profiling_s, window
-        Seconds of profiling before this policy may schedule a job; the jobs whose completion times count
+        Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
         (:class:`schedgap.heuristics.simulator.metrics.Window`), ``None`` for all.
     arrivals_per_h
         Jobs that arrive in an hour on average; ``None`` where all are there at once.
-    status, unfinished
-        ``done``, ``unfinished``, ``skipped``, or how it failed; jobs that did not complete, by reason.
-    ttd_s … changing
-        See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
     reference, ttd_ratio, jct_ratio, ttd_printed
-        The policy that this one's paper measures it against, or the first one; TTD and mean completion time divided by
-        its own; the ratio of TTDs as a paper printed it.
+        The policy that this one's paper measures it against
+        (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first one; TTD and mean completion time
+        divided by its own; the ratio of TTDs as a paper printed it.
     ttd_bound_s, ttd_bound_from, ttd_bound_ratio, jct_bound_s … p99_bound_ratio
-        Certified lower bound on the TTD of any schedule, the model it is from, and TTD divided by it. The same for the
-        mean and the 99th percentile of completion times.
+        Certified lower bound on the TTD of any gang schedule, the model it is from, and TTD divided by it: an upper
+        estimate of how far from the least TTD the policy is. The same for the mean and the 99th percentile of the
+        completion times of all jobs.
     gru_bound, cru_bound
         Upper bounds on the utilisation of any policy that completes all jobs
         (:func:`schedgap.harness.simulate.bounds.utilisation`).
@@ -56,8 +59,13 @@ class SimulationRow(CheckedRow):
         for the jobs that were picked (:mod:`schedgap.harness.verify.sensitive`), and what `cpu_given` would be if
         each job had the fewest CPUs at which it is as fast.
     estimated_throughput, actual_throughput
-        Means over the rounds of what fractional shares promise and of what was done, in devices of the slowest type
-        (:func:`schedgap.heuristics.oef.dynamics.throughput`). `throughput_deviation` is the gap as a part of the first.
+        Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
+        devices of the slowest type (:func:`schedgap.heuristics.oef.dynamics.throughput`); for policies of that
+        comparison. `throughput_deviation` is the gap between them as a part of the first.
+    published, verified
+        As in :class:`schedgap.harness.compare.row.Row`, of the history.
+    key
+        What the simulation was of (:attr:`schedgap.harness.simulate.task.SimulationTask.key`).
     """
 
     instance: str

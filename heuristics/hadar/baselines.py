@@ -89,6 +89,19 @@ class Tiresias(GangPolicy):
     Who stays on a slow type runs on there alone while fast GPUs idle. On ``gen/hadar-480``, this tail is most of the
     total time, wherever jobs start: 809 to 916 h (8 seeds), 892 h with ``types="fastest"``. Without `stay` it is gone:
     454 h, at 115,273 restarts, and 400 h with ``types="fastest"`` as well, which Tiresias would have to know types for.
+
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers.
+    threshold_gpu_s
+        GPU-seconds after which a job falls into the second queue.
+    order
+        Who goes first inside a queue.
+    types, seed
+        Where jobs start, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
+    stay
+        Whether a job that ran in the previous round stays on its type where that has room.
     """
 
     def __init__(
@@ -146,6 +159,13 @@ class YarnCS(GangPolicy):
     too, draws a type for schedulers that do not know them), on one type, except where no single type could ever hold
     its gang. Jobs never move, so that those which start on a slow type run on there in the end: on ``gen/hadar-480``,
     677 to 881 h (8 seeds), 848 h where each starts on its fastest type with room.
+
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers.
+    types, seed
+        Where jobs start, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
     """
 
     def __init__(self, work: Workload, cluster: Servers, *, types: Types = "free", seed: int = 0) -> None:

@@ -121,8 +121,23 @@ class Plan:
 class Planning:
     """How rounds are planned; see the module for what the paper prints, and for what each setting was measured to do.
 
-    A queue of more than `exact` jobs keeps `beam` states. Communication costs, for each server of a gang beyond its
-    first, `beta` times the mean price of its GPUs, and so much utility (`communication`), as in P1.
+    Attributes
+    ----------
+    payoff
+        Whether a job pays for all rounds it still needs or for one.
+    alloc
+        Whether FIND_ALLOC takes the allocation of highest payoff or of least cost.
+    keep
+        Whether a running job keeps its GPUs where they are free.
+    order
+        Order of the queue.
+    stop
+        Whether the first job without an allocation ends the planning.
+    beam, exact
+        States kept where the queue is longer than `exact` jobs.
+    beta, communication
+        Cost of communication: for each server of a gang beyond its first, `beta` times the mean price of its GPUs, and
+        so much utility, as in P1.
     """
 
     payoff: Payoff = "lifetime"

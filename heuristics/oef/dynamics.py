@@ -44,9 +44,20 @@ EVALUATORS = (*OEF_EVALUATORS, "gavel", "maxmin", "gandiva_fair")
 def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
     """Return the evaluator of that name, one of :data:`EVALUATORS`.
 
-    ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``, which may have
-    settings (``gavel?row_cap=true``), by ``models.oracle``. It raises `UnknownNameError` if there is none of that name,
-    and `UsageError` if it needs the oracle and there is none.
+    Parameters
+    ----------
+    name
+        ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``, which may
+        have settings (``gavel?row_cap=true``).
+    oracle
+        ``models.oracle``, for those.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; the message names the nearest known ones.
+    UsageError
+        If it needs the oracle and there is none.
     """
     if base_id(name) not in EVALUATORS:
         raise UnknownNameError(unknown("evaluator", name, EVALUATORS))
@@ -79,11 +90,27 @@ def restricted(view: View, active: Bools) -> View:
 
 
 class FairShares:
-    """A simulation policy that gives tenants their evaluator's shares, by rules of :mod:`.rounding`.
+    """A simulation policy that gives tenants their evaluator's shares.
 
-    What it takes beside an evaluator is told where it is declared (:data:`ROUNDING`, :data:`PACKED`, …). With `noise`,
-    shares follow from profiled rates (:func:`profiled`); jobs advance by the true ones. It raises `NotApplicableError`
-    if a job has no rate on some GPU type, or is larger than every type.
+    Parameters
+    ----------
+    instance
+        Tenants with jobs that have a rate on every GPU type.
+    evaluate
+        Fractional shares of the active tenants.
+    rounding
+        Its rule; see :mod:`schedgap.heuristics.oef.rounding`.
+    packed
+        OEF's placement; see :mod:`schedgap.heuristics.oef.placement`.
+    demand_aware
+        Whether a tenant gets no devices of a type rather than fewer than its smallest job needs (§4.3).
+    noise, noise_seed
+        Largest relative error of profiled rates, see :func:`profiled`; jobs advance by the true ones.
+
+    Raises
+    ------
+    NotApplicableError
+        If a job has no rate on some GPU type, or is larger than every type.
     """
 
     def __init__(

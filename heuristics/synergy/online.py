@@ -24,9 +24,16 @@ from schedgap.instances.views.synergy import Schedule, View
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A policy of :data:`.queues.ORDERS` and a mechanism, a method of :class:`Mechanisms`, by their names.
+    """A policy, a mechanism, and their settings.
 
-    Mechanisms that tune demands have the settings `order` and `fit`, the policies ``ftf`` and ``drf`` `first` and `by`.
+    Attributes
+    ----------
+    policy, mechanism
+        Names in :data:`schedgap.heuristics.synergy.queues.ORDERS`, and of a method of :class:`Mechanisms`.
+    order, fit
+        Settings of the mechanisms that tune demands, see :class:`Mechanisms`.
+    first, by
+        Settings of the policies ``ftf`` and ``drf``.
     """
 
     policy: str

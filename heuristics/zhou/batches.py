@@ -50,10 +50,22 @@ Plan = list[tuple[int, Found]]
 
 @dataclass(frozen=True)
 class Way:
-    """Settings of the algorithms; what each does is told where it is declared, :data:`schedgap.heuristics.zhou.ONLINE`.
+    """Settings of the algorithms.
 
-    Without `carry`, windows are repeated until nothing more of the batch fits, whatever `alpha` is, and begin at τ_i or
-    at the end of the batch before. A `tight` batch does not begin before τ_i either.
+    Parameters
+    ----------
+    alpha
+        Windows of a batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch), or
+        ``"realised"``: until nothing more fits.
+    carry
+        Whether what does not fit in the α windows belongs to the next batch, as printed. If not, windows are repeated
+        until nothing more of the batch fits, whatever α is, and begin at τ_i or at the end of the batch before.
+    tight
+        Whether a batch begins when the runs of the one before are done, but not before τ_i.
+    inclusive
+        Whether slot τ of a window may be used.
+    printed
+        Algorithms 4 and 7 as printed instead of the exact placement.
     """
 
     alpha: int | str = 4
@@ -154,7 +166,12 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     """Return the cheapest schedule of the priced job at the view's loads (problem (12); Algorithms 4 to 7).
 
     As printed, Algorithm 4 may ask for no PS at all, and Algorithm 7 places as many workers as slots; the exact
-    placement loses none. It raises `NotApplicableError` if it finds none.
+    placement loses none.
+
+    Raises
+    ------
+    NotApplicableError
+        If it finds none.
 
     See Also
     --------

@@ -100,9 +100,17 @@ def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Sch
     """Return the schedule that puts GPUs given by type onto servers, filling these in order.
 
     Capacity by type is capacity by server where spreading costs nothing, as in P1. Within a slot and type, entries
-    follow one another on the line of that type's GPUs, which is cut at the ends of servers. Arguments are
-    ``(entries,)``, each triple of job, slot and type at most once. It raises `ValueError` if a slot has more GPUs of a
-    type than there are.
+    follow one another on the line of that type's GPUs, which is cut at the ends of servers.
+
+    Parameters
+    ----------
+    job, slot, gpu_type, gpus
+        ``(entries,)``; at most ``capacity`` GPUs of a type in a slot, each triple at most once.
+
+    Raises
+    ------
+    ValueError
+        If a slot has more GPUs of a type than there are.
     """
     order = np.lexsort((job, gpu_type, slot))
     job, slot, gpu_type, gpus = job[order], slot[order], gpu_type[order], gpus[order]

@@ -98,8 +98,15 @@ def efficiency(speedups: Array, devices: Array) -> Array:
 def replicated(v: View, largest: int = 10_000) -> tuple[View, Ints]:
     """Return the unweighted view of §4.2.3, where each virtual tenant stands as often as its weight says.
 
-    Beside it is the ``(replicas,)`` row of `v` that each replica stands for. It raises `NotApplicableError` if the
-    weights have no common denominator small enough for at most `largest` replicas.
+    Returns
+    -------
+    view, original
+        View of replicas with weight 1, and the ``(replicas,)`` row of `v` that each stands for.
+
+    Raises
+    ------
+    NotApplicableError
+        If the weights have no common denominator small enough for at most `largest` replicas.
     """
     fractions = [Fraction(w).limit_denominator(1000) for w in v.weight.tolist()]
     scale = math.lcm(*(f.denominator for f in fractions))
@@ -120,11 +127,16 @@ def _rows(v: View, rows: Ints, labels: tuple[str, ...], weight: Array) -> View:
 
 
 def merged(v: View) -> tuple[View, Ints]:
-    """Return the view in which virtual tenants with the same speedups are one, and the ``(v,)`` row of it for each.
+    """Return the view in which virtual tenants with the same speedups are one, of their total weight.
 
-    Their weights are added up. It has the same optima wherever only efficiency per weight counts: dividing a merged
-    tenant's bundle in proportion to the weights gives equals the same per weight, and averaging the bundles of equals
-    makes nobody envious who was not (the value of an average is the average of the values).
+    It has the same optima wherever only efficiency per weight counts: dividing the bundle of a merged tenant in
+    proportion to the weights gives equals the same per weight, and averaging the bundles of equals makes nobody envious
+    who was not (the value of an average is the average of the values).
+
+    Returns
+    -------
+    view, group
+        View of the merged tenants, and the ``(v,)`` row of it that stands for each virtual tenant.
     """
     _, first, group = np.unique(v.speedups, axis=0, return_index=True, return_inverse=True)
     group = group.reshape(-1)

@@ -209,11 +209,22 @@ class Schedule(Decision):
 def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = None, saturation: float = 0.0) -> View:
     """Return Synergy's view of `instance`.
 
-    If `raw`, the objective of a round adds iterations per second, as the paper prints it, instead of parts of each
-    job's fair progress. Rates to decide by are those of `tables`, such as profiled ones, or the true ones. At its
-    demand, a gang may be so far below its fastest rate (`saturation`, a part of it): where tables have errors, the
-    fastest of many equal rates is a matter of chance. It raises `NotApplicableError` if there are no jobs, a job has no
-    rates or no sensitivity, servers have no CPUs or memory, or no job can ever run.
+    Parameters
+    ----------
+    raw
+        Whether the objective of a round adds iterations per second, as the paper prints it, instead of parts of each
+        job's fair progress.
+    tables
+        Rates to decide by, such as profiled ones; the true ones by default.
+    saturation
+        How far below its fastest rate, as a part of it, a gang may be at its demand. Where tables have errors, the
+        fastest of many equal rates is a matter of chance.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are no jobs, a job has no rates or no sensitivity, servers have no CPUs or memory, or no job can ever
+        run.
     """
     try:
         jobs, hosts = workload(instance), servers(instance)

@@ -81,9 +81,12 @@ class Architecture(Elastic):
         return f"{self.ids[stuck[0]]}{more} fits on no servers: none hold a {what} it can use"
 
     def consumption(self, price: Array) -> Array:
-        """Return ``(n,)`` the least that each job's schedules cost at prices ``(classes, R)``, the same in all slots.
+        """Return ``(n,)`` the least that a schedule of each job costs at prices that are the same in all slots.
 
-        Prices are per unit and slot.
+        Parameters
+        ----------
+        price
+            ``(classes, R)`` per unit and slot.
         """
         o = self.options
         one = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)

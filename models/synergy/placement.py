@@ -77,8 +77,15 @@ def _demands_of(view: View) -> Demands:
 def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
     r"""Return LP2: on which servers the jobs of ILP1's optimum run, in parts where they must.
 
-    What is placed is `wanted`, by default the optimum of ILP1.
+    Parameters
+    ----------
+    view
+        Servers.
+    wanted
+        What is placed; the optimum of ILP1 by default.
 
+    Notes
+    -----
     - :math:`c_j^*, m_j^*`: CPUs and memory of job j at the optimum of ILP1.
     - ``x`` :math:`x_{i,j} \ge 0`: part of job j on server i.
 
@@ -115,8 +122,15 @@ def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
     r"""Return the MILP of the fewest fragmented jobs: LP2 with jobs whole on one server, or split over several.
 
-    What is placed is `wanted`, by default the optimum of ILP1.
+    Parameters
+    ----------
+    view
+        Servers.
+    wanted
+        What is placed; the optimum of ILP1 by default.
 
+    Notes
+    -----
     - ``whole`` :math:`h_{i,j} \in \{0, 1\}`: the whole job j is on server i.
     - ``split`` :math:`p_j \in \{0, 1\}`: it is split over several.
     - ``x`` :math:`x_{i,j} \ge 0`: part of a split job j on server i.

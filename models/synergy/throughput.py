@@ -111,9 +111,16 @@ def choices(view: View, rule: Rule) -> Choices:
 def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     r"""Return the model of a round: which CPUs and memory its jobs hold if every GPU type is one machine.
 
-    The `rule` says what is asked for: ILP1, with integers, or LP1; (5), (26) or no floor; whether every job runs, or
-    may be left out.
+    Parameters
+    ----------
+    view
+        Jobs and cluster.
+    rule
+        What is asked for: ILP1, with integers, or LP1; (5), (26) or no floor; whether every job runs, or may be left
+        out.
 
+    Notes
+    -----
     - ``y`` :math:`y_{c,m,i,j} \ge 0`: part of j that holds :math:`[c,m]` on type i; 0 or 1 with integers.
 
     .. math:: \max \sum_j u_j \cdot \sum_{c,m,i} W_j[c,m,i] \cdot y_{c,m,i,j} \tag{1, 22}
