@@ -70,7 +70,11 @@ def _load(names: list[str]) -> list[str]:
 
 
 PluginOption = Option(
-    metavar="FILE.py|MODULE", callback=_load, is_eager=True, expose_value=False, help="Load your own. Repeatable."
+    metavar="FILE.py|MODULE",
+    callback=_load,
+    is_eager=True,
+    expose_value=False,
+    help="Load methods, papers, figures, … of your own. Repeatable.",
 )
 
 
@@ -240,9 +244,14 @@ def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapp
         sys.stdout.write(WRITERS[output](blocks, fields, records))
 
 
-InstanceOption = Annotated[list[str], Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&…. Repeatable.")]
+InstanceOption = Annotated[
+    list[str],
+    Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
+]
 SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
-SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed, of solvers, too. Repeatable.")]
+SeedsOption = Annotated[
+    list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
+]
 MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")]
 ResultsOption = Annotated[Path, Option(help="Folder in which the results folder is made.")]
 FormatOption = Annotated[Format, Option("--format", help="How rows are printed to standard output.")]
@@ -262,7 +271,10 @@ def study(run: Callable[..., Any]) -> Callable[..., None]:
     def command(
         *,
         jobs: Annotated[int, Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
-        dask: Annotated[str | None, Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler.")] = None,
+        dask: Annotated[
+            str | None,
+            Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:8786) instead."),
+        ] = None,
         results: ResultsOption = Path("results"),
         resume: Annotated[Path | None, Option(help="Complete this results folder; finished rows are kept.")] = None,
         output: FormatOption = Format.TABLE,

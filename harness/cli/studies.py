@@ -27,16 +27,28 @@ def compare(
     paper: Annotated[list[str], Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
     method: Annotated[list[str], Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
     seed: cli.SeedsOption = [0],  # noqa: B006
-    solver: Annotated[list[str], Option(help="highs, highs:ipm|hipo|pdlp, cbc, scip, gurobi, …. Repeatable.")] = [],  # noqa: B006
-    time_limit: Annotated[float | None, Option(help="Seconds of a solve. Default: 20; searches share 7.")] = None,
+    solver: Annotated[
+        list[str], Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable.")
+    ] = [],  # noqa: B006
+    time_limit: Annotated[
+        float | None,
+        Option(help="Seconds each solve may take; 20, or less for searches, which share 7 on an instance."),
+    ] = None,
     rel_gap: Annotated[float, Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     all_sizes: Annotated[bool, Option("--all", help="Run methods above their stated size, too.")] = False,
     cross_check: Annotated[bool, Option(help="Second opinion on every model by PuLP/CBC.")] = False,
-    certificates: Annotated[Path | None, Option(metavar="DIR", help="Copy certificates and instances there.")] = None,
-    bound: Annotated[bool, Option(help="Run a model, too, where nothing chosen bounds a problem.")] = True,
-    decisions: Annotated[Path | None, Option(metavar="DIR", help="Write decisions as CSV and JSON, too.")] = None,
+    certificates: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="Copy the certificates of bounds, with their instances, into this folder."),
+    ] = None,
+    bound: Annotated[
+        bool, Option(help="Run the cheapest model that bounds a problem, too, where no chosen method does.")
+    ] = True,
+    decisions: Annotated[
+        Path | None, Option(metavar="DIR", help="Write every decision as CSV and JSON, too (harness verify).")
+    ] = None,
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
@@ -69,9 +81,15 @@ def certify(
     objective: Annotated[str, Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
     map_: Annotated[
         str | None,
-        Option("--map", metavar="NAME=COLUMN,…", help="Columns: id=job,submit=at,start=begin,end=finish,gpus=n_gpu."),
+        Option(
+            "--map",
+            metavar="NAME=COLUMN,…",
+            help="Columns of a CSV log: id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu (or cores=…, …).",
+        ),
     ] = None,
-    gpus: Annotated[str | None, Option(help="V100=36,K80=36 or a number; else the log's own, or its peak.")] = None,
+    gpus: Annotated[
+        str | None, Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak.")
+    ] = None,
     nodes: Annotated[Path | None, Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
     by_partition: Annotated[bool, Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
     resource: Annotated[str | None, Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
@@ -104,7 +122,9 @@ def certify(
 def sweep(
     file: Annotated[Path, Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
     seed: cli.SeedsOption = [],  # noqa: B006
-    time_limit: Annotated[float | None, Option(help="Seconds of each solve, instead of what the file says.")] = None,
+    time_limit: Annotated[
+        float | None, Option(help="Seconds each solve may take, instead of what the file says for all.")
+    ] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -116,7 +136,10 @@ def sweep(
 
 @cli.study
 def reproduce(
-    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all, or a .toml file.")],
+    figure: Annotated[
+        list[str],
+        Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all (harness list figures), or a .toml file."),
+    ],
     quick: Annotated[bool, Option("--quick", help="Run small versions of the same shape.")] = False,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
@@ -130,21 +153,34 @@ def reproduce(
 @cli.study
 def simulate(
     instance: cli.InstanceOption,
-    more: Annotated[list[str] | None, Argument(metavar="[POLICY]...", help="More, as in --policy a b c.")] = None,
+    more: Annotated[
+        list[str] | None, Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
+    ] = None,
     policy: Annotated[
         list[str] | None,
-        Option(help="hadar, gavel, an id, 'hadar.*', exec:./program; several may follow. Default: Hadar's section IV."),
+        Option(
+            help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies), exec:./program; "
+            "several may follow. Repeatable. Default: those that Hadar's section IV compares."
+        ),
     ] = None,
     round_s: Annotated[float | None, Option(help="Seconds of a round. Default: the instance's slot.")] = None,
-    restart_s: Annotated[float | None, Option(help="Seconds that a restart costs. Default: 10, or 0.")] = None,
+    restart_s: Annotated[
+        float | None, Option(help="Seconds that a changed allocation costs. Default: 10, 0 in shorter rounds.")
+    ] = None,
     spread_factor: Annotated[float, Option(help="Factor on the rate of gangs that span servers, in (0, 1].")] = 1.0,
     until_h: Annotated[float, Option(help="No round starts after so many hours.")] = float("inf"),
-    profiling_min: Annotated[float, Option(help="Minutes of profiling before policies that need it.")] = 0.0,
-    window: Annotated[str | None, Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose times count.")] = None,
+    profiling_min: Annotated[
+        float, Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
+    ] = 0.0,
+    window: Annotated[
+        str | None, Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
+    ] = None,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
-    logs: Annotated[Path | None, Option(metavar="DIR", help="Write histories as sacct and SWF logs, too.")] = None,
+    logs: Annotated[
+        Path | None, Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify).")
+    ] = None,
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
@@ -169,7 +205,9 @@ def audit(
     claim: Annotated[list[str], Option(help="Only claims that match ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
     effort: Annotated[float, Option(help="Factor on how many random cases are tried.")] = 1.0,
     seed: cli.SeedOption = 0,
-    time_limit: Annotated[float | None, Option(help="Seconds of a claim. Default: 900, times the effort.")] = None,
+    time_limit: Annotated[
+        float | None, Option(help="Wall-clock seconds that a claim may take. Default: 900, times the effort.")
+    ] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -181,10 +219,14 @@ def audit(
 
 @cli.study
 def adversary(
-    heuristic: Annotated[list[str], Option(help="Id, pattern, or paper (its online algorithms), '*'. Repeatable.")],
+    heuristic: Annotated[
+        list[str], Option(help="Id, pattern, or paper (its online algorithms); '*' for all. Repeatable.")
+    ],
     budget: Annotated[str, Option(help="Time for the search in all: 300s, 5m, 1h.")] = "60s",
     most_jobs: Annotated[int, Option(min=1, max=20, help="Most jobs or tenants of an instance.")] = 6,
-    anywhere: Annotated[bool, Option("--anywhere", help="Look also where a guarantee promises nothing.")] = False,
+    anywhere: Annotated[
+        bool, Option("--anywhere", help="Look also where a guarantee of the paper promises nothing.")
+    ] = False,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Seconds each solve of a small instance may take.")] = 2.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
@@ -203,7 +245,9 @@ def adversary(
 def report(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
     output: Annotated[Path | None, Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")] = None,
-    audit: Annotated[Path | None, Option(help="Results of an audit that becomes a section of the page.")] = None,
+    audit: Annotated[
+        Path | None, Option(help="Results folder of an audit, whose table becomes a section of the page.")
+    ] = None,
 ) -> None:
     """Write the self-contained HTML page of a results folder."""
     from schedgap.harness.engine.study import reopen
@@ -230,7 +274,9 @@ def table(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
     top: cli.TopOption = 0,
     all_rows: cli.AllRowsOption = False,
-    sort: Annotated[str, Option(metavar="COLUMN", help="Sort by this column; -ratio: the largest first.")] = "",
+    sort: Annotated[
+        str, Option(metavar="COLUMN", help="Sort by this column; after a minus (-ratio), the largest first.")
+    ] = "",
     columns: Annotated[str, Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
     verbose: cli.VerboseOption = False,
     output: cli.FormatOption = Format.TABLE,
@@ -264,7 +310,9 @@ def merge(
 def diff(
     before: Annotated[Path, Argument(help="Results folder, or a figures.json of harness reproduce.")],
     after: Annotated[Path, Argument(help="Results folder of a later run.")],
-    tolerance: Annotated[float, Option(min=0, max=1, help="Relative difference that counts as none.")] = 1e-6,
+    tolerance: Annotated[
+        float, Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
+    ] = 1e-6,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
@@ -288,11 +336,18 @@ def diff(
 
 @cli.app.command()
 def verify(
-    paths: Annotated[list[Path] | None, Argument(help="A results folder; or, with --instance, decisions.")] = None,
+    paths: Annotated[
+        list[Path] | None, Argument(help="Results folder of any command; or, with --instance, files of decisions.")
+    ] = None,
     instance: Annotated[str | None, Option(help="What the decisions in the files are about.")] = None,
     problem: Annotated[str | None, Option(help="Id of the problem they decide (hadar.utility).")] = None,
-    solution: Annotated[list[Path], Option(help="A solver's solution of an exported model. Repeatable.")] = [],  # noqa: B006
-    model: Annotated[Path | None, Option(help="The .json beside the model. Default: of the same name.")] = None,
+    solution: Annotated[
+        list[Path],
+        Option(help="Solution of an exported model by HiGHS, CBC, SCIP or Gurobi (harness export). Repeatable."),
+    ] = [],  # noqa: B006
+    model: Annotated[
+        Path | None, Option(help="The .json beside the model that --solution is of. Default: of the same name.")
+    ] = None,
     bound: Annotated[bool, Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
     time_limit: Annotated[float | None, Option(help="Seconds that it may take; 20 unless asked.")] = None,
     output: cli.FormatOption = Format.TABLE,
