@@ -101,7 +101,7 @@ class FairShares:
     rounding
         Its rule; see :mod:`schedgap.heuristics.oef.rounding`.
     packed
-        OEF's placement; see :mod:`schedgap.heuristics.oef.placement`.
+        OEF's placement; see the module.
     demand_aware
         Whether a tenant gets no devices of a type rather than fewer than its smallest job needs (§4.3).
     noise, noise_seed
