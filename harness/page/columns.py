@@ -85,19 +85,11 @@ def _guarantee(row: Row) -> str:
     return ABSENT if row.guarantee_factor is None else f"≤ {number(row.guarantee_factor)}"
 
 
-def _gap_shown(row: Row) -> str:
-    return percent(row.gap, up=row.ratio_is_upper is not False)
-
-
 def _certified(row: Row) -> str:
     if row.bound_by != "solver" or row.certified_bound is None:
         return ABSENT
     gap = "" if row.certified_gap is None else f" ({percent(row.certified_gap, up=True)})"
     return number(row.certified_bound) + gap
-
-
-def _properties(row: Row) -> str:
-    return ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT
 
 
 KINDS = (
@@ -139,7 +131,13 @@ COMPARE: tuple[Column[Row], ...] = (
         number,
         priority=4,
     ),
-    numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _gap_shown),
+    numbers(
+        "gap",
+        "gap",
+        "|bound − objective| / |bound|.",
+        percent,
+        lambda row: percent(row.gap, up=row.ratio_is_upper is not False),
+    ),
     numbers("ratio", "ratio", RATIO, number, lambda row: ratio(row.ratio, row.ratio_is_upper), priority=2),
     numbers(
         "guarantee",
@@ -162,12 +160,14 @@ COMPARE: tuple[Column[Row], ...] = (
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
     words("bound_by", "bound is", BY, priority=5, shared=True),
     numbers("certified_bound", "certified", CERTIFIED, number, _certified, priority=5),
-    words("metrics", "properties", "Properties and other numbers of the decision.", _properties, priority=10),
+    words(
+        "metrics",
+        "properties",
+        "Properties and other numbers of the decision.",
+        lambda row: ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT,
+        priority=10,
+    ),
 )
-
-
-def _passed(line: MethodSummary) -> str:
-    return f"{line.verified} of {line.results}"
 
 
 def _bad(line: MethodSummary) -> int:
@@ -190,14 +190,6 @@ def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
     return numbers(key, header, explanation, percent, text)
 
 
-def _claimed(line: SolverSummary) -> str:
-    return f"{line.success} of {line.results - line.skipped}"
-
-
-def _answers(line: SolverSummary) -> str:
-    return clean("; ".join(line.wrong) or ABSENT, LONGEST)
-
-
 MEAN = "Shifted geometric mean"
 PROVED = "To optima that are proved; only a lower bound on the competitive ratio."
 INTEGRAL = f"{MEAN} of the primal–dual integral: the gap over the time allowed, shift {TIME_SHIFT_S:g} s."
@@ -207,7 +199,15 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("problem", "problem", "What the objective means.", _problem),
     words("kind", "kind", "As in the table of results.", priority=5),
     words("limits", "limits", "Which of the sweep's limits.", align="right"),
-    numbers("verified", "verified", "Results that passed the checker.", str, _passed, priority=4, css=""),
+    numbers(
+        "verified",
+        "verified",
+        "Results that passed the checker.",
+        str,
+        lambda line: f"{line.verified} of {line.results}",
+        priority=4,
+        css="",
+    ),
     numbers(
         "trouble",
         "trouble",
@@ -235,10 +235,17 @@ SOLVERS: tuple[Column[SolverSummary], ...] = (
         "success",
         "Optima that it says it has proved, and problems that it says have no solution.",
         str,
-        _claimed,
+        lambda line: f"{line.success} of {line.results - line.skipped}",
     ),
     numbers("correct", "correct", "Those that hold: re-checked without a solver, and beaten by no decision.", "{}"),
-    words("wrong", "wrong", "Answers that do not hold, whatever was claimed.", _answers, bad=_wrong, css="note"),
+    words(
+        "wrong",
+        "wrong",
+        "Answers that do not hold, whatever was claimed.",
+        lambda line: clean("; ".join(line.wrong) or ABSENT, LONGEST),
+        bad=_wrong,
+        css="note",
+    ),
     numbers("failed", "failed", "Ended without an answer, as at a time limit without a solution.", "{}", priority=2),
     numbers("skipped", "skipped", "Not installed, or the model is none for it.", "{}", priority=1),
     numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; failures count with their limit.", seconds),
@@ -265,18 +272,6 @@ def _ended(row: SimulationRow) -> str:
     return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else clean(row.status, 40)
 
 
-def _stopped(row: SimulationRow) -> bool:
-    return not row.ok and bool(row.reason)
-
-
-def _reference(row: SimulationRow) -> str:
-    return clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60)
-
-
-def _stragglers(row: SimulationRow) -> str:
-    return percent(row.straggler_share) if row.actual_throughput is not None else ABSENT
-
-
 def _milliseconds(value_s: float) -> str:
     return number(value_s * 1000, 3)
 
@@ -286,7 +281,14 @@ SLOWEST = "mean over the rounds, in devices of the slowest type."
 
 SIMULATE: tuple[Column[SimulationRow], ...] = (
     words("policy", "policy", "Registered name; “harness list policies” prints the source of each.", css="method"),
-    words("reference", "ref", "The policy that ratios refer to.", _reference, shared=True, priority=1),
+    words(
+        "reference",
+        "ref",
+        "The policy that ratios refer to.",
+        lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
+        shared=True,
+        priority=1,
+    ),
     numbers("ttd_s", "TTD (h)", "Total time duration: from the first arrival to the last completion.", hours),
     numbers("ttd_ratio", "× ref", "TTD divided by that of the reference.", "{:.3f}", priority=3),
     numbers("ttd_printed", "paper", "The same ratio as the paper printed it.", "{:g}", priority=5),
@@ -341,7 +343,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         "stragglers",
         "Part of the workers that ran in gangs over several GPU types.",
         percent,
-        _stragglers,
+        lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
     ),
     numbers("utility", "ΣU", "Total utility of the completed jobs.", number, priority=21),
     numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", _milliseconds, priority=19),
@@ -364,7 +366,12 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         priority=13,
     ),
     words(
-        "status", "status", "How the simulation ended, and how many jobs were left.", _ended, bad=_stopped, priority=2
+        "status",
+        "status",
+        "How the simulation ended, and how many jobs were left.",
+        _ended,
+        bad=lambda row: not row.ok and bool(row.reason),
+        priority=2,
     ),
     words(
         "verified",
@@ -381,39 +388,30 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
 # ---------------------------------------------------------------- audits and searches
 
 
-def _verdict_on(finding: Finding) -> str:
-    return clean(finding.status, LONGEST)
-
-
-def _refuted(finding: Finding) -> bool:
-    return finding.status in (FAILED, REFUTED)
-
-
-def _stated(finding: Finding) -> str:
-    return f"{finding.stated.failed} of {finding.stated.tested}" if finding.stated.tested else ABSENT
-
-
-def _claim(finding: Finding) -> str:
-    return clean(f"{finding.claim.location}: {finding.claim.claim}", LONGEST)
-
-
 SAID = "computed from the counts: confirmed, refuted, only for a narrower scope, not testable"
 
 AUDIT: tuple[Column[Finding], ...] = (
     words("id", "claim", "", css="method"),
-    words("status", "verdict", SAID, _verdict_on, bad=_refuted, css="wide"),
+    words(
+        "status",
+        "verdict",
+        SAID,
+        lambda finding: clean(finding.status, LONGEST),
+        bad=lambda finding: finding.status in (FAILED, REFUTED),
+        css="wide",
+    ),
     numbers(
         "stated.failed",
         "failed",
         "cases in which the claim does not hold, of those tried within the paper's scope",
         str,
-        _stated,
+        lambda finding: f"{finding.stated.failed} of {finding.stated.tested}" if finding.stated.tested else ABSENT,
     ),
     words(
         "claim",
         "what it says",
         "theorem, equation, figure or section of the paper, and the claim in a sentence",
-        _claim,
+        lambda finding: clean(f"{finding.claim.location}: {finding.claim.claim}", LONGEST),
         priority=1,
         css="note",
     ),
