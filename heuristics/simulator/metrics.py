@@ -64,9 +64,15 @@ class Metrics:
         Jobs in all, and those that completed.
     ttd_s
         Total time duration (makespan): from the first arrival to the last completion; NaN if a job did not complete.
-    jct_…, window_jobs
-        Job completion times, from arrival to completion, over the jobs of the window that completed, and their number.
-        Short ones took less than :data:`LONG_S`; percentiles are interpolated linearly.
+    jct_mean_s, jct_median_s, jct_p99_s, jct_min_s, jct_max_s
+        Job completion times, from arrival to completion, over the jobs of the window that completed; the percentile is
+        interpolated linearly.
+    jct_short_s, jct_long_s
+        Means over those that took less than :data:`LONG_S`, and over the others.
+    jct_short_p99_s, jct_long_p95_s, jct_long_p99_s
+        Percentiles over the same.
+    window_jobs
+        Jobs of the window that completed.
     gru
         GPU resource utilisation: seconds in which GPUs computed, over all GPUs, divided by GPUs times the seconds
         from the start of the first round to the last completion (to the end of the last round if jobs are left).

@@ -41,10 +41,11 @@ class Rules:
     profiling_s
         Seconds after its arrival in which a job is profiled and cannot be scheduled.
 
-    Notes
-    -----
-    It raises `UsageError` if an option is out of range: rounds take from :data:`LEAST_ROUND_S` to
-    :data:`MOST_ROUND_S`, so that times keep their digits.
+    Raises
+    ------
+    UsageError
+        If an option is out of range: rounds take from :data:`LEAST_ROUND_S` to :data:`MOST_ROUND_S`, so that times keep
+        their digits.
     """
 
     round_s: float = 300.0
@@ -74,11 +75,16 @@ class Trace:
 
     Attributes
     ----------
+    rules
+        Round length and overheads.
     start_s, decision_s
         ``(R,)`` start of each round, and wall-clock seconds the policy took.
-    stragglers, restarts, waiting
-        ``(R,)`` GPUs of gangs that ran on several types, jobs that paid for a changed allocation, and jobs that were
-        there and did not run.
+    stragglers
+        ``(R,)`` GPUs of gangs that ran on several types.
+    restarts
+        ``(R,)`` jobs that paid for a changed allocation.
+    waiting
+        ``(R,)`` jobs that were there and did not run.
     completion_s, first_start_s
         ``(n,)`` seconds; NaN for jobs that never finished or started.
     allocation
