@@ -37,9 +37,17 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.models.columns.domain import Domain
-from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate
-from schedgap.models.columns.packing import Columns, Packing, statement
+from schedgap.models.columns import (
+    Columns,
+    Domain,
+    Generated,
+    GenerationOptions,
+    Oracle,
+    Packing,
+    Priced,
+    generate,
+    statement,
+)
 from schedgap.models.single_machine import Best, Jobs, best_bound, prices_over
 from schedgap.models.solve import Solution, SolveOptions
 

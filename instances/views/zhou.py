@@ -21,8 +21,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Ints, nothing
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
 from schedgap.instances.elastic.machines import able, takes
-from schedgap.instances.elastic.options import ROUNDING as ROUNDING  # noqa: PLC0414 -- models take it from here
-from schedgap.instances.elastic.options import rates
+from schedgap.instances.elastic.options import ROUNDING, rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance

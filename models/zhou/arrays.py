@@ -14,7 +14,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
-from schedgap.instances.views.zhou import ROUNDING
+from schedgap.instances.elastic.options import ROUNDING
 from schedgap.models.solve import Session, SolveOptions, StandardForm
 from schedgap.models.solve.form import RowBlocks
 from schedgap.models.statements import largest

@@ -13,8 +13,8 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
-from schedgap.instances.elastic.options import largest
-from schedgap.instances.views.zhou import ROUNDING, Architecture, View
+from schedgap.instances.elastic.options import ROUNDING, largest
+from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.registry import Outcome, model
 from schedgap.models.single_machine import Jobs, Ways, build_intervals, closed_form
 from schedgap.models.solve import Solution, SolveOptions

@@ -8,7 +8,8 @@ from functools import partial
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.views.zhou import ARCHITECTURES, ROUNDING, View
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.instances.views.zhou import ARCHITECTURES, View
 from schedgap.models import intervals
 from schedgap.models.registry import Outcome, model
 from schedgap.models.solve import SolveOptions

@@ -18,7 +18,8 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options_of
 from schedgap.instances.elastic.machines import SLACK
-from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models.registry import Outcome, model
 from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
 from schedgap.models.statements import largest

@@ -11,7 +11,8 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
-from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
 from schedgap.models.zhou.common import Choices

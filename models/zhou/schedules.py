@@ -11,7 +11,8 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic.machines import ROOM
-from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models import elastic
 from schedgap.models.registry import model, no_decision
 from schedgap.models.solve import Solution, counted
