@@ -35,7 +35,8 @@ WITHOUT = 0.5
 """Part of the moves that are about a job without run, where there are some.
 
 On ``gen/200jobs``, ``zhou.ps.columns.maxweight`` leaves 0.91 % and 0.80 % open after 60 s of computing (two seeds), and
-1.2 % where any job may be first; ``admission.columns`` leaves 1.48 % and 1.58 %, and 1.44 % and 1.78 %."""
+1.2 % where any job may be first (and HOT was 0.5); ``admission.columns`` leaves 1.48 % and 1.58 %, before 1.44 % and
+1.78 %."""
 
 
 class Jobs(NamedTuple):

@@ -14,9 +14,9 @@ from schedgap.models.solve import Solution, SolveOptions
 HOT, COLD = 0.1, 0.002
 """Temperatures of the search.
 
-On ``gen/200jobs``, 25 s of moves end 0.82 % and 0.94 % below the first bound of ``zhou.ps.columns.maxweight`` (two
-seeds), and 3.45 % and 3.49 % below that of ``admission.columns``, where 0.5 leaves 1.04 % twice, and 3.80 % and 3.87 %.
-Where all jobs complete it hardly matters: 0.96 % and, with 0.5, 1.02 % (PSs), 0.83 % and 0.78 % (rings).
+With 0.5 instead of 0.1 it hardly matters. On ``gen/200jobs``, 25 s of moves end 0.91 % and 1.03 % (two seeds) from the
+first bound of ``zhou.ps.columns.maxweight`` and, with 0.5, 0.91 % and 1.04 %; ``admission.columns`` 3.67 % and 3.57 %,
+and 3.60 % and 3.72 %; one seed of ``zhou.ps.columns`` 0.79 % and 1.04 %, of ``zhou.ra.columns`` 0.83 % and 0.74 %.
 """
 
 RUINED = 20
