@@ -237,7 +237,9 @@ def test_split_keeps_the_work(work: float, u_epochs: float, u_chunks: float) -> 
 # OEF's set-ups ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ref", "tenants", "jobs"), [("gen/oef-20", 20, 100), ("gen/oef-50", 50, 1000)])
+@pytest.mark.parametrize(
+    ("ref", "tenants", "jobs"), [("gen/oef-4", 4, 40), ("gen/oef-20", 20, 100), ("gen/oef-50", 50, 1000)]
+)
 def test_oef_tenants(ref: str, tenants: int, jobs: int) -> None:
     instance = load(ref)
     assert instance.cluster.gpus_by_type == {"RTX 3070": 8, "RTX 3080": 8, "RTX 3090": 8}

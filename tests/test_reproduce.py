@@ -240,6 +240,14 @@ def test_every_published_number_is_part_of_a_setting() -> None:
     assert printed <= quoted
 
 
+@pytest.mark.parametrize("figure", ["fig4", "fig5", "fig6"])
+def test_two_of_oef_s_four_users_run_the_models_that_the_paper_names(figure: str) -> None:
+    """Section 6.2.1: user 1, who lies, tunes LSTM jobs, user 4 runs VGG11."""
+    for ref in known()[f"oef/{figure}"].runs[0].references:
+        models = [tenant.job_types[0].name for tenant in load(ref).tenants]
+        assert (len(models), models[0], models[3]) == (4, "OEF LSTM", "OEF VGG")
+
+
 # files --------------------------------------------------------------------------------------------
 
 
