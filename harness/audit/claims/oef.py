@@ -1,4 +1,4 @@
-"""OEF (Mo, Xu, Lau): Theorems 5.1 to 5.4, several job types, Table 1, support, slips around expressions (3) and (6)."""
+"""OEF (Mo, Xu, Lau): Lemma 3.1, Theorems 3.2 to 5.4, job types, Table 1, support, slips around (3) and (6)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import Allocation, View, view
 
 ALONE, TOGETHER, TRADING = "oef.noncooperative", "oef.cooperative", "oef.gandiva_fair"
+FULL, SHARING = "oef.cooperative.full", "oef.sharing_incentive"
 
 SKIPPING = ((1, 2, 6), (1, 4, 8))
 """Speedups with which non-cooperative OEF gives tenant 1 types 1 and 3 only; their ratios rank tenants differently."""
@@ -86,6 +87,71 @@ DRAWN = "random ones of up to 4 tenants and 4 types"
 
 
 @claim(
+    "oef.lemma-3.1",
+    "Lemma 3.1",
+    scope="optima without envy, or with sharing incentive, where one tenant has the least speedup on every type",
+    how="that tenant's shares at the vertex that the simplex method finds",
+)
+def lemma_3_1(lab: Lab) -> str:
+    """The slowest tenant has all devices of the slowest types, and a part of those of the next one."""
+    alike = lab.within("speedup ratios that rank all tenants alike")
+    ordered = lab.drawn(draw, 60, "ordered", ordered=True)
+    for i, instance in enumerate((*ordered, ones(SKIPPING), *lab.drawn(draw, 60))):
+        v = view(instance)
+        slowest = np.flatnonzero((v.speedups == v.speedups.min(axis=0)).all(axis=1))
+        for method in (TOGETHER, SHARING) if slowest.size == 1 else ():
+            own = devices(method, v)[slowest[0]]
+            last = np.flatnonzero(own > TOLERANCE * v.capacity)[-1]
+            holds = bool(np.all(own[:last] >= v.capacity[:last] * (1 - TOLERANCE)))
+            lab.add(holds, instance, [method], f"{v.labels[slowest[0]]} has {own.round(4).tolist()}")
+            if i < len(ordered):
+                alike.add(holds)
+    return f"fails in {lab} allocations ({DRAWN}), in {alike} where speedup ratios rank all tenants alike"
+
+
+@claim(
+    "oef.theorem-3.2",
+    "Theorem 3.2",
+    how="an over-report in Fig. 2 that pays in all optima: whichever of them a mechanism takes",
+    text="No mechanism of optimal efficiency is both envy-free and strategy-proof.",
+    method=FULL,
+)
+@claim(
+    "oef.theorem-3.3",
+    "Theorem 3.3",
+    how="as oef.theorem-3.2",
+    text="No mechanism of optimal efficiency is both sharing-incentive and strategy-proof.",
+    method=SHARING,
+)
+def conflict(lab: Lab, method: str) -> str:
+    """No mechanism of optimal efficiency with this kind of fairness is strategy-proof."""
+    lie = Count()
+    gain = _lie(lie, load("paper/oef-fig2"), 0, np.array([1.0, 3.0]), method=method)
+    lab.add(lie.failed > 0)
+    lab.also = [lie.witness] if lie.witness else ()
+    return f"W = ⟨1,2; 1,4⟩, m = (1,1): u1 reports ⟨1,3⟩ and gains {gain:.0%}"
+
+
+@claim(
+    "oef.dilemma",
+    "section 3.1.1, after (6)",
+    scope="cooperative OEF",
+    how="what u2 has at best, over all optima, with reports from 1 to 10 where u1 reports 4",
+)
+def dilemma(lab: Lab) -> str:
+    """After u1 lies in (6), u2 has an incentive to lie, too, up to max-min fairness."""
+    instance = load("paper/oef-eq6-lie")
+    v = view(instance)
+    least, worth = fairness.least_worth(FULL), fairness.own_worth(v, 1)
+    told = [replace(v, speedups=np.array([v.speedups[0], [1.0, report]])) for report in np.arange(1, 10.1, 0.25)]
+    # Below 4, u2 takes u1's place in (6) and has 1 + 5 (r − 1) / 2r, less than 2.875; above, nothing changes.
+    honest, lied = least(v, worth), max(-least(seen, -worth) for seen in told)
+    shown = f"u2 has {honest:.4g} with the truth, and at most {lied:.4g} with a lie"
+    lab.add(lied > honest * (1 + TOLERANCE), instance, [TOGETHER], shown)
+    return shown
+
+
+@claim(
     "oef.theorem-5.1",
     "Theorem 5.1",
     how="both properties by exact checkers; efficiency against the LP with all n(n−1) rows",
@@ -96,10 +162,9 @@ def theorem_5_1(lab: Lab) -> str:
         v = view(instance)
         x = devices(TOGETHER, v)
         envy, incentive = fairness.envy_free(v, x), fairness.sharing_incentive(v, x)
-        full = solved(f"{TOGETHER}.full", v).solution.objective
-        best = fairness.optimal_efficiency(v, x, full)
+        best = fairness.optimal_efficiency(v, x, _total(FULL, v))
         shown = "; ".join(f.text for f in (envy, incentive, best) if not f)
-        lab.add(bool(envy and incentive and best), instance, [TOGETHER, f"{TOGETHER}.full"], shown)
+        lab.add(bool(envy and incentive and best), instance, [TOGETHER, FULL], shown)
     return f"violated on {lab} instances ({DRAWN}, three by hand)"
 
 
@@ -184,19 +249,48 @@ def theorem_5_4(lab: Lab) -> str:
     return f"{text}; under-reports gain in {under}, by up to {most:.0%}, over-reports in {over}"
 
 
-def _lie(count: Count, instance: Instance, who: int, report: Array, also: Count | None = None) -> float:
+@claim(
+    "oef.gandiva-fastest",
+    "section 2.4",
+    scope="two GPU types, over- and under-reports",
+    how="random reports of the tenant of the largest speedup, above and below the truth, while the others are honest",
+)
+def second_price(lab: Lab) -> str:
+    """Gandiva_fair's second price prevents the fastest-accelerating user from lying about its speedup on fast GPUs."""
+    over, rng = lab.within("over-reports"), lab.rng("reports")
+    example = _lie(lab, load("paper/oef-eq1"), 2, np.array([1.0, 2.5]), method=TRADING)
+    for instance in lab.drawn(draw, 60, types=2):
+        truth = view(instance).true_speedups[:, 1]
+        who, factor = int(truth.argmax()), rng.uniform(1, 4)
+        for report, also in ((truth[who] * factor, over), (max(truth[who] / factor, 1.0), None)):
+            _lie(lab, instance, who, np.array([1.0, report]), also, method=TRADING)
+    under = Count("under-reports", lab.tested - over.tested, lab.failed - over.failed)
+    text = f"expression (1): u3 reports ⟨1,2.5⟩ and gains {example:.0%}, for it buys second, at a lower price"
+    return f"{text}; under-reports gain in {under}, over-reports in {over}"
+
+
+def _least_worth(method: str) -> fairness.Worth:
+    """Return what tenants can count on under a model, or after Gandiva_fair's trades."""
+    if method == TRADING:
+        return lambda v, worth: float((worth * gandiva_fair.shares(v)).sum())
+    return fairness.least_worth(method)
+
+
+def _lie(
+    count: Count, instance: Instance, who: int, report: Array, also: Count | None = None, method: str = ALONE
+) -> float:
     """Count whether a report pays; returns what the tenant gains, relative to the truth."""
     v = view(instance)
     told = v.true_speedups.copy()
     told[who] = report
     # What the lie earns in the worst of its optima against the truth in its best: no gain is a tie.
-    least, worth = fairness.least_worth(ALONE), fairness.own_worth(v, who)
+    least, worth = _least_worth(method), fairness.own_worth(v, who)
     honest, lied = -least(v, -worth), least(replace(v, speedups=told), worth)
     holds = lied <= honest * (1 + TOLERANCE)
     said = np.round(report, 4).tolist()
     shown = f"{v.labels[who]} reports {said}: {lied:.4g} at its true speedups, {honest:.4g} honest"
     made = several if v.size > len(v.tenants) else of_matrix
-    count.add(holds, made(v.true_speedups, [int(m) for m in v.capacity], told), [ALONE], shown)
+    count.add(holds, made(v.true_speedups, [int(m) for m in v.capacity], told), [method], shown)
     if also is not None:
         also.add(holds)
     return lied / honest - 1
@@ -244,6 +338,10 @@ def multi_properties(lab: Lab) -> str:
     return f"{text}, virtual rows in {rows.failed}"
 
 
+def _total(method: str, v: View) -> float | None:
+    return solved(method, v).solution.objective
+
+
 PROPERTIES: dict[str, tuple[str, Callable[[str, View, Array], fairness.Finding[Any]]]] = {
     "PE": ("Pareto-efficient", lambda method, v, x: fairness.pareto_efficient(v, x)),
     "EF": ("envy-free", lambda method, v, x: fairness.envy_free(v, x)),
@@ -256,7 +354,7 @@ PROPERTIES: dict[str, tuple[str, Callable[[str, View, Array], fairness.Finding[A
     ),
     "efficiency": (  # the largest total at which nobody has less than an equal split is what all three promise
         "of the optimal efficiency that the sharing incentive allows",
-        lambda method, v, x: fairness.optimal_efficiency(v, x, solved("oef.sharing_incentive", v).solution.objective),
+        lambda method, v, x: fairness.optimal_efficiency(v, x, _total(SHARING, v)),
     ),
 }
 """Columns of Table 1: in words, and how an allocation is judged."""
@@ -285,6 +383,9 @@ def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) 
             own.add(shown.failed > 0)
             lab.add(shown.failed > 0)
         lines.append(f"{method} fails in {shown} cases")
+        if promised and column == "efficiency":  # the sense of Theorem 5.1
+            unenvied = lab.within("allocations without envy")
+            tried(drawn, method, lambda v, x: fairness.optimal_efficiency(v, x, _total(FULL, v)), [unenvied])
     lab.also = [shown.witness] if shown.witness and not promised else ()
     return "; ".join(lines)
 
@@ -341,16 +442,16 @@ def slip_gavel(lab: Lab) -> str:
 @claim(
     "oef.slip.8-percent",
     "section 3.1.1, after (6)",
-    how="the cooperative optimum of (6) with the truth and with the lie, at true speedups",
+    how="the optimum of (6) with sharing incentive, with the truth and with the lie, at true speedups",
 )
 def slip_drop(lab: Lab) -> str:
-    """When u1 reports 4 for 2, the total efficiency drops by 8 %."""
+    """With sharing incentive, when u1 reports 4 for 2, the total efficiency drops by 8 %."""
     honest, lie = load("paper/oef-eq6"), load("paper/oef-eq6-lie")
-    first, second = (certified(one, [TOGETHER])[TOGETHER].metrics["true_total"] for one in (honest, lie))
-    drop = 100 * (1 - float(second or 0.0) / float(first or 1.0))
+    first, second = (float(certified(one, [SHARING])[SHARING].metrics["true_total"] or 0.0) for one in (honest, lie))
+    drop = 100 * (1 - second / first)
     shown = f"true_total {second:.6g} instead of {first:.6g}: {drop:.2f} % less"
-    lab.also = [Witness(lie, (TOGETHER,), shown)]
-    return recomputed(lab, Printed("per cent", 8, drop, 0.5))
+    lab.also = [Witness(lie, (SHARING,), shown)]
+    return f"{recomputed(lab, Printed('per cent', 8, drop, 0.5))}; the honest total is {first / second - 1:.1%} more"
 
 
 @claim(

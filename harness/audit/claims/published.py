@@ -8,7 +8,7 @@ from importlib import resources
 
 from schedgap.harness.audit.lab import Lab, certified
 from schedgap.harness.audit.row import claim
-from schedgap.harness.published import COMPARE, by_reason, commands, never_compared, not_shown
+from schedgap.harness.published import COMPARE, by_reason, commands, never_compared, not_shown, split
 from schedgap.harness.text import numbers
 from schedgap.instances import load
 from schedgap.instances.schema import Published
@@ -21,7 +21,9 @@ def worked_example(lab: Lab, ref: str) -> str:
     much open, and it is only listed.
     """
     instance = load(ref)
-    methods = list(dict.fromkeys(entry.method for entry in instance.published if entry.value is not None))
+    printed = [entry for entry in instance.published if entry.value is not None]
+    named = [name for entry in printed for name in (entry.method, split(entry.quantity)[1]) if name]
+    methods = list(dict.fromkeys(named))
     wrong, open_ = [], []
     rows = certified(instance, methods)
     for method, row in rows.items():
