@@ -268,6 +268,11 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
     ``estimated_throughput`` is what fractional shares promise, ``actual_throughput`` what was done, both of all tenants
     together and on average over the rounds, in devices of the slowest type; the former is there for policies that have
     such shares. ``throughput_deviation`` is the gap between the two as a part of the former (§6.4.2).
+
+    The paper divides by "the throughput of the same number of the slowest GPU devices". Taken literally, that is a
+    speedup per device: (9) does not make it equal, although Fig. 4(a) shows it equal, and idle devices do not count. On
+    ``gen/oef-20?load=8`` the shares of ``oef.cooperative`` are worth 21 % more than those of
+    ``oef.gavel?row_cap=true``, but 0.6 % more per device.
     """
     view: View = PAPERS.get("oef").view(instance)
     numbers = {"actual_throughput": float(actual(view, trace).sum(axis=1).mean()) if trace.rounds else math.nan}

@@ -11,7 +11,7 @@ r"""OEF: efficiency with fairness (Mo, Xu, Lau, Middleware 2024), and the fair-s
 
 All programs share the capacity rows:
 
-.. math:: \sum_l x_l^j \le m_j \quad \forall j \tag{4b, 9b, 10b} \label{capacity}
+.. math:: \sum_l x_l^j \le m_j \quad \forall j \tag{4, 9b, 10b} \label{capacity}
 
 The dual of a capacity row is the price of a type: what one more device of it would add to the objective.
 
@@ -19,7 +19,9 @@ The dual of a capacity row is the price of a type: what one more device of it wo
 largest second objective is returned (:func:`.printed.assortative`): fast types go to large speedups. In (9) everybody's
 efficiency is the same in all optima; what a lie is worth to the liar is not, see :func:`.printed.least_over_optima`.
 
-*Slips in the text.* The coefficient 4 after (6) is 5, “8 %” is 7.1 %, 0.0495 is 0.495.
+*Slips in the text.* The coefficient 4 after (6) is 5, “8 %” is 7.1 % (the honest total is 7.7 % above the other),
+0.0495 is 0.495. On the right of the first formula in the proof of Theorem 5.1, :math:`w_i^j` is :math:`w_l^j`: as
+printed, u1 of (6) would have to have 2.625, and has 1.5.
 """
 
 from __future__ import annotations

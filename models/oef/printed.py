@@ -16,7 +16,7 @@ from schedgap.models.solve import TIES, Solution, SolveOptions, counted
 
 
 def shares(view: View) -> pyo.ConcreteModel:
-    """Return what all programs share: devices within capacity (4b)."""
+    """Return what all programs share: devices within capacity (4)."""
     m = pyo.ConcreteModel()
     m.TENANTS = pyo.RangeSet(0, view.size - 1)
     m.TYPES = pyo.RangeSet(0, len(view.gpu_types) - 1)
@@ -64,7 +64,7 @@ def _table(matrix: Array) -> dict[tuple[int, int], float]:
 
 
 def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
-    """Add the objective (4a), (9a), (10a): total efficiency."""
+    """Add the objective (4), (9a), (10a): total efficiency."""
     m.efficiency = pyo.Objective(
         rule=lambda m: sum(m.w[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES), sense=pyo.maximize
     )
@@ -72,9 +72,9 @@ def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
 
 
 def build_efficiency(view: View) -> pyo.ConcreteModel:
-    r"""Return (4a) and (4b): the largest total efficiency within capacity, whoever gets it.
+    r"""Return (4): the largest total efficiency within capacity, whoever gets it.
 
-    .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{4a}
+    .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{4}
 
     Duals: at an optimum each type goes to whoever has the highest speedup on it, which is its price.
     """
@@ -108,18 +108,19 @@ def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
 
     - ``z`` :math:`z \ge 0`: the least efficiency, in parts of the equal split's.
 
-    .. math:: \max z \tag{3}
-    .. math:: \sum_j w_l^j x_l^j \ge z \cdot e_l \quad \forall l \tag{3} \label{at_least}
+    .. math:: \max z
+    .. math:: \sum_j w_l^j x_l^j \ge z \cdot e_l \quad \forall l \label{at_least}
 
     and with `row_cap`, as in Gavel (OSDI 2020, §4.1), at most one device per tenant:
 
-    .. math:: \sum_j x_l^j \le 1 \quad \forall l \tag{3} \label{at_most_one_device}
+    .. math:: \sum_j x_l^j \le 1 \quad \forall l \label{at_most_one_device}
 
     Duals: those of the rows of z, times :math:`e_l`, add up to 1; they say whose share is the bottleneck.
 
-    *Errata.* The paper describes the program without the cap and prints the optimum of the one with it: 1.09, 1.44,
-    1.8, where the program as described gives everybody 54/49 = 1.102 times the equal split. It ranks Gandiva_fair above
-    Gavel in total efficiency; it has 4.356, Gavel 4.364 with the cap.
+    *Errata.* The paper describes the program without the cap, in words, and prints as (3) the optimum of the one with
+    it: 1.09, 1.44, 1.8, where the program as described gives everybody 54/49 = 1.102 times the equal split. It ranks
+    Gandiva_fair above Gavel in total efficiency: so do the rounded numbers, 4.35 and 4.33; the exact totals are 4.356
+    and, with the cap, 4.364.
     """
     m = shares(view)
     m.split = pyo.Param(m.TENANTS, initialize=view.split_efficiency.tolist())
@@ -141,7 +142,7 @@ def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
 
 
 def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcome:
-    """Solve (3), and then, at its ratio, maximise total efficiency, so that no solver's choice of vertex shows."""
+    """Solve the max-min LP, then maximise total efficiency at its ratio, so that no solver's choice of vertex shows."""
     first = solve_built(lambda v: build_gavel(v, row_cap=row_cap), decode, view, options).solution
     if first.status != "optimal" or first.objective is None:
         return Outcome(first, None)
@@ -159,7 +160,9 @@ def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcom
 
 
 def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.ConcreteModel:
-    r"""Return (8): the largest total efficiency at which nobody is worse off than with the equal split (Theorem 3.3).
+    r"""Return the largest total efficiency at which nobody is worse off than with the equal split (§3.1, Theorem 3.3).
+
+    The paper prints the rows for (6), without a number; (8) is that of the slowest tenant, as an equation.
 
     .. math:: \max \sum_l \sum_j w_l^j x_l^j
     .. math:: \sum_j w_l^j x_l^j \ge e_l \quad \forall l \tag{8} \label{at_least_split}
@@ -213,8 +216,8 @@ def build_cooperative(view: View) -> pyo.ConcreteModel:
     .. math:: \frac{1}{\pi_l} \sum_j w_l^j x_l^j \ge \frac{1}{\pi_i} \sum_j w_l^j x_i^j \quad \forall l \ne i
         \tag{10c} \label{no_envy}
 
-    Duals: that of (10c) is what keeping l from envying i costs in total efficiency. With equal weights envy-freeness
-    implies the sharing incentive.
+    Duals: that of (10c) is what keeping l from envying i costs in total efficiency. At the optimum all devices are
+    given out, so that envy-freeness implies the sharing incentive (Theorem 5.1), with weights, too.
 
     *Errata.* Theorem 5.3, Pareto efficiency, holds among envy-free allocations only. With speedups (1, 1.5, 2), (1, 2,
     5), (1, 3, 8) and one device of each type the total can grow by 0.067 without hurting anybody; two types suffice
