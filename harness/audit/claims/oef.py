@@ -20,7 +20,7 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
 from schedgap.instances.random_instances.oef import draw, of_matrix
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.oef import Allocation, View, view
+from schedgap.instances.views.oef import Allocation, View, efficiency, view
 
 ALONE, TOGETHER, TRADING = "oef.noncooperative", "oef.cooperative", "oef.gandiva_fair"
 FULL, SHARING = "oef.cooperative.full", "oef.sharing_incentive"
@@ -340,6 +340,20 @@ def multi_properties(lab: Lab) -> str:
 
 def _total(method: str, v: View) -> float | None:
     return solved(method, v).solution.objective
+
+
+@claim("oef.weights", "section 4.2.3", scope="cooperative and non-cooperative OEF", how="the paper's weighted example")
+def weights(lab: Lab) -> str:
+    """A user of weight 2 gets twice the total throughput of a user of weight 1."""
+    instance, alone = load("paper/oef-weighted"), lab.within("non-cooperative OEF")
+    v = view(instance)
+    shown = []
+    for method, counts in ((ALONE, [lab, alone]), (TOGETHER, [lab])):
+        first, second = efficiency(v.speedups, devices(method, v))
+        shown.append(f"{method}: {second / first:.4g} times")
+        for count in counts:
+            count.add(bool(abs(second / first - 2) <= 2 * TOLERANCE), instance, [method], shown[-1])
+    return "; ".join(shown)
 
 
 PROPERTIES: dict[str, tuple[str, Callable[[str, View, Array], fairness.Finding[Any]]]] = {
