@@ -20,7 +20,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints, nothing
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
-from schedgap.instances.elastic.machines import able, takes
+from schedgap.instances.elastic.machines import able, fitting, takes
 from schedgap.instances.elastic.options import ROUNDING, rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
@@ -140,12 +140,18 @@ class Architecture(Elastic):
 
     @cached_property
     def assumption_1(self) -> Array:
-        """``(n,)`` whether each job's weight is at least what its thriftiest schedule takes, in the units of F."""
+        """``(n,)`` whether each job's weight is at least what its thriftiest schedule takes, in the units of F.
+
+        The paper asks it of all of a job's schedules: see :attr:`meets_assumptions`.
+        """
         return np.asarray(self.weight >= self.relative_consumption)
 
     @cached_property
     def assumption_2(self) -> Array:
-        """``(n,)`` whether some schedule of each job takes at most 1/log λ of every server (one worker each)."""
+        """``(n,)`` whether some schedule of each job takes at most 1/log λ of every server (one worker each).
+
+        The paper asks it of all of a job's schedules: see :attr:`meets_assumptions`.
+        """
         most = 1 / max(math.log2(self.price_base), 1e-12)
         m, o = self.classes, self.options
         room = most * m.capacity * (1 + ROUNDING)
@@ -153,6 +159,24 @@ class Architecture(Elastic):
         server = np.all(m.ps[:, None, :] <= room, axis=2).any(axis=1)
         fine = worker[o.worker_type] & np.append(server, True)[o.ps_type]
         return np.asarray(np.bincount(o.job, fine, self.size) > 0)
+
+    @cached_property
+    def meets_assumptions(self) -> Array:
+        """``(n,)`` whether both assumptions hold for all schedules among which A_maxweight chooses, wherever they are.
+
+        Of every option, all workers, and PSs for all of them, count as if they were on one server, the smallest that
+        holds one.
+        """
+        m, o = self.classes, self.options
+        taken = o.workers[:, None] * _largest_part(m.worker, m.capacity, m.room > 0)[o.worker_type]
+        if self.id == "ps":
+            ratio = m.worker_bandwidth[o.worker_type] / m.ps_bandwidth[o.ps_type] * (1 - ROUNDING)
+            servers = np.where(o.together, 1, np.maximum(np.ceil(o.workers * ratio), 1))
+            hosts = np.array([fitting(m.capacity, need) > 0 for need in m.ps])
+            taken = taken + servers[:, None] * _largest_part(m.ps, m.capacity, hosts)[o.ps_type]
+        light = o.slots * taken.sum(axis=1) > self.weight[o.job] * (1 + ROUNDING)
+        large = taken.max(axis=1) * math.log2(self.price_base) > 1 + ROUNDING
+        return np.asarray(np.bincount(o.job, light | large, self.size) == 0)
 
     @cached_property
     def least_slots(self) -> Array:
@@ -217,6 +241,12 @@ class Architecture(Elastic):
     def priced_job(self) -> int:
         """The job of ``zhou.*.cost``: the heaviest."""
         return int(self.weight.argmax())
+
+
+def _largest_part(needs: Array, capacity: Array, fits: Array) -> Array:
+    """Return ``(k, R)`` the largest part that each of `needs` takes of a server ``(h, R)`` that it fits on."""
+    parts = np.divide(needs[:, None], capacity, out=np.zeros((len(needs), *capacity.shape)), where=capacity > 0)
+    return np.asarray(np.where(fits[:, :, None], parts, 0.0).max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
