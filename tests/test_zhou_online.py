@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import zhou_cases as cases
@@ -120,6 +122,8 @@ def test_alpha_by_word() -> None:
     assert 1 < batch < a.alpha
     starts = {alpha: online(a, Way(alpha=alpha)).window_start[0] for alpha in ("formula", "round", "realised")}
     assert starts == {"formula": 4 * a.alpha, "round": 4 * batch, "realised": 8}
+    # w_min of (6) is the least weight of all jobs, not of the batch.
+    assert a.alpha_of(np.array([2])) == math.floor(math.log2(9) / math.log2(a.gamma / (a.gamma - 1))) + 1
 
 
 def test_windows_never_overlap_when_alpha_shrinks() -> None:

@@ -47,7 +47,8 @@ ONLINE = (
     Parameter(
         "alpha",
         "windows of a batch (the paper calls 4 typical): a number; formula: Theorem 5's, which needs all weights in "
-        "advance; round: inequality (6) on each batch; realised: until nothing more of the batch fits",
+        "advance; round: inequality (6) on each batch, which needs the least of them; realised: until nothing more of "
+        "the batch fits",
         choices=("formula", "round", "realised"),
         least=1,
         most=10**6,

@@ -129,11 +129,11 @@ class Architecture(Elastic):
         return self.alpha_of(np.arange(self.size))
 
     def alpha_of(self, jobs: Ints) -> int:
-        """Return α by inequality (6) on some jobs; those of weight 0 do not count."""
-        weight = self.weight[jobs][self.weight[jobs] > 0]
-        if not weight.size:
+        """Return α by inequality (6) on some jobs, with ``w_min`` of all of them; weights of 0 do not count."""
+        some = self.weight > 0
+        if not some[jobs].any():
             return 1
-        doublings = math.log2(float(weight.sum()) / float(weight.min()))
+        doublings = math.log2(float(self.weight[jobs].sum()) / float(self.weight[some].min()))
         # log γ − log(γ − 1), which vanishes for large γ; γ ≤ 1 needs one window (λ ≤ √2).
         step = math.log2(self.gamma / (self.gamma - 1)) if self.gamma > 1 else math.inf
         return math.floor(doublings / step) + 1
