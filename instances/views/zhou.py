@@ -230,9 +230,9 @@ class Architecture(Elastic):
         """Return the prices (11) per unit and slot of some servers, of which `used` ``(servers, R, …)`` is in use.
 
         F counts a server's whole capacity of a resource as 1, and so must the price: ``(λ^(used/C) − 1)/C`` per unit.
-        With ``λ^(used/C) − 1`` per gigabyte, as (11) has it, and F per GPU, core, gigabyte and Gbit/s alike, a job's cost
-        would depend on whether memory is in giga- or megabytes. On six generated instances that would change totals of
-        A_online by 0.2 % at most, and of A_maxweight by −1.4 to 2.4 %.
+        With ``λ^(used/C) − 1`` per gigabyte, as (11) has it, and F per GPU, core, gigabyte and Gbit/s alike, a job's
+        cost would depend on whether memory is in giga- or megabytes. On six generated instances that would change
+        totals of A_online by 0.2 % at most, and of A_maxweight by −1.4 to 2.4 %.
         """
         capacity = self.machines.capacity[servers]
         capacity = capacity.reshape(*capacity.shape, *([1] * (used.ndim - 2)))
