@@ -18,7 +18,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints, nothing
+from schedgap.instances.arrays import Array, Bools, Ints, nothing
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
 from schedgap.instances.elastic.machines import able, fitting, takes
 from schedgap.instances.elastic.options import ROUNDING, rates
@@ -245,7 +245,7 @@ class Architecture(Elastic):
         return int(self.weight.argmax())
 
 
-def _largest_part(needs: Array, capacity: Array, fits: Array) -> Array:
+def _largest_part(needs: Array, capacity: Array, fits: Bools) -> Array:
     """Return ``(k, R)`` the largest part that each of `needs` takes of a server ``(h, R)`` that it fits on."""
     parts = np.divide(needs[:, None], capacity, out=np.zeros((len(needs), *capacity.shape)), where=capacity > 0)
     return np.asarray(np.where(fits[:, :, None], parts, 0.0).max(axis=1))
