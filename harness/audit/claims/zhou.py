@@ -288,4 +288,4 @@ def assumption(lab: Lab, second: bool = False) -> str:
             lab.add(bool(one), instance, [f"zhou.{a.id}.online"], f"{1 - met.mean():.0%} of the jobs violate it")
         shares.append(float(1 - met.mean()))
     lab.numbers = {"least": min(shares), "largest": max(shares)}
-    return f"violated by {min(shares):.0%} to {max(shares):.0%} of the jobs ({RANGES})"
+    return f"violated by {min(shares):.0%} to {max(shares):.0%} of the jobs, however they run ({RANGES})"
