@@ -209,6 +209,19 @@ def test_other_workers_go_on_the_fullest_servers() -> None:
     assert spread.run.ps.tolist() == [3, 0, 0, 0]
 
 
+def test_prices_count_workers_of_all_types_together() -> None:
+    """θ_w = max f/(Σ_s Σ_w Σ_t y) + 1 and the exponent h_w/(Σ_s Σ_w c_sw) are sums over types, as printed."""
+    jobs = [job(2, 4, seconds={"fast": 0.5, "slow": 1.0}, deadline=4.0)] * 2
+    of = view(instance(jobs, [("fast", 2, 1), ("slow", 2, 1)], slots=9))
+    first, _ = steps(of)
+    assert first.chosen
+    theta = of.utility(0)[first.chosen.run.end] / (2 * first.chosen.run.slots) + 1
+    fast, slow, _ = Desk(of).bases.tolist()
+    assert fast == slow
+    assert fast >= theta * (1 - 1e-9)
+    assert first.after[0, first.chosen.run.start] == pytest.approx(fast ** (2 / 4) - 1)
+
+
 def test_a_single_worker_is_never_spread() -> None:
     of = view(instance([job(1, 1)], [("w", 1, 0), ("w", 0, 1)], slots=9))
     assert best_of(of) == (None, None)

@@ -117,6 +117,7 @@ EXPECTED = {
     "admission.j3-spread": REFUTED,
     "admission.slip.total": REFUTED,
     "admission.slip.theta": REFUTED,
+    "admission.slip.steps": CONFIRMED,
     "hadar.printed.hadar-fig1": NOT_TESTABLE,
     "synergy.printed.synergy-example": REFUTED,
     "admission.printed.walkthrough": REFUTED,

@@ -15,6 +15,7 @@ from schedgap.harness.audit.claims.zhou import placements, priced
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
+from schedgap.instances.views.zhou import Architecture
 from schedgap.models.solve import Session, Solution, SolveOptions, build, solve
 from schedgap.models.zhou import mincost
 from schedgap.models.zhou.arrays import placement
@@ -69,6 +70,62 @@ def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:
     assert again is not None
     assert again.cost == 2.0
     assert ledger.find(0, 0, printed=True) is None
+
+
+def literal_algorithm_4(a: Architecture, free: np.ndarray, price: np.ndarray, tau: int) -> float:
+    """Return cost_m of Algorithm 4 for job 0, line by line; N̂ starts anew for every n, or workers go missing."""
+    least, machines, (work, most) = np.inf, a.machines, (a.work[0], int(a.most[0]))
+
+    def fits(left: np.ndarray, h: int, need: np.ndarray) -> int:
+        asked = need > 0
+        room = (left + 1e-9 * machines.capacity[h])[asked] // need[asked]
+        return max(int(room.min()), 0) if asked.any() else 10**6
+
+    for m, p in np.ndindex(len(machines.worker), len(machines.ps)):
+        if not np.isfinite(each := float(a.rates.slots(0, m, p, 1, False))):
+            continue
+        e, z, ratio = machines.worker[m], machines.ps[p], machines.worker_bandwidth[m] / machines.ps_bandwidth[p]
+        shortest, longest = (max(math.ceil(work * each / n * (1 - 1e-9)), 1) for n in (most, 1))
+        for slots in range(shortest, min(longest, tau - 1) + 1):
+            number = max(math.ceil(work * each / slots * (1 - 1e-9)), 1)
+            for start in range(tau - slots):
+                window = slice(start, start + slots)
+                left, cost = free[:, :, window].min(axis=2), price[:, :, window].sum(axis=2)
+                for n in range(machines.size):
+                    y, s, missing = np.zeros(machines.size), 0, number
+                    for k in np.argsort(cost @ e, kind="stable").tolist():
+                        y[k] = min(fits(left[k], k, e) if machines.able[m, k] else 0, missing)
+                        for g in range(int(y[k]) + 1) if k == n else ():
+                            asked = math.ceil((number - g) * ratio * (1 - 1e-9))
+                            if fits(left[k] - g * e, k, z) >= asked:
+                                y[k], s = g, asked
+                        missing -= int(y[k])
+                    if not missing and s:
+                        least = min(least, float(cost @ e @ y + s * (cost @ z)[n]))
+    return least
+
+
+@given(cases.tiny(), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_algorithm_4_as_printed(instance: Instance, seed: int) -> None:
+    a = architecture(instance, "ps")
+    free, price = priced(a, np.random.default_rng(seed), 5)
+    apart = a.options.take(np.flatnonzero(~a.options.together))
+    ledger = Ledger(a.machines, apart, 5)
+    ledger.set_free(free)
+    ledger.post(price)
+    found = ledger.find(0, 0, printed=True)
+    assert (found.cost if found else np.inf) == pytest.approx(literal_algorithm_4(a, free, price, 6))
+
+
+def test_algorithm_4_as_printed_tries_all_of_equal_servers() -> None:
+    """Two workers on two servers that hold them: for host 0 line 15 ends with g = 2 = N, for host 1 none is left."""
+    types = [cases.worker(cpus=0.0)], [cases.ps(cpus=0.0)]
+    a = architecture(cases.instance([cases.job(2)], [cases.servers(2, 2)], *types), "ps")
+    apart = a.options.take(np.flatnonzero(~a.options.together & (a.options.workers == 2)))
+    found = Ledger(a.machines, apart, 2).find(0, 0, printed=True)
+    assert found is not None
+    assert (found.workers.tolist(), found.ps.tolist()) == ([2, 0], [0, 1])
 
 
 @given(cases.tiny(), st.sampled_from(BOTH), st.integers(0, 10**6), st.integers(2, 6))

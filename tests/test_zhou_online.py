@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import zhou_cases as cases
@@ -120,6 +122,8 @@ def test_alpha_by_word() -> None:
     assert 1 < batch < a.alpha
     starts = {alpha: online(a, Way(alpha=alpha)).window_start[0] for alpha in ("formula", "round", "realised")}
     assert starts == {"formula": 4 * a.alpha, "round": 4 * batch, "realised": 8}
+    # w_min of (6) is the least weight of all jobs, not of the batch.
+    assert a.alpha_of(np.array([2])) == math.floor(math.log2(9) / math.log2(a.gamma / (a.gamma - 1))) + 1
 
 
 def test_windows_never_overlap_when_alpha_shrinks() -> None:
@@ -190,7 +194,7 @@ def test_alpha_decides_whether_lemma_1_holds() -> None:
 def test_before_a_run_only_theorem_5_promises_anything() -> None:
     """It takes an α by the formula, and jobs that meet both assumptions."""
     drawn = (zhou.view(draw_roomy(np.random.default_rng(seed))) for seed in range(50))
-    view = next(v for v in drawn if not (a := v.architectures["ra"]).reason and meets_assumptions(a))
+    view = next(v for v in drawn if v.architectures["ra"].meets_assumptions.all())
     alpha = view.architectures["ra"].alpha
     promised = {query: heuristics.get(f"zhou.ra.online{query}").guarantee(view) for query in QUERIES}
     assert alpha > 4
@@ -198,15 +202,35 @@ def test_before_a_run_only_theorem_5_promises_anything() -> None:
     assert promised["?alpha=formula"] == promised["?alpha=round"] == Guarantee(f"4α = {4 * alpha}", 4.0 * alpha)
     assert promised["?carry=false"] == Guarantee("4α where a run meets Lemma 1")
     heavy = zhou.view(cases.instance([cases.job()] * 2))
-    assert not meets_assumptions(heavy.architectures["ra"])
+    assert not heavy.architectures["ra"].meets_assumptions.any()
     assert heuristics.get("zhou.ra.online?alpha=formula").guarantee(heavy).factor is None
 
 
 QUERIES = ("", "?alpha=4", "?alpha=formula", "?alpha=round", "?carry=false")
 
 
-def meets_assumptions(a: Architecture) -> bool:
-    return bool(a.assumption_1.all() and a.assumption_2.all())
+def test_theorem_3_promises_nothing_where_a_job_may_fill_a_server() -> None:
+    """The heaviest job is alone in the only slot; it might have taken a fortieth of the server in each of forty.
+
+    Beside it no other runs; all forty of them are worth 36 times as much, and 2 log λ is 23.
+    """
+    jobs = [cases.job(40, weight=1.1), *[cases.job(1)] * 40]
+    host = cases.servers(1, 40, 40.0, memory_gb=40.0, bandwidth_gbps=40.0)
+    light = cases.worker(cpus=0.0, memory_gb=0.0, bandwidth_gbps=0.01)
+    case = cases.instance(jobs, [host], [light]).model_copy(update={"due_slot": 2})
+    view = zhou.view(case)
+    a, spec = view.architectures["ra"], heuristics.get("zhou.ra.amaxweight")
+    assert a.assumption_1.all()
+    assert a.assumption_2.all()
+    assert a.meets_assumptions.tolist() == [False] + [True] * 40
+    reached = judged(view, spec.id, spec.run(view, context())).objective
+    best = models.get("zhou.ra.schedules").run(view, SolveOptions()).solution.objective
+    assert reached is not None
+    assert best is not None
+    assert best > a.gamma * reached
+    assert spec.guarantee(view) is None
+    others = case.model_copy(update={"jobs": case.jobs[1:]})
+    assert spec.guarantee(zhou.view(others)) is not None
 
 
 def test_a_heavier_job_is_asked_first_and_pays_less() -> None:

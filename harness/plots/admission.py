@@ -33,8 +33,7 @@ SMALL = 1e-6
 
 def replayed(view: View, runs: Runs, after: Ints) -> Array:
     """Return ``(len(after), R, T)`` prices η after so many admissions of an online decision; `after` is ascending."""
-    machines = view.machines
-    base, total = Desk(view).bases[:, None], machines.total[:, None]
+    machines, desk = view.machines, Desk(view)
     each = np.zeros((runs.job.size, len(machines.resources)))
     np.add.at(each, (runs.run, runs.worker_type[runs.run]), runs.workers)
     np.add.at(each, (runs.run, len(machines.worker_types) + runs.ps_type[runs.run]), runs.ps)
@@ -43,7 +42,7 @@ def replayed(view: View, runs: Runs, after: Ints) -> Array:
     for first, last in pairwise([0, *after.tolist()]):
         for a in range(first, last):
             used[:, runs.start[a] : runs.start[a] + runs.slots[a]] += each[a][:, None]
-        seen.append(price(base, used, total))
+        seen.append(price(desk.bases[:, None], used, desk.divisor))
     return np.array(seen)
 
 
@@ -51,7 +50,7 @@ def replayed(view: View, runs: Runs, after: Ints) -> Array:
 def steps(data: Compared) -> Drawn:
     """Prices of workers and parameter servers over time, as one job after another is admitted.
 
-    A price η = θ^(h/ΣC) − 1 is that of one worker of a type, or of one parameter server, in utility per slot, as the
+    A price η = θ^(h/ΣΣC) − 1 is that of one worker of a type, or of one parameter server, in utility per slot, as the
     schedule of admission.online makes it.
     """
     runs = data.running(Runs).get(ONLINE)

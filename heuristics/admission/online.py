@@ -59,9 +59,9 @@ def best(colocated: Candidate | None, spread: Candidate | None) -> Candidate | N
     return first if first and first.payoff > 0 else None
 
 
-def price(base: Array, used: Array, capacity: Array) -> Array:
-    """Return ``θ^(h/ΣC) − 1`` of one unit; 0 where there is no capacity."""
-    part = np.divide(used, capacity, out=np.zeros(np.broadcast(used, capacity).shape), where=capacity > 0)
+def price(base: Array, used: Array, divisor: Array) -> Array:
+    """Return ``θ^(h/ΣΣC) − 1`` of one unit; 0 where there is no capacity."""
+    part = np.divide(used, divisor, out=np.zeros(np.broadcast(used, divisor).shape), where=divisor > 0)
     return np.asarray(np.expm1(part * np.log(base)))
 
 
@@ -77,7 +77,9 @@ class Desk:
         self.view = view
         m = view.machines
         self.free = np.repeat(np.rint(m.capacity).astype(np.int64)[:, :, None], view.slots, axis=2)
-        self._total = m.total[:, None]
+        self._total, workers = m.total[:, None], len(m.worker_types)
+        # Of exponents, (R, 1): workers of all types together (the text's Σ_s Σ_w c_sw), PSs.
+        self.divisor = np.append(np.full(workers, m.total[:workers].sum()), m.total[workers:])[:, None]
 
     @cached_property
     def options(self) -> Options:
@@ -87,12 +89,11 @@ class Desk:
 
     @cached_property
     def bases(self) -> Array:
-        """``(R,)`` θ of every worker type and of the PS type.
+        """``(R,)`` θ of every worker type, the same of all of them (the text's Σ_s Σ_w Σ_t y), and of the PS type.
 
         The PSs of a spread schedule are as few as can be, for one worker elsewhere.
         """
-        view, choices, m = self.view, self.options, self.view.machines
-        ratio = np.zeros(len(m.resources))
+        view, choices, workers, servers = self.view, self.options, 0.0, 0.0
         end = view.first_start(UTILITY.id)[choices.job] + choices.slots
         in_time = end <= view.deadline[choices.job]
         fewest = np.ceil(_share(view)[choices.worker_type] * (1 - ROUNDING))
@@ -101,14 +102,14 @@ class Desk:
             mine = np.arange(choices.first[job], choices.first[job + 1])
             mine = mine[in_time[mine]]
             worth = view.utility(job)[end[mine]] / choices.slots[mine]
-            np.maximum.at(ratio, choices.worker_type[mine], worth / choices.workers[mine])
-            np.maximum.at(ratio, len(m.worker_types) + choices.ps_type[mine], worth / ps[mine])
-        return ratio + 1.0
+            workers = max(workers, float((worth / choices.workers[mine]).max(initial=0.0)))
+            servers = max(servers, float((worth / ps[mine]).max(initial=0.0)))
+        return np.append(np.full(len(view.machines.worker_types), workers), servers) + 1.0
 
     @property
     def prices(self) -> Array:
         """``(R, T)`` what one worker or PS costs in each slot now."""
-        return price(self.bases[:, None], self._total - self.free.sum(axis=0), self._total)
+        return price(self.bases[:, None], self._total - self.free.sum(axis=0), self.divisor)
 
     def candidates(self, job: int, prices: Array) -> tuple[Candidate | None, Candidate | None]:
         """Return the schedules of highest payoff of a job at prices ``(R, T)``, co-located and spread."""

@@ -32,9 +32,14 @@ def _four_alpha(a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = 
     """Theorem 5, for jobs that meet its assumptions; what a run shows may be more."""
     least = a.alpha
     largest = least if alpha in ("formula", "round") else alpha
-    if carry and isinstance(largest, int) and largest >= least and a.assumption_1.all() and a.assumption_2.all():
+    if carry and isinstance(largest, int) and largest >= least and a.meets_assumptions.all():
         return Guarantee(f"4α = {4 * largest}", 4.0 * largest)
     return Guarantee(f"4·{largest} where a run meets Lemma 1" if carry else "4α where a run meets Lemma 1")
+
+
+def _two_log(a: Architecture) -> Guarantee | None:
+    """Theorem 3, for jobs that meet its assumptions."""
+    return Guarantee(f"2 log λ = {a.gamma:.1f}", a.gamma) if a.meets_assumptions.all() else None
 
 
 PRINTED = Parameter("printed", "Algorithms 4 and 7 as printed instead of the exact placement")
@@ -42,7 +47,8 @@ ONLINE = (
     Parameter(
         "alpha",
         "windows of a batch (the paper calls 4 typical): a number; formula: Theorem 5's, which needs all weights in "
-        "advance; round: inequality (6) on each batch; realised: until nothing more of the batch fits",
+        "advance; round: inequality (6) on each batch, which needs the least of them; realised: until nothing more of "
+        "the batch fits",
         choices=("formula", "round", "realised"),
         least=1,
         most=10**6,
@@ -114,7 +120,7 @@ _register(
     "online",
     _planned(batches.maxweight),
     "Zhou et al., Algorithms 3 to 7, Theorem 3",
-    guarantee=lambda a: Guarantee(f"2 log λ = {a.gamma:.1f}", a.gamma),
+    guarantee=_two_log,
     parameters=(PRINTED,),
 )
 _register(

@@ -2,7 +2,10 @@
 
 - :func:`a_maxweight` (Algorithm 3): jobs by descending weight (the paper names no order); each takes its cheapest
   schedule at the prices (11), if that costs less than its weight. Prices of an empty cluster are 0: of schedules that
-  cost the same, the one that completes first counts, then the one that takes least.
+  cost the same, the one that completes first counts, then the one that takes least. As printed (line 5, and line 30 of
+  Algorithm 4, ask for less) it would be the first found: on one server, then by type, then by duration. With that, on
+  four generated instances, A_online's totals are 1.0 to 3.8 % larger (7 to 15 % with α = 1), and A_maxweight's weights
+  differ by −5.0 to 4.8 %.
 - :func:`a_dual` (Algorithm 2): A_maxweight on what is left, α times, in windows of τ_i slots one behind another.
 - :func:`online` (Algorithm 1): at time ``τ_i = 2^(i−1)`` the jobs that have arrived and are not scheduled become batch
   i. What A_dual schedules of it runs from ``α·τ_i`` to ``α·τ_(i+1)``; the rest belongs to the next batch (line 10).

@@ -364,7 +364,10 @@ def try_spread(
     o: int,
     choice: tuple[int, int, int],
 ) -> None:
-    """Offer parameter servers on one host, for every host."""
+    """Offer parameter servers on one host, for every host.
+
+    Of servers that are alike one is enough, but for Algorithm 4 as printed, which fills the first of them first.
+    """
     m, p, number = choice
     at = window.at
     survey(window, tables)
@@ -373,7 +376,7 @@ def try_spread(
         price = paid_in(tables.ps_sum, p, h, at)
         if not wanted(best, late + number * least + price, at[1]):
             continue
-        if previous >= 0 and price == price_before and alike(window, previous, h):
+        if how != PRINTED and previous >= 0 and price == price_before and alike(window, previous, h):
             continue
         previous, price_before = h, price
         if how == PRINTED:

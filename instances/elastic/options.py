@@ -265,7 +265,8 @@ def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates) -> Optio
     """Return the options of rings as Zhou's Algorithm 7 is printed: on several servers, as many workers as slots.
 
     Its line 5 sets N̂ = d̂, where N̂ = Φ′ would place the Φ′ workers that d̂ was computed with. It tries every Φ′ up to
-    D, and does not ask for a second server.
+    D, and does not ask for a second server. The closed window ``[t⁻, t⁺]`` of line 10 is read as that of Algorithm 6,
+    ``[t⁻, t⁺)``.
 
     Choices of `kept` on one server (Algorithm 6) remain; the other arguments are as in :func:`options`.
     """

@@ -133,7 +133,7 @@ def draw_many(rng: Source, *, jobs: int = 12) -> Instance:
 
 def draw_roomy(rng: Source) -> Instance:
     """Return three to six jobs on a server so large, of weights so high, that the paper's assumptions mostly hold."""
-    size = pick(rng, (16, 20, 24))
+    size = pick(rng, (48, 64, 80))
     host = servers(1, size, float(size), memory_gb=float(size), bandwidth_gbps=float(size))
     made = []
     for _ in range(pick(rng, (3, 4, 5, 6))):

@@ -101,8 +101,9 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
 
     Duals: none, with integers.
 
-    *Erratum.* Theorem 1, that the printed A_mincost is optimal, is false: with N reset for every server, workers go
-    missing, and with all workers beside the PSs none is left for (2i). The repaired form is exact.
+    *Erratum.* Theorem 1, that the printed A_mincost is optimal, is false: line 10 of Algorithm 4 resets y for every
+    host, but not :math:`\hat{N}`, so that workers go missing; and with all N workers beside the PSs (line 15) none is
+    elsewhere, and line 19 asks for no PS. The repaired form is exact.
 
     See Also
     --------

@@ -73,3 +73,35 @@ def slip_theta(lab: Lab) -> str:
     told = ", ".join(f"{where}: {base:.1f}" for where, base in used.items())
     lab.numbers = used
     return f"bases of the price of a worker: {told}"
+
+
+PRICES = (
+    ("part 1, j1", 145.63, 2, (2, 1.5, 0.05), (1, 2, 0.5)),
+    ("part 1, j2", 142.85, 2, (2, 1.5, 0.05), (1, 2, 0.5)),
+    ("part 2, j1", 142.85, 4, (2, 1, 0.5), (1, 1.5, 0.05)),
+    ("part 2, j2", 142.85, 4, (4, 3.3, 0.05), (2, 5, 0.5)),
+    ("part 2, j3", 142.85, 4, (7, 12, 0.5), (3, 14, 0.5)),
+    ("part 3, j3", 145.63, 2, (5, 8.6, 0.05), (2, 7.6, 0.05)),
+)
+"""After which job; f and slots of θ, which is of two workers and a PS; units in use, price and half its last place."""
+
+COSTS = (
+    ("part 1, j3", 3, 1.5, 2, 26, 116.85),
+    ("part 2, j2", 2, 1, 1.5, 14, 128.85),
+    ("part 2, j3", 3, 3.3, 5, 59.6, 83.25),
+)
+"""Whose schedule, of four slots and one PS; its workers, prices of a worker and of a PS, cost and payoff."""
+
+
+@claim("admission.slip.steps", "parts 1 to 3", how="the printed formulas on the text's own f, θ and rounded prices")
+def slip_steps(lab: Lab) -> str:
+    """Prices, costs and payoffs of all steps follow from the numbers before them."""
+    numbers = []
+    for where, f, slots, *units in PRICES:
+        for name, number, total, (used, printed, half) in zip(("worker", "PS"), (2, 1), (8, 4), units, strict=True):
+            made = (f / (number * slots) + 1) ** (used / total) - 1
+            numbers.append(Printed(f"price of a {name} after {where}", printed, made, half))
+    for where, workers, worker, server, cost, payoff in COSTS:
+        numbers.append(Printed(f"cost of {where}", cost, 4 * (workers * worker + server), 0.05))
+        numbers.append(Printed(f"payoff of {where}", payoff, 142.85 - cost, 0.005))
+    return recomputed(lab, *numbers)
