@@ -194,7 +194,7 @@ def test_every_step_of_a_price_fails_definition_1(audited: Audit) -> None:
 
 
 def test_definition_1_takes_the_largest_alpha_of_all_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    """α = max_r (1, ln(U_max/U_min)): on `b` that ratio is 8, and 1 ≥ (8 − 1)/α holds by the α of `a`, ln 8e6 = 15.9."""
+    """α = max_r (1, ln(U_max/U_min)): on `b` that ratio is 8, and 1 ≥ (8 − 1)/α holds by that of `a`, ln 8e6 = 15.9."""
 
     def job(amplitude: float, name: str) -> dict[str, object]:
         return {"gpus": 1, "epochs": 1, "rates": {name: 1.0}, "utility": {"kind": "constant", "amplitude": amplitude}}
