@@ -51,8 +51,10 @@ EXPECTED = {
     "hadar.unused": "only for idle GPUs given to jobs without a payoff (conserving=true)",
     "hadar.fig-1.rounds": REFUTED,
     "hadar.fig-1.cru": REFUTED,
+    "hadar.y-gavel": REFUTED,
     "hadar.theorem-3": REFUTED,
     "hadar.theorem-3.weak": CONFIRMED,
+    "hadar.corollary": CONFIRMED,
     "hadar.slip.m-5": REFUTED,
     "hadar.slip.yarn-cs": REFUTED,
     "synergy.theorem-4.1": CONFIRMED,
@@ -168,8 +170,14 @@ def test_every_claim_has_the_verdict_that_is_known(audited: Audit) -> None:
         ("hadar.theorem-1", "10 jobs: 1,023"),
         ("hadar.fig-1.rounds", "5 rounds: infeasible; of 6 rounds: optimal"),
         ("hadar.theorem-3", "60%, 60%, 60%"),
+        ("hadar.theorem-3", "2–20 rounds"),
+        ("hadar.corollary", "a node has no copy in 0 of"),
+        ("hadar.y-gavel", "J1 32 of 40, J2 11 of 15, J3 18 of 20"),
+        ("hadar.y-gavel", "2.6 of 2 V100, 2.4 of 3 P100, 2 of 1 K80"),
         ("hadar.slip.m-5", "1.077, printed 1.18"),
+        ("hadar.slip.m-5", "1.051 to 1.104 and 1.140 to 1.218"),
         ("hadar.slip.yarn-cs", "1.7, printed 1.67"),
+        ("hadar.slip.yarn-cs", "1.667 to 1.734"),
         ("oef.slip.8-percent", "7.143"),
         ("oef.slip.gavel-total", "4.3636"),
         ("oef.theorem-5.3.cooperative", "0.06667"),
@@ -197,6 +205,19 @@ def test_known_numbers_are_found_again(audited: Audit, claim: str, text: str) ->
 def test_every_step_of_a_price_fails_definition_1(audited: Audit) -> None:
     count = audited.finding("hadar.definition-1").stated
     assert count.failed == count.tested > 10
+
+
+def test_definition_1_takes_the_largest_alpha_of_all_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    """α = max_r (1, ln(U_max/U_min)): on `b` that ratio is 8, and 1 ≥ (8 − 1)/α holds by that of `a`, ln 8e6 = 15.9."""
+
+    def job(amplitude: float, name: str) -> dict[str, object]:
+        return {"gpus": 1, "epochs": 1, "rates": {name: 1.0}, "utility": {"kind": "constant", "amplitude": amplitude}}
+
+    drawn = linear([job(1e6, "a"), job(1.0, "a"), job(1.0, "b")], {"a": 1, "b": 1}, slots=1)
+    monkeypatch.setattr("schedgap.harness.audit.claims.hadar.draw", lambda rng: drawn)
+    lab = Lab("hadar.definition-1", effort=0.001)
+    CLAIMS.get(lab.claim).check(lab)
+    assert (lab.tested, lab.failed) == (6, 5)  # four GPUs of the example, one of each type here
 
 
 def test_the_verdict_follows_from_the_counts() -> None:

@@ -10,7 +10,8 @@ holds an allocation until it completes has the payoff::
     μ_j = U_j(f̂) − (cost of a round + comm_cost)                    payoff="round": line 31 as printed
 
 with ``f̂`` its last slot at the rate of its slowest type, and ``comm_cost = β · (servers − 1) · mean price``, which the
-paper leaves undefined. The candidate of highest payoff is taken if that is positive.
+paper leaves undefined; a packed candidate over several servers pays it, too, for which line 28 prints none. The
+candidate of highest payoff is taken if that is positive.
 
 **DP_allocation.** ``V(i, state) = max(μ_i + V(i + 1, state after), V(i + 1, state))``, forward: after each job, the
 states (GPUs taken by server) that its being taken or skipped leads to, equal states merged. Up to

@@ -9,9 +9,11 @@ Thm. 2     ``2α``-competitive, ``α = max_r max(1, ln(U_max^r / U_min^r))``
 
 Departures from the text, which is not usable as printed. ``t^min`` and ``t^max`` are durations in whole slots of the
 gang ``W_j`` on its fastest and slowest type (the text divides by an undefined ``M_j`` and subtracts ``a_j`` from a
-duration). ``1/η`` has the factor ``1/T`` that (9) loses: without it the prices of an empty cluster alone, ``D_0``, can
-exceed half of the optimum. ``1/η`` is at most 1, so that a job alone on an empty cluster pays at most a quarter of
-what it is worth. `r` ranges over the jobs that can use that type and complete before the horizon.
+duration). ``W_j`` stands for ``w_j^r`` and ``Σ_r w_j^r`` as well, which are not defined without a server and a slot.
+``1/η`` has the factor ``1/T`` that (9) loses: without it the prices of an empty cluster alone, ``D_0``, can exceed half
+of the optimum. On ``gen/200jobs`` the factor makes α 21.6 instead of 15.9, and ΣU 3028 instead of 3010. ``1/η`` is at
+most 1, so that a job alone on an empty cluster pays at most a quarter of what it is worth. For each type, `j` ranges
+over the jobs that can use it and complete before the horizon.
 
 A utility that is 0 at the horizon (a passed deadline, an underflow) would make all prices 0 and α infinite: there,
 :data:`FLOOR` of the job's best utility stands for ``U_j(T − a_j)``, and Theorem 2 says nothing.

@@ -109,8 +109,9 @@ def build_p3(view: View, columns: Schedules) -> pyo.ConcreteModel:
     Duals: that of (3a) is the share of schedule s in the relaxation of P2. The value at any feasible prices bounds P2
     and P1 (weak duality).
 
-    *Erratum.* Definition 1 asks prices to rise by the factor :math:`\alpha = \ln(U_{\max}/U_{\min})` with every step of
-    the allocation; for whole GPUs no price function does.
+    *Erratum.* Definition 1 lets a price rise by the part :math:`\alpha \Delta\gamma/c` of itself at most when
+    :math:`\Delta\gamma` of c GPUs are taken. With :math:`\alpha = \ln(U_{\max}/U_{\min})`, in steps of whole GPUs, no
+    price function gets from :math:`U_{\min}` to :math:`U_{\max}`, since :math:`(1 + \alpha/c)^c < e^\alpha`.
     """
     m = _common(view, columns)
     m.HELD = pyo.Set(m.SCHEDULES, dimen=2, initialize=grouped((u[0], u[1:]) for u in m.USES))
