@@ -113,7 +113,7 @@ EXPECTED = {
     "admission.slip.total": REFUTED,
     "admission.slip.theta": REFUTED,
     "hadar.printed.hadar-fig1": NOT_TESTABLE,
-    "synergy.printed.synergy-example": REFUTED,
+    "synergy.printed.synergy-example": CONFIRMED,
     "admission.printed.walkthrough": REFUTED,
     "oef.printed.oef-eq1": REFUTED,
     "oef.printed.oef-eq1-lie": REFUTED,

@@ -535,7 +535,8 @@ def test_demands_of_the_example_are_not_table_3() -> None:
     assert demand.tolist() == [[24, 450], [14, 500], [1, 50], [4, 50]]
     for sensitive, flat in itertools.product((0, 1), (2, 3)):
         assert not (demand[[sensitive, flat]].sum(axis=0) <= [24, 500]).all()
-    printed = {e.quantity: e for e in view.instance.published if e.method == "synergy.tune"}
     base = view.needs.base[:, 0]
-    assert [printed[quantity].exact for quantity in ("cpus", "memory_gb")] == [tuple(x) for x in base.T.tolist()]
-    assert printed["mean_jct_speedup"].exact == pytest.approx(1 / (1 / progress(view, base)).mean())
+    assert base.tolist() == [[12, 250], [12, 250], [1, 50], [4, 50]]
+    assert 1 / (1 / progress(view, base)).mean() == pytest.approx(1.0)
+    # The paper does not say that Table 3 is Tune's: what Tune finds refutes nothing.
+    assert all(e.exact is None for e in view.instance.published if e.method == "synergy.tune")
