@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import synergy_cases as cases
 from certificates import EXAMPLES, checker, plain, signed, spoiled
 
 from schedgap import instances
@@ -23,6 +24,7 @@ from schedgap.harness.engine.study import check as check_folder
 from schedgap.harness.engine.task import Limits
 from schedgap.instances.canonical import to_json
 from schedgap.instances.random_instances import RANDOM
+from schedgap.instances.views import synergy
 from schedgap.models import MODELS
 from schedgap.models.certificates import PROVERS
 
@@ -217,6 +219,16 @@ def test_a_results_folder_has_certificates_that_the_script_and_verify_read(tmp_p
     refused = subprocess.run([*command[:2], str(path)], capture_output=True, text=True, check=False)
     assert refused.returncode == 1
     assert "refused: it was changed" in refused.stderr
+
+
+def test_fair_progress_is_that_of_the_share_also_where_fewer_cpus_are_faster() -> None:
+    """With one CPU, eight jobs make twice the progress of their shares of three; without prices no less follows."""
+    falling = cases.matrix((1.0, 3.0, 6.0), (62.5,), [[2.0], [1.0], [1.5]])
+    case = cases.instance([cases.job(id=f"j{i}", sensitivity=falling) for i in range(8)], [cases.servers(1)])
+    assert MODELS.get("synergy.ilp1").run(synergy.view(case)).solution.objective == pytest.approx(16.0)
+    proof = {"problem": "synergy.ideal", "unit": 1.0, "slot_s": 300.0, "prices": [[0, 0, 0]]}
+    _, bound = checker.proved(proof | {"round": [one.id for one in case.jobs]}, plain(case.model_dump(mode="json")))
+    assert bound >= 16
 
 
 def test_a_bound_without_proof_is_the_solvers() -> None:

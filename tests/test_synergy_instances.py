@@ -167,6 +167,27 @@ def test_gang_sizes_are_as_frequent_as_in_the_philly_trace(data_dir: Path) -> No
     assert total / sum(sizes.values()) > 0.998
 
 
+@pytest.mark.real_data
+def test_gangs_of_the_drawn_durations_are_as_frequent_as_in_the_philly_trace(data_dir: Path) -> None:
+    with (data_dir / "philly/philly_first20000.csv").open() as file:
+        durations = [(int(row["num_gpus"]), float(row["duration"]) / 60) for row in csv.DictReader(file)]
+    sizes = Counter(gpus for gpus, minutes in durations if 10**1.5 < minutes < 10**4)
+    total = sum(sizes[g] for g in PHILLY)
+    table = (Path(__file__).parent.parent / "instances/gen/synergy-128-gangs.toml").read_text()
+    assert f"gang_probabilities = [{', '.join(f'{sizes[g] / total:.4f}' for g in PHILLY)}]" in table
+    assert total / sum(sizes.values()) > 0.998
+
+
+def test_at_5_5_jobs_an_hour_gangs_ask_for_more_than_all_gpus() -> None:
+    """Printed in section 5.4; with gangs of all Philly jobs it is 86 %."""
+    found = {}
+    for ref in ("gen/synergy-128?gpus=multi&load=5.5", "gen/synergy-128-gangs?load=5.5"):
+        view = synergy.view(load(ref))
+        hours = view.workload.gpus @ minutes(view) / 60
+        found[ref] = hours / view.pools.gpus.sum() / (view.workload.arrival_s.max() / 3600)
+    assert list(found.values()) == pytest.approx([0.86, 1.02], abs=0.005)
+
+
 # streams, slots, golden ---------------------------------------------------------------------------
 
 
@@ -514,7 +535,8 @@ def test_demands_of_the_example_are_not_table_3() -> None:
     assert demand.tolist() == [[24, 450], [14, 500], [1, 50], [4, 50]]
     for sensitive, flat in itertools.product((0, 1), (2, 3)):
         assert not (demand[[sensitive, flat]].sum(axis=0) <= [24, 500]).all()
-    printed = {e.quantity: e for e in view.instance.published if e.method == "synergy.tune"}
     base = view.needs.base[:, 0]
-    assert [printed[quantity].exact for quantity in ("cpus", "memory_gb")] == [tuple(x) for x in base.T.tolist()]
-    assert printed["mean_jct_speedup"].exact == pytest.approx(1 / (1 / progress(view, base)).mean())
+    assert base.tolist() == [[12, 250], [12, 250], [1, 50], [4, 50]]
+    assert 1 / (1 / progress(view, base)).mean() == pytest.approx(1.0)
+    # The paper does not say that Table 3 is Tune's: what Tune finds refutes nothing.
+    assert all(e.exact is None for e in view.instance.published if e.method == "synergy.tune")

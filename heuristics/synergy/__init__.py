@@ -54,7 +54,7 @@ jobs run."""
 PACKING = (
     Parameter(
         "order",
-        "place the largest demands first, as in the paper's text, or jobs in the policy's order, as in its artefact",
+        "place jobs by demand, the largest first, as in the paper's text, or in the policy's order, as in its artefact",
         choices=("demand", "policy"),
     ),
     Parameter(

@@ -21,6 +21,8 @@ LARGEST = 20_000
 def build_unpruned(view: View) -> pyo.ConcreteModel:
     r"""Return ILP1 to the letter: a binary for every job and every cell of its table, and (5) as rows.
 
+    Left out are only cells of more CPUs or memory than the servers have that a gang needs (section 6).
+
     - ``y`` :math:`y_{c,m,j} \in \{0, 1\}`: job j holds :math:`[c,m]`.
 
     .. math:: \max \sum_j u_j \cdot \sum_{c,m} W_j[c,m] \cdot y_{c,m,j} \tag{1}

@@ -77,7 +77,7 @@ class Sensitive(Gangs):
                 min(g.get(x, 0.0) / g["gpus"] for g in self.of_type[i]) * gpus * MORE for x in ("cpus", "memory_gb")
             ]
             if cpus <= each[0] and memory <= each[1]:
-                found[i] = max(found[i], rate)
+                found[i] = rate  # the last one is that of the highest levels, which can be slower than lower ones
         return found
 
 
