@@ -124,14 +124,20 @@ def test_classes_cost_what_their_servers_cost(instance: Instance, seed: int) -> 
 def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
     instance: Instance, seed: int, period: int, kind: str
 ) -> None:
-    from schedgap.models.elastic import Grid
+    from schedgap.models.columns import Covers
+    from schedgap.models.elastic import ElasticJobs, Grid, Pricing
+    from schedgap.models.elastic.jobs import bends
 
     for a in architectures(instance):
         slots = length(a) + 2 * period
-        grid = Grid(classes(a.machines), slots, period)
-        ledger = Ledger(grid.machines, a.options, slots, constant=True)
-        posted = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 4.0], grid.rows)
-        ledger.post(grid.by_slot(posted))
+        nobody = np.zeros(a.size, np.int64)
+        jobs = ElasticJobs(a.machines, a.options, slots, nobody, np.zeros((a.size, slots + 1)), None)
+        pricing = Pricing(jobs, Grid(classes(a.machines), slots))
+        entries = pricing.grid.machines.capacity.size
+        drawn = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 4.0], (entries, -(-slots // period)))
+        posted = np.repeat(drawn, period, axis=1)[:, :slots].ravel()
+        ledger, steps = pricing.ledger, pricing.steps(posted, Covers.none(a.size))
+        ledger.post(pricing.grid.by_slot(posted))
         times = np.arange(slots + 1.0)
         late = {
             "linear": 1.3 * times,
@@ -140,7 +146,7 @@ def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
         }[kind]
         for job in range(a.size):
             every = ledger.find(job, 1, late=late)
-            some = ledger.find(job, 1, late=late, stops=grid.stops(late))
+            some = ledger.find(job, 1, late=late, stops=steps | bends(late))
             assert (every is None) == (some is None)
             if every and some:
                 assert some.total == pytest.approx(every.total)

@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models.columns import generate, statement
-from schedgap.models.elastic import ElasticJobs, Pricing, coarse, solve, too_large
+from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
 from schedgap.models.elastic.counting import elastic_schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
 from schedgap.models.solve import SolveOptions
@@ -48,8 +48,7 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
     every job add up to a bound on the ILP.
     """
     jobs = admitting(view, problem)
-    grid = coarse(jobs, view.classes)
-    pricing = Pricing(jobs, grid)
+    pricing = Pricing(jobs, Grid(view.classes, jobs.slots))
     return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 

@@ -17,7 +17,7 @@ from schedgap.models.certificates.fluid import over_intervals
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import Leaf, Tree
 from schedgap.models.columns import Covers, Domain, GenerationOptions, Price, generate, lagrangian
-from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
+from schedgap.models.elastic import ElasticJobs, Grid, Pricing
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing as GangPricing
@@ -104,16 +104,14 @@ def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
     return value, float(prices @ domain.packing.limits) + float(np.abs(most[np.isfinite(most)]).sum())
 
 
-def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand: Callable[[Array], Array]) -> Tree:
-    """Return the tree of an outcome, or one leaf at the prices of the root where there is none.
-
-    `prices` finds those of the root where the outcome has none; `expand` turns prices of a tree into those of the rows.
-    """
+def grown(outcome: Outcome, domain: Domain, oracle: Price, options: SolveOptions) -> Tree:
+    """Return the tree of an outcome, or one leaf at the prices of the root, those of the relaxation if it has none."""
     if outcome.tree is not None:
-        tree = Tree.of(outcome.tree)
-        tree.prices = [expand(found) for found in tree.prices]
-        return tree
-    root = prices() if outcome.prices is None else outcome.prices.ravel()
+        return Tree.of(outcome.tree)
+    if outcome.prices is not None:
+        root = outcome.prices.ravel()
+    else:
+        root = generate(domain, oracle, GenerationOptions(time_limit_s=options.time_limit_s), options).prices
     return Tree([{}], [root], [Leaf(domain, 0, ())])
 
 
@@ -134,10 +132,7 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
         pricing = oracle = GangPricing(view, problem == hadar.COMPLETE.id) if exact else ForkedPricing(view)
     domain = Domain.of(pricing.packing)
 
-    def relaxed() -> Array:
-        return generate(domain, oracle, GenerationOptions(time_limit_s=options.time_limit_s), options).prices
-
-    tree = grown(outcome, domain, relaxed, lambda prices: prices)
+    tree = grown(outcome, domain, oracle, options)
     return by_prices(outcome, domain, oracle, tree, told, missing=EXACT if exact else FLOATS)
 
 
@@ -164,15 +159,8 @@ def elastic(
 ) -> Proof | None:
     """Prove a bound of jobs that are not interrupted by prices of classes of servers."""
     jobs = jobs_of(view)
-    grid, pricing = coarse(jobs, classes(jobs.machines)), Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
-
-    def relaxed() -> Array:
-        return by_slot(bound(jobs, GenerationOptions(time_limit_s=options.time_limit_s), options)[0].prices)
-
-    def by_slot(prices: Array) -> Array:
-        return np.concatenate([grid.by_slot(prices).ravel(), prices[grid.rows :]])
-
-    tree = grown(outcome, pricing.domain, relaxed, by_slot)
+    pricing = Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
+    tree = grown(outcome, pricing.domain, pricing, options)
     told: dict[str, Any] = {"slot_s": view.slot_s, "slots": jobs.slots}
     return by_prices(outcome, pricing.domain, pricing, tree, told, sense)
 

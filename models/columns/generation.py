@@ -350,8 +350,7 @@ class _Loop:
     def clean(self) -> None:
         """Drop columns that have long been idle, where there are too many."""
         master = self.master
-        rows = len(self.packing.limits) + self.packing.blocks
-        if master is not None and len(master.columns) > self.options.keep * rows:
+        if master is not None and len(master.columns) > self.options.keep * master.size.rows:
             idle = np.flatnonzero(master.idle > IDLE)
             if idle.size:
                 master.drop(idle)

@@ -65,8 +65,8 @@ class PackingProblem:
         Options of the search but for time limit and seed, which are the solver's.
     read
         ``read(decision)`` returns the columns of a known decision.
-    share
-        Share of the time limit that the first bound may take.
+    share, near
+        Share of the time limit that the first bound may take, and the gap at which it is good enough in any case.
     whole
         Whether a solution of the relaxation in whole columns is a solution, and branching on their use of rows is kept;
         then dives end in solutions.
@@ -85,6 +85,7 @@ class PackingProblem:
     effort: PackingOptions
     read: Callable[[Any], Start]
     share: float
+    near: float = 0.0
     whole: bool = True
     close: Callable[[Packer], Close] | None = None
     sense: int = 1
@@ -128,7 +129,8 @@ class _Solve:
         self.domain = Domain.of(problem.packing)
         # Columns of known decisions are no gain for the master: on ``gen/hadar-480``, with thousands of slots each, it
         # is not solved in a minute, and prices find better ones.
-        first = GenerationOptions(gap=options.rel_gap, time_limit_s=self.left(problem.share))
+        near = max(options.rel_gap, problem.near)
+        first = GenerationOptions(gap=near, time_limit_s=self.left(problem.share))
         spent_s = clock.now() - self.began
         self.generated = (
             problem.otherwise(self.left(problem.share))

@@ -1,6 +1,6 @@
 """Models of elastic jobs, for Zhou and the admission example: column generation, all placements of tiny instances."""
 
-from schedgap.models.elastic.generation import Pricing, bound, coarse, too_large
+from schedgap.models.elastic.generation import Pricing, too_large
 from schedgap.models.elastic.jobs import ElasticJobs, Grid, runs
 from schedgap.models.elastic.placements import TooManyError, schedules, starts
 from schedgap.models.elastic.solving import solve
@@ -10,8 +10,6 @@ __all__ = [
     "Grid",
     "Pricing",
     "TooManyError",
-    "bound",
-    "coarse",
     "runs",
     "schedules",
     "solve",

@@ -9,10 +9,8 @@ only schedules over servers. :func:`bound` takes either, for the test that both 
 
 **Pricing** is exact (:class:`schedgap.instances.elastic.Ledger`).
 
-**Periods.** The sum of a resource's constraints over neighbouring slots is a constraint that every schedule keeps, so
-the LP over periods of several slots is a relaxation, and its bound is valid. Its prices are the same in all slots of a
-period. On ``gen/zhou-ps`` (911 slots), periods of 32, 16 and 8 slots give bounds that are 0.24 %, 0.04 % and 0 % below
-that of 8, after 12, 11 and 21 s; single slots are not done after 100 s.
+**Windows.** Where there are many slots, master problems begin with rows for windows of them
+(:mod:`schedgap.models.columns.windows`), and prices change at few slots, between which no run need begin or end.
 
 **Horizon.** Where every job must complete and no end is given, slots end somewhere all the same. A job may then
 complete beyond them by a column that takes nothing and costs what the first end after the last slot costs: no more than
@@ -27,9 +25,8 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.elastic import Ledger, Machines, classes
-from schedgap.models.columns import Columns, Covers, Domain, Generated, GenerationOptions, Oracle, Priced, generate
-from schedgap.models.elastic.jobs import ElasticJobs, Grid
-from schedgap.models.solve import SolveOptions
+from schedgap.models.columns import Columns, Covers, Domain, Oracle, Priced
+from schedgap.models.elastic.jobs import ElasticJobs, Grid, bends
 
 CELLS, LARGEST = 2_000_000, 50_000_000
 """Servers times slots, and jobs times slots times classes, up to which a schedule is sought unasked.
@@ -60,24 +57,37 @@ class Pricing(Oracle):
         self.jobs, self.grid = jobs, grid
         self.ledger = Ledger(grid.machines, jobs.options, jobs.slots, constant=True)
         self.domain = Domain.of(grid.packing(jobs))
-        self._asked = self.domain, jobs.late, np.array([grid.stops(late) for late in jobs.late])
+        self._asked = self.domain, jobs.late, bends(jobs.late)
 
     def asked(self, domain: Domain) -> tuple[Array, Bools]:
-        """Return what each end costs in a domain, and between which slots runs are sought."""
-        known, late, stops = self._asked
+        """Return what each end costs in a domain, and where that is not concave."""
+        known, late, found = self._asked
         if domain is not known:
             now = -domain.worth[:, : self.jobs.slots + 1]
-            stops = stops.copy()
-            for job in np.flatnonzero((now != late).any(axis=1)):
-                stops[job] = self.grid.stops(now[job])
-            self._asked = domain, now, stops
+            found = found.copy()
+            changed = (now != late).any(axis=1)
+            found[changed] = bends(now[changed])
+            self._asked = domain, now, found
         return self._asked[1:]
+
+    def steps(self, prices: Array, covers: Covers) -> Bools:
+        """Return ``(T + 1,)`` the slots at which a price changes.
+
+        While neither begin nor end of a run crosses one of them, the cost of a placement is linear in the begin; with a
+        concave cost of the end, the least total of all placements is concave, and least at an end of the interval.
+        """
+        found = np.ones(self.jobs.slots + 1, bool)
+        found[1:-1] = (np.diff(self.grid.by_slot(prices), axis=2) != 0).any(axis=(0, 1))
+        slot = covers.row[prices[self.grid.rows :] > 0] % self.jobs.slots
+        found[slot] = found[slot + 1] = True
+        return found
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best schedule of every job in a domain; see :class:`schedgap.models.columns.Priced`."""
         jobs = self.jobs
         self.ledger.post(self.grid.by_slot(prices))
         late, stops = self.asked(domain)
+        stops = stops | self.steps(prices, domain.packing.covers)
         surcharge = self.surcharges(domain.packing.covers, prices[self.grid.rows :])
         # Ending after all slots takes nothing; so does being rejected.
         other = np.where(domain.must, -np.inf, 0.0) if jobs.beyond is None else domain.worth[:, -1]
@@ -119,36 +129,3 @@ class Pricing(Oracle):
             return found
 
         return of
-
-
-ROWS, COARSE = 4000, 1000
-"""Rows of the master up to which every slot is a period of its own, and about how many there are otherwise.
-
-On ``gen/200jobs`` the bound of ``admission.columns`` (3456 rows) is 3014.7 with periods of four slots, 2971.3 with two,
-and 2921.2 with one, each after 0.4 s and without covers; ``gen/zhou-ra`` with 972 rows takes 13 s, with 2916 over
-45 s."""
-
-
-def coarse(jobs: ElasticJobs, machines: Machines) -> Grid:
-    """Return the capacities of `machines` over periods; there are at most about :data:`ROWS` of those of classes."""
-    rows = classes(jobs.machines).capacity.size * jobs.slots
-    return Grid(machines, jobs.slots, 1 if rows <= ROWS else -(-rows // COARSE))
-
-
-def bound(
-    jobs: ElasticJobs, options: GenerationOptions, solver: SolveOptions, per_server: bool = False
-) -> tuple[Generated, Grid]:
-    """Return what column generation proves, and the capacities whose prices it has.
-
-    Parameters
-    ----------
-    jobs
-        What is scheduled.
-    options, solver
-        Of the loop, and of the master's solver.
-    per_server
-        Whether every server has rows of its own instead of every class; the periods are the same.
-    """
-    grid = coarse(jobs, jobs.machines if per_server else classes(jobs.machines))
-    pricing = Pricing(jobs, grid)
-    return generate(pricing.domain, pricing, options, solver), grid

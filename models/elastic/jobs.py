@@ -17,6 +17,13 @@ COVERED = 500
 """Largest capacities that covers are sought for, by a dynamic program over what is left of them."""
 
 
+ROWS = 4000
+"""Capacities up to which master problems have all of them from the beginning; of more, windows.
+
+On ``gen/200jobs`` the bound of ``admission.columns``, 3456 rows, takes 0.4 s of computing with all, 1.7 s with windows.
+"""
+
+
 @dataclass(frozen=True, eq=False)
 class ElasticJobs:
     """Jobs to be scheduled, and what each end costs; ``n`` jobs, ``T`` slots numbered from 0.
@@ -57,7 +64,7 @@ class ElasticJobs:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The capacities: row ``(h·R + r)·Q + q`` is resource r of entry h in period q, in units times slots.
+    """The capacities: row ``(h·R + r)·T + t`` is resource r of entry h in slot t.
 
     They are what whole workers and parameter servers can take of it: no server holds parts of them.
 
@@ -65,35 +72,35 @@ class Grid:
     ----------
     machines
         Servers, or classes of them.
-    slots, period
-        Number of slots, and slots per period (the last one may be shorter).
+    slots
+        Number of slots, ``T``.
     """
 
     machines: Machines
     slots: int
-    period: int = 1
-
-    @property
-    def periods(self) -> int:
-        """Number of periods, ``Q``."""
-        return -(-self.slots // self.period)
 
     @property
     def rows(self) -> int:
         """Number of capacities."""
-        return self.machines.capacity.size * self.periods
+        return self.machines.capacity.size * self.slots
 
     def packing(self, jobs: ElasticJobs) -> Packing:
         """Return the packing problem of some jobs."""
         capacity = self.machines.usable * self.machines.count[:, None] * (1 + ROOM)
-        length = np.minimum(self.period, self.slots - np.arange(self.periods) * self.period)
-        rows = (capacity.ravel()[:, None] * length).ravel()
-        most, parts = None, np.repeat(self.whole, self.periods)
-        if self.period == 1 and parts.any():
+        most, parts = None, np.repeat(self.whole, self.slots)
+        if parts.any():
             most = np.ones(jobs.size, np.int64)
             o, m = jobs.options, self.machines
             np.maximum.at(most, o.job, np.ceil(o.workers * m.worker[o.worker_type].max(axis=1)).astype(np.int64))
-        return Packing(rows, jobs.size, jobs.beyond is not None, worth=jobs.worth, most=most, parts=parts)
+        return Packing(
+            np.repeat(capacity, self.slots),
+            jobs.size,
+            jobs.beyond is not None,
+            worth=jobs.worth,
+            most=most,
+            parts=parts,
+            series=self.slots if self.rows > ROWS else 1,
+        )
 
     @property
     def whole(self) -> Bools:
@@ -114,36 +121,27 @@ class Grid:
 
     def by_slot(self, prices: Array) -> Array:
         """Return prices of rows as ``(h, R, T)``, without those of covers."""
-        h, resources = self.machines.capacity.shape
-        cells = prices[: self.rows].reshape(h, resources, self.periods)
-        return np.repeat(cells, self.period, axis=2)[:, :, : self.slots]
+        return prices[: self.rows].reshape(*self.machines.capacity.shape, self.slots)
 
     def expand(self, jobs: ElasticJobs, prices: Array) -> Array:
-        """Return prices of rows as those of the rows of real servers in single slots."""
+        """Return prices of rows as those of the rows of real servers."""
         found = self.by_slot(prices)
         return (found if self.machines is jobs.machines else found[jobs.machines.kind]).ravel()
-
-    def stops(self, late: Array) -> Bools:
-        """Return ``(T + 1,)`` between which the best run of a job need neither begin nor end.
-
-        While neither begin nor end of a run crosses a period, the cost of a placement is linear in the begin; with a
-        concave cost of the end, the least total of all placements is concave, and least at an end of the interval. So
-        stops are periods, and slots where the cost of the end is not concave.
-        """
-        found = np.arange(self.slots + 1) % self.period == 0
-        found[-1] = True
-        with np.errstate(invalid="ignore"):
-            steps = np.diff(late)
-            found[1:-1] |= ~(np.diff(steps) <= 1e-12 * np.abs(late[1:-1]))
-        return np.asarray(found)
 
     def taken(self, use: Array, found: Found) -> tuple[Ints, Array]:
         """Return the rows that a schedule takes, and how much of each; `use` ``(h, R)`` is what it takes per slot."""
         some = np.flatnonzero(use)
-        first, last = found.start // self.period, (found.end - 1) // self.period
-        periods = np.arange(first, last + 1)
-        length = np.minimum(found.end, (periods + 1) * self.period) - np.maximum(found.start, periods * self.period)
-        return (some[:, None] * self.periods + periods).ravel(), (use.ravel()[some][:, None] * length).ravel()
+        rows = some[:, None] * self.slots + np.arange(found.start, found.end)
+        return rows.ravel(), np.repeat(use.ravel()[some], found.slots)
+
+
+def bends(late: Array) -> Bools:
+    """Return ``(…, T + 1)`` the slots where the cost of an end is not concave, and the last one."""
+    found = np.ones(late.shape, bool)
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(late)
+        found[..., 1:-1] = ~(np.diff(steps) <= 1e-12 * np.abs(late[..., 1:-1]))
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from schedgap.models.columns import generate, statement
-from schedgap.models.elastic import ElasticJobs, Pricing, coarse, solve, too_large
+from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
 from schedgap.models.elastic.counting import elastic_schedules
 from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.solve import SolveOptions
@@ -73,8 +73,7 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
     """
     a = view.architectures[arch]
     jobs = weighing(a) if weight else completing(a)
-    grid = coarse(jobs, a.classes)
-    pricing = Pricing(jobs, grid)
+    pricing = Pricing(jobs, Grid(a.classes, jobs.slots))
     return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 
