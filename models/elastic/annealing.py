@@ -27,9 +27,11 @@ The best of these lists at all prices are 11.4 %, 12.2 % and 15.9 % above the bo
 HOLE = 0.1
 """Length of the holes that workers are charged for who leave them, in terms of the mean shortest run.
 
-After 20 to 25 s of moves (two seeds), ``gen/zhou-ps`` (8 slots) is 9.3 % and 9.2 % above the bound, without it 10.9 %,
-with half of it 10.8 % and 10.8 %, and with twice as much, and best fit of equally cheap servers besides, 10.5 %;
-``gen/zhou-ra`` (2 slots) 9.4 % and 9.6 %, without it 10.6 %, and with 8 slots 11.6 %."""
+``gen/zhou-ps`` (8 slots) is 9.3 % and 9.2 % above its first bound after 25 s of moves (two seeds), without holes 10.8 %
+after 30 s; ``gen/zhou-ra`` (2 slots) 9.4 % and 9.6 % after 20 s, without them 10.6 %, and with 8 slots 11.6 % (one
+seed). On ``gen/200jobs`` runs are so short that there are none. Where equally cheap servers are besides taken in the
+order of how long they are free around the run, ``gen/zhou-ps`` is 8.8 % and 9.0 % above with 8 slots, 10.0 % with 4 and
+10.5 % with 16, but ``gen/zhou-ra`` 10.1 %."""
 
 SOME = 20
 """Jobs that are inserted at once, where there is time."""
