@@ -182,6 +182,31 @@ def test_covers_of_runs_are_checked() -> None:
         checker.check(signed(proof | {"covers": none}, instance), instance)
 
 
+def test_fragments_follow_from_worths_prices_and_what_jobs_hold() -> None:
+    """Of 34 jobs 9 are split: 5 where GPUs and CPUs are full to the last, 2 for whole CPUs, 2 of 8 GPUs."""
+    found, instance = result("synergy.lp2.min_fragments", "gen/200jobs")
+    proof = plain(found.certificate)
+    assert found.row.proved
+    assert proof["bound"] == found.row.own_bound == checker.check(proof, instance) == 9
+    most = max(range(len(proof["worth"])), key=proof["worth"].__getitem__)
+    for part in ("worth", "held", "prices", "round"):
+        changed = plain(proof)
+        if part == "worth":
+            changed[part][most] //= 2
+        elif part == "held":
+            changed[part][most][1] += 1.0
+        else:
+            changed[part] = changed[part][1:] if part == "round" else [[[0, 0, 0]] for _ in changed[part]]
+        with pytest.raises(checker.RefusedError, match="digest"):
+            checker.check(changed, instance)
+        with pytest.raises((checker.RefusedError, ValueError), match=r"only .* follows|fair progress|argument"):
+            checker.check(signed(changed, instance), instance)
+    for group in instance["cluster"]["servers"]:
+        group["count"] += 1
+    with pytest.raises(checker.RefusedError, match="only 3 follows"):
+        checker.check(signed(proof, instance), instance)
+
+
 @pytest.mark.parametrize("worth", [None, 3.5])
 @pytest.mark.parametrize("method", ["zhou.ps.mincost", "zhou.ra.mincost"])
 def test_prices_are_those_that_an_instance_has(method: str, worth: float | None) -> None:
