@@ -191,9 +191,9 @@ class Teams(IntervalOracle):
         priced, teams = self.pricing(prices, self.pricing.domain), domain.packing.blocks
         columns = priced.columns
         of = sp.csc_array((np.ones(len(columns)), (np.arange(len(columns)), self.team[columns.block])))
-        value = np.bincount(self.team[columns.block], columns.value)
+        value = np.bincount(self.team[columns.block], columns.value).astype(float)
         together = Columns(np.arange(teams), value, sp.csc_array(columns.use @ of), np.zeros(teams, np.int64))
-        return Priced(np.bincount(self.team, priced.most), together)
+        return Priced(np.bincount(self.team, priced.most).astype(float), together)
 
     def cuts(self, found: Generated, whole: bool) -> Array:
         """Return nothing."""
@@ -321,6 +321,7 @@ def tightest(
     whole: bool,
     options: SolveOptions,
     start: Array | None = None,
+    many: int = MANY,
 ) -> Tightest:
     """Return the best bound found while intervals are cut where columns in use are unsure.
 
@@ -334,8 +335,8 @@ def tightest(
         Whether edges are whole numbers.
     options
         Time limit, seed and threads.
-    start
-        Prices to start from.
+    start, many
+        Prices to start from; intervals beyond which none is cut any more.
     """
     began, pricings = clock.now(), 0
     best: Tightest | None = None
@@ -351,7 +352,7 @@ def tightest(
         cut = pricing.cuts(found, whole)
         late = options.time_limit_s is not None and clock.now() - began > options.time_limit_s / 2
         late |= pricings > PRICINGS
-        if late or not cut.size or len(edges) + len(cut) > MANY or known - found.bound < BETTER * abs(found.bound):
+        if late or not cut.size or len(edges) + len(cut) > many or known - found.bound < BETTER * abs(found.bound):
             return best
         finer = np.sort(np.concatenate([edges, cut]))
         inside = np.searchsorted(edges, finer[:-1], side="right") - 1
