@@ -66,12 +66,15 @@ IN_A_CROWD = (
 """Methods whose bounds depend on capacity with more jobs only, and an instance that has them."""
 
 
+SHORT = Limits(time_limit_s=1.0)
+
+
 @cache
-def result(method: str, ref: str) -> tuple[MethodResult, dict[str, Any]]:
+def result(method: str, ref: str, limits: Limits = SHORT) -> tuple[MethodResult, dict[str, Any]]:
     """Return what a method finds, and the instance as plain data."""
     instance = instances.load(ref)
     text = to_json(instance)
-    task = MethodTask(text, instance.name, instance.fingerprint, method, limits=Limits(time_limit_s=1.0))
+    task = MethodTask(text, instance.name, instance.fingerprint, method, limits=limits)
     return task.run(), json.loads(text)
 
 
@@ -158,7 +161,8 @@ def test_a_bound_over_periods_or_intervals_in_place_of_slots_is_proved(
     monkeypatch.setattr("schedgap.models.hadar.columns.FEW", 3)
     monkeypatch.setattr("schedgap.models.hadar.pricing.FINE", 100)
     monkeypatch.setattr("schedgap.models.hadar.pricing.COARSE", 10)
-    found, instance = result.__wrapped__(f"hadar.p2.columns{complete}", CROWDED)
+    # The gap ends it, not the clock: jobs are looked at closely only where the master is solved before that.
+    found, instance = result.__wrapped__(f"hadar.p2.columns{complete}", CROWDED, Limits(time_limit_s=60.0, rel_gap=0.1))
     assert found.certificate.get(told)
     value = checker.check(plain(found.certificate), instance)
     assert found.row.verified
@@ -182,6 +186,31 @@ def test_covers_of_runs_are_checked() -> None:
     none = [[row, spare, []] for row, spare, _ in proof["covers"]]
     with pytest.raises(checker.RefusedError, match=r"only .* follows"):
         checker.check(signed(proof | {"covers": none}, instance), instance)
+
+
+def test_fragments_follow_from_worths_prices_and_what_jobs_hold() -> None:
+    """Of 34 jobs 9 are split: 5 where GPUs and CPUs are full to the last, 2 for whole CPUs, 2 of 8 GPUs."""
+    found, instance = result("synergy.lp2.min_fragments", "gen/200jobs")
+    proof = plain(found.certificate)
+    assert found.row.proved
+    assert proof["bound"] == found.row.own_bound == checker.check(proof, instance) == 9
+    most = max(range(len(proof["worth"])), key=proof["worth"].__getitem__)
+    for part in ("worth", "held", "prices", "round"):
+        changed = plain(proof)
+        if part == "worth":
+            changed[part][most] //= 2
+        elif part == "held":
+            changed[part][most][1] += 1.0
+        else:
+            changed[part] = changed[part][1:] if part == "round" else [[[0, 0, 0]] for _ in changed[part]]
+        with pytest.raises(checker.RefusedError, match="digest"):
+            checker.check(changed, instance)
+        with pytest.raises((checker.RefusedError, ValueError), match=r"only .* follows|fair progress|argument"):
+            checker.check(signed(changed, instance), instance)
+    for group in instance["cluster"]["servers"]:
+        group["count"] += 1
+    with pytest.raises(checker.RefusedError, match="only 3 follows"):
+        checker.check(signed(proof, instance), instance)
 
 
 @pytest.mark.parametrize("worth", [None, 3.5])

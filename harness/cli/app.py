@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import io
 import math
@@ -105,11 +106,17 @@ LATEST = 10
 """Results that are shown while others run, the latest ones."""
 
 
+def _get_ready(count: int) -> None:
+    """Import what shows and keeps results, 0.1 s, while the server of workers is still importing what tasks need."""
+    for module in ("pyarrow.json", "pyarrow.parquet", "rich.console", "schedgap.harness.page"):
+        importlib.import_module(module)
+
+
 @contextmanager
 def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
     """Yield the callbacks by which a run shows its latest results and the time left while it lasts, on a terminal."""
     if not sys.stderr.isatty():
-        yield {}
+        yield {"on_start": _get_ready}
         return
     from rich import progress as bars
     from rich.console import Console, Group
@@ -127,6 +134,7 @@ def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
         return Group(*(drawn(latest([*done]), console.width) if done else ()), bar)
 
     def start(count: int) -> None:
+        _get_ready(count)
         bar.update(task, total=(bar.tasks[0].total or 0) + count)
         live.start(refresh=True)
 

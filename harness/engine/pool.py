@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 import pickle
@@ -151,7 +150,6 @@ def _serve(pipe: Connection, given: Sequence[Plugin]) -> None:
     Nor does a program that it starts: that is in its group of processes, which ends as a whole.
     """
     os.setpgid(0, 0)
-    gc.set_threshold(50_000)  # collections are a tenth of the time of importing numba or Pyomo, and of simulating
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_main, daemon=True).start()
@@ -207,6 +205,7 @@ def _without_main() -> Iterator[None]:
 
 
 _CONTEXT = multiprocessing.get_context("forkserver")
+_HERE = __name__.rpartition(".")[0]
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
@@ -232,7 +231,7 @@ def start_server(module: str, threads: int) -> None:
         before = {name: value for name, value in os.environ.items() if name in asked}
         os.environ.update(asked)
         try:
-            forkserver.set_forkserver_preload([module, "schedgap.harness.engine.server"])
+            forkserver.set_forkserver_preload([f"{_HERE}.server", module, f"{_HERE}.warm"])
             forkserver.ensure_running()
         finally:
             for name in asked:

@@ -28,6 +28,10 @@ ENDLESS = 2**31
 """Slots of a horizon that ends after everything."""
 
 
+KILLED_S = 120.0
+"""Wall-clock seconds after which a bound is given up: solvers end within 20 s, but the rest takes long under load."""
+
+
 def applies(bound: SimulationBound, policy: PolicySpec) -> bool:
     """Return whether a model bounds a policy."""
     return (policy.sensitive, policy.forks) == (bound.sensitive, bound.forks)
@@ -40,6 +44,11 @@ class BoundTask(InstanceTask[Bound]):
     round_s: float
     model: str
     window: Window = ALL
+
+    @property
+    def hard_limit_s(self) -> float:
+        """What models may take by themselves, and time to read the instance, to build and to check."""
+        return KILLED_S
 
     def identity(self) -> Mapping[str, Any]:
         """Return all that the bound depends on: content, length of a round, model and window."""

@@ -246,7 +246,7 @@ def vertex(view: View, options: SolveOptions) -> Outcome:
     solution = _fractions(wanted, np.ones((3, len(wanted.hosts))), wanted.count, options)
     decision = None if solution.column_values is None else placed(view, wanted, solution.column_values)
     build_s = clock.now() - began - solution.times.transfer_s - solution.times.solve_s
-    return _after(first, checked(solution, options, build_vertex, view, wanted), build_s, decision)
+    return _after(first, checked(solution, options, build_vertex, view, wanted), build_s, decision, wanted)
 
 
 def _fractions(wanted: Demands, room: Array, count: Ints, options: SolveOptions) -> Solution:
@@ -289,7 +289,7 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
     left = None if options.time_limit_s is None else max(options.time_limit_s - (second - began), 0.1)
     solution = solve(model, replace(options, time_limit_s=left, mip_start=None, basis=None))
     if not solution.has_incumbent:
-        return _after(first, solution, build_s, None)
+        return _after(first, solution, build_s, None, wanted)
     whole = np.rint(solution.array(model.whole))
     split = np.rint(solution.array(model.split)).astype(np.int64)
     # The MILP's own fractions are within its tolerance of the servers' capacity, which a checker has not.
@@ -300,16 +300,16 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
     # Jobs are whole numbers: so is the best bound.
     bound = None if solution.bound is None else float(math.ceil(solution.bound - FRACTION))
     solution = replace(solution, objective=float(split.sum()), bound=bound)
-    return _after(first, solution, build_s, placed(view, wanted, x))
+    return _after(first, solution, build_s, placed(view, wanted, x), wanted)
 
 
-def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None) -> Outcome:
+def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None, wanted: Demands) -> Outcome:
     """Return the outcome of the second of two solves, with the time of both; proved only if the first one is."""
     second = replace(solution.times, build_s=build_s)
     solution = replace(solution, times=total(first.times, second))
     if solution.status == "optimal" and first.status != "optimal":
         solution = replace(solution, status=first.status, bound=None)
-    return Outcome(solution, decision)
+    return Outcome(solution, decision, evidence=wanted)
 
 
 def too_many(view: View) -> str | None:

@@ -9,8 +9,8 @@ duality: whatever capacity costs (0 or more), no schedule is worth more than all
 job can be worth alone, less what it pays. The instance is read from ``instances/`` beside ``certificates/``; rules,
 problem by problem, find the best responses by programs of their own, and add up in whole numbers, in fractions, or
 rounded to the safe side. As in the problems themselves, 1e-9 of a job's work, of a time or of a need may be missing.
-What the instance does not fix is as the certificate says, and printed: slots and rounds, the jobs of a round, and the
-time by which weight counts.
+What the instance does not fix is as the certificate says, and printed: slots and rounds, the jobs of a round, what they
+hold where they are placed, and the time by which weight counts.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
 def told(proof: Data) -> str:
     """Return what the problem takes from the certificate, as words."""
     words = [f"{len(proof['round'])} jobs of the round"] if "round" in proof else []
+    words += ["the CPUs and memory that they hold"] if "held" in proof else []
     words += [f"{proof['slots']} slots of {proof['slot_s']:g} s"] if "slots" in proof else []
     words += [f"rounds of {proof['round_s']:g} s"] if "round_s" in proof else []
     words += [f"jobs {proof['window']} by arrival"] if "window" in proof else []

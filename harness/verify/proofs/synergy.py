@@ -1,8 +1,12 @@
-"""Synergy: rates depend on CPUs and memory; prices of GPUs, CPUs and memory bound the progress of a round."""
+"""Synergy: rates depend on CPUs and memory; prices of GPUs, CPUs and memory bound the progress of a round.
+
+They bound how many of its jobs must be split over several servers, too.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -109,4 +113,61 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
     return 1, found
 
 
-PROBLEMS = dict.fromkeys(("synergy.free", "synergy.ideal", "synergy.oracle"), progress)
+def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on how many jobs of a round run on several servers, at the configurations that it names.
+
+    A whole job has its `worth`, a split one 1 less. All jobs on a GPU type are worth the sum less the number of split
+    ones, and no more than what servers can hold (:func:`most_worth`).
+    """
+    held, unit = Sensitive(data, proof), float(proof["unit"])
+    index = {job["id"]: j for j, job in enumerate(held.jobs)}
+    pools = [Counter[tuple[tuple[float, ...], float]]() for _ in held.types]
+    require(len(set(proof["round"])) == len(proof["round"]), "a job is there twice")
+    for name, (i, *amounts), worth in zip(proof["round"], proof["held"], proof["worth"], strict=True):
+        j, fair = index[name], held.fair(index[name])[i]
+        near = (rate for k, use, rate in held.held[held.kind[j]] if k == i and np.allclose(use[1:], amounts, 1e-9, 0.0))
+        require(next(near, 0.0) >= fair * LESS > 0, f"{name} does not reach its fair progress with what it holds")
+        require(worth >= 0, "a worth is negative")
+        pools[i][(held.jobs[j]["gpus"], *amounts), worth * unit] += 1
+    found = 0
+    for own, servers, prices in zip(pools, held.of_type, proof["prices"], strict=True):
+        need = LESS * np.array([amounts for amounts, _ in own], float).reshape(-1, 3)
+        worth, jobs = np.array([worth for _, worth in own], float), np.array(list(own.values()), int)
+        value = float(jobs @ worth)
+        for g in servers:
+            room = MORE * np.array([g["gpus"], g.get("cpus", 0.0), g.get("memory_gb", 0.0)], float)
+            value -= g["count"] * most_worth(need, worth, jobs, room, np.array(prices, float).reshape(-1, 3)) * MORE
+        found += max(0, math.ceil(value)) if math.isfinite(value) else 0
+    return -1, Fraction(found)
+
+
+def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Array) -> float:
+    """Return at least what a server can hold: whole jobs that fit together, and split ones for what these leave.
+
+    The latter costs its price, which is raised until no split job costs less than it is worth.
+    """
+    dear = worth > 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        short = ((worth[dear] - 1) / (np.maximum(prices, 0.0) @ need[dear].T)).max(axis=1, initial=0.0)
+    costs = [p * s for p, s in zip(np.maximum(prices, 0.0), short, strict=True) if np.isfinite(s)]
+    if not dear.any():
+        costs = [np.zeros(3)]
+
+    def most(d: int, left: Array) -> float:
+        if d == len(jobs):
+            return min((float(cost @ left) for cost in costs), default=math.inf)
+        if not worth[d]:
+            return most(d + 1, left)
+        found, times = most(d + 1, left), 1
+        while times <= jobs[d] and (left >= times * need[d]).all():
+            found = max(found, times * float(worth[d]) + most(d + 1, left - times * need[d]))
+            times += 1
+        return found
+
+    return most(0, room)
+
+
+PROBLEMS = {
+    **dict.fromkeys(("synergy.free", "synergy.ideal", "synergy.oracle"), progress),
+    "synergy.placement": placement,
+}
