@@ -1,4 +1,4 @@
-"""The figures of comparisons and simulations, drawn without pyplot, the same for the same results."""
+"""The figures of comparisons and simulations; the same results have the same ones."""
 
 from schedgap.instances.discovery import import_submodules
 

@@ -5,7 +5,7 @@ Blocks are jobs, columns are schedules, capacities are the resources of servers 
 **Symmetry.** Servers of one class are interchangeable. Averaging a fractional solution over all permutations of equal
 servers shows that the LP over per-server rows has the same optimum as the LP over one row per class (capacity times
 count), as long as every column fits on real servers; so bounds are computed over classes, with one price per class, and
-only schedules over servers. :func:`bound` takes either, for the test that both agree and for measuring.
+only schedules over servers. :class:`Pricing` takes either, for the test that both agree.
 
 **Pricing** is exact (:class:`schedgap.instances.elastic.Ledger`).
 

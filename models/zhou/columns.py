@@ -46,17 +46,16 @@ def weighing(a: Architecture) -> ElasticJobs:
 def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteModel:
     r"""Return the relaxation over the schedules :math:`\Gamma_j' \subseteq \Gamma_j` that column generation made.
 
-    - :math:`i, T`: classes of :math:`n_i` equal servers, periods of :math:`|T|` slots.
+    - :math:`i`: classes of :math:`n_i` equal servers.
     - :math:`c_l`: completion by schedule l.
-    - :math:`f_{l,i,r,T}`: what l takes of resource r on servers of class i, times slots of T.
+    - :math:`f_{l,i,r}^t`: what l takes of resource r on servers of class i in slot t.
     - ``x`` :math:`x_l \ge 0`: share of schedule l.
 
     Every job completes, a lower bound on the offline optimum, which the paper does not have; the master maximises the
     negative of the cost:
 
     .. math:: \min \sum_j \sum_{l \in \Gamma_j'} w_j \cdot c_l \cdot x_l \tag{2, 15}
-    .. math:: \sum_l f_{l,i,r,T} \cdot x_l \le n_i \cdot C_i^r \cdot |T| \quad \forall i, r, T
-        \tag{8a, 17a} \label{within}
+    .. math:: \sum_l f_{l,i,r}^t \cdot x_l \le n_i \cdot C_i^r \quad \forall i, r, t \tag{8a, 17a} \label{within}
     .. math:: \sum_{l \in \Gamma_j'} x_l = 1 \quad \forall j \tag{2a} \label{once}
 
     or, with `weight`, the largest weight completed by slot τ, with jobs that may be left out:
@@ -65,10 +64,10 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
     .. math:: \sum_{l \in \Gamma_j'} x_l \le 1 \quad \forall j \tag{8b, 17b} \label{once}
 
     Servers of a class are interchangeable: averaging over permutations shows that the rows of equal servers can be
-    added without changing the optimum. Adding those of neighbouring slots relaxes it. A job may complete beyond the
-    slots by a column that takes nothing and costs the first end after them.
+    added without changing the optimum. A job may complete beyond the slots by a column that takes nothing and costs the
+    first end after them.
 
-    Duals: prices of resources by class and period go to the pricing problem, the cheapest schedule of every job, which
+    Duals: prices of resources by class and slot go to the pricing problem, the cheapest schedule of every job, which
     is solved exactly. At any prices its optima less the price of all capacity are a bound.
     """
     a = view.architectures[arch]

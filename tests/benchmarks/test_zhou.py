@@ -118,7 +118,7 @@ def test_growth_with_jobs(bench, arch: str) -> None:  # type: ignore[no-untyped-
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_growth_with_slots(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
-    """The same jobs in shorter and shorter slots; masters have periods of several."""
+    """The same jobs in shorter and shorter slots."""
     lengths = (28800, 14400, 7200, 3600)
     found = [architecture(f"gen/200jobs?jobs=100&slot_s={length}", arch) for length in lengths]
     seconds = [bench.reference(lambda a=a: bound(a), rounds=1) for a in found[:-1]]
