@@ -16,7 +16,7 @@ from schedgap.models.admission.columns import admitting
 from schedgap.models.certificates.fluid import over_intervals
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import Leaf, Tree
-from schedgap.models.columns import Covers, Domain, GenerationOptions, Price, generate, lagrangian
+from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.periods import ByPeriod
@@ -104,7 +104,7 @@ def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
     return value, float(prices @ domain.packing.limits) + float(np.abs(most[np.isfinite(most)]).sum())
 
 
-def grown(outcome: Outcome, domain: Domain, oracle: Price, options: SolveOptions) -> Tree:
+def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOptions) -> Tree:
     """Return the tree of an outcome, or one leaf at the prices of the root, those of the relaxation if it has none."""
     if outcome.tree is not None:
         return Tree.of(outcome.tree)

@@ -10,9 +10,8 @@ from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
-from schedgap.models import elastic
-from schedgap.models.columns import Generated, GenerationOptions
-from schedgap.models.solve import SolveOptions
+from schedgap.models.columns import Generated, GenerationOptions, generate
+from schedgap.models.elastic import Grid, Pricing
 from schedgap.models.zhou.columns import completing
 
 PAPER_S = 120.0
@@ -39,7 +38,9 @@ def scaled(arch: str, jobs: int) -> str:
 
 
 def bound(a: Architecture, per_server: bool = False, seconds: float | None = None) -> Generated:
-    return elastic.bound(completing(a), GenerationOptions(time_limit_s=seconds), SolveOptions(), per_server)[0]
+    jobs = completing(a)
+    pricing = Pricing(jobs, Grid(a.machines if per_server else a.classes, jobs.slots))
+    return generate(pricing.domain, pricing, GenerationOptions(time_limit_s=seconds))
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
