@@ -20,8 +20,6 @@ BLOCK = 16
 """Slots of which minima are kept."""
 BELOW = 1 - 1e-9
 """Factor that keeps floors, which are other sums than the prices of windows, below these."""
-BESIDE = 0.5
-"""Part of the price of slots beside a window that workers are charged who leave a hole there."""
 PRINTED = 1
 """Way of placing: Algorithms 4 and 7 as printed; 0 is the exact one."""
 
@@ -71,8 +69,7 @@ class Goal(NamedTuple):
     """What is sought: first and last slots, what each end costs ``(T + 1,)``, the limit, and how to place.
 
     Besides the earliest one, only runs that begin or end at one of the stops ``(T + 1,)`` count. What an option costs
-    beside its placement, up to each slot, is `extra` ``(o, T + 1)``, which does not decrease; it may be empty. Where a
-    worker still fits just before or just after its window, it is charged :data:`BESIDE` of `hole` more slots there.
+    beside its placement, up to each slot, is `extra` ``(o, T + 1)``, which does not decrease; it may be empty.
     """
 
     earliest: int
@@ -82,7 +79,6 @@ class Goal(NamedTuple):
     limit: float
     how: int
     extra: Array
-    hole: int
 
 
 class Window(NamedTuple):
@@ -306,19 +302,12 @@ def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[int, int]
 
 
 @njit(cache=True)
-def ask(window: Window, tables: Tables, m: int, hole: int) -> float:
-    """Fill in what workers of a type cost where there is room, and holes beside it; return the least."""
+def ask(window: Window, tables: Tables, m: int) -> float:
+    """Fill in what workers of a type cost where there is room; return the least."""
     least = np.inf
-    begin, end = window.at[0], window.at[1]
-    room, summed = tables.room[m], tables.worker_sum[m]
-    before, after = max(begin - hole, 0), min(end + hole, summed.shape[1] - 1)
     for h in range(window.room.size):
         if window.room[h] > 0:
             window.cost[h] = paid_in(tables.worker_sum, m, h, window.at)
-            if hole > 0 and begin > 0 and room[begin - 1, h] >= window.room[h]:
-                window.cost[h] += BESIDE * (summed[h, begin] - summed[h, before])
-            if hole > 0 and end < len(room) and room[end, h] >= window.room[h]:
-                window.cost[h] += BESIDE * (summed[h, after] - summed[h, end])
             least = min(least, window.cost[h])
     return least
 
@@ -531,7 +520,7 @@ def search_window(
         if number > (most if choices.together[o] else total):
             continue
         if least < 0:
-            least = ask(window, tables, m, goal.hole)
+            least = ask(window, tables, m)
         if not wanted(best, late + number * least, end):
             continue
         if not wanted(best, floored(choices, o, goal, tables, begin, end), end):
@@ -548,9 +537,7 @@ def search_window(
 
 
 @njit(cache=True)
-def place(
-    choices: Choices, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best, workers: Ints
-) -> None:
+def place(choices: Choices, servers: Servers, tables: Tables, window: Window, best: Best, workers: Ints) -> None:
     """Write on which servers the workers of the best run are, ``(h,)``: some on the host, the others where cheapest."""
     o, begin, end, host, inside = best.where[0], best.where[1], best.where[2], best.where[3], best.where[4]
     workers[:] = 0
@@ -562,7 +549,7 @@ def place(
         return
     start(window, tables, begin, end)
     look(window, tables, servers.copies, choices.worker_type[o])
-    ask(window, tables, choices.worker_type[o], goal.hole)
+    ask(window, tables, choices.worker_type[o])
     sort(window, servers.copies)
     for h in window.order:
         count = servers.copies[h] - 1 if h == host else servers.copies[h]

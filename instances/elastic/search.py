@@ -168,13 +168,13 @@ class Ledger:
         ends = np.zeros(self.slots + 1) if late is None else late
         halts = self._all_stops if stops is None else stops
         more = np.zeros((0, 0)) if extra is None else extra
-        goal = kernels.Goal(earliest, last, ends, halts, float(limit), int(printed), more, 0)
+        goal = kernels.Goal(earliest, last, ends, halts, float(limit), int(printed), more)
         kernels.search(choices, goal, self._servers, self._tables, self._window, self._best)
-        return self._read(choices, goal, chosen.start) if self._best.where[0] >= 0 else None
+        return self._read(choices, chosen.start) if self._best.where[0] >= 0 else None
 
-    def _read(self, choices: Any, goal: Any, first: int) -> Found:
+    def _read(self, choices: Any, first: int) -> Found:
         workers, ps = np.zeros(self.machines.size, np.int64), np.zeros(self.machines.size, np.int64)
-        self._kernels.place(choices, goal, self._servers, self._tables, self._window, self._best, workers)
+        self._kernels.place(choices, self._servers, self._tables, self._window, self._best, workers)
         option, start, end, host, _, servers = self._best.where.tolist()
         if servers:
             ps[host] = servers

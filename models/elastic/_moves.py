@@ -43,8 +43,8 @@ class Jobs(NamedTuple):
     """Options of all jobs, those of j at ``first[j] … first[j + 1] − 1``, and when they begin and end.
 
     ``late (n, T + 1)`` is what ends cost and ``none (n,)`` what no run does. Where jobs are inserted, at one of ``F``
-    ways to weigh prices, ends count ``asked (F, n, T + 1)``, totals stay below ``most (F, n)``, and workers are charged
-    for holes of ``hole`` slots that they leave. A ``rank`` of ``(k, n)`` is an order of insertion.
+    ways to weigh prices, ends count ``asked (F, n, T + 1)``, and totals stay below ``most (F, n)``. A ``rank``
+    of ``(k, n)`` is an order of insertion.
     """
 
     first: Ints
@@ -59,7 +59,6 @@ class Jobs(NamedTuple):
     asked: Array
     most: Array
     rank: Array
-    hole: int
 
 
 class Runs(NamedTuple):
@@ -144,13 +143,12 @@ def insert(runs: Runs, job: int, way: int, jobs: Jobs, cluster: Cluster) -> None
     kinds = jobs.slots[a:z], jobs.worker_type[a:z], jobs.ps_type[a:z]
     choices = Choices(kinds[0], kinds[1], kinds[2], jobs.together[a:z], jobs.workers[a:z])
     late = jobs.asked[way, job]
-    limit, extra = jobs.most[way, job], np.empty((0, 0))
-    goal = Goal(jobs.earliest[job], late.size - 1, late, cluster.stops, limit, 0, extra, jobs.hole)
+    goal = Goal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, np.empty((0, 0)))
     found = cluster.best.where
     settle(cluster)
     search(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best)
     if found[0] >= 0:
-        place(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best, runs.workers[job])
+        place(choices, cluster.servers, cluster.tables, cluster.window, cluster.best, runs.workers[job])
         runs.worker_type[job], runs.ps_type[job] = choices.worker_type[found[0]], choices.ps_type[found[0]]
         runs.begin[job], runs.end[job] = found[1], found[2]
         runs.host[job], runs.ps[job] = found[3], found[5]

@@ -24,15 +24,6 @@ BEFORE = (0.5, 1.0, 0.0)
 The best of these lists at all prices are 11.4 %, 12.2 % and 15.9 % above the bound on ``gen/zhou-ps``, and 14.9 %,
 13.5 % and 14.4 % on ``gen/zhou-ra``, where that by rank is 22.7 %."""
 
-HOLE = 0.1
-"""Length of the holes that workers are charged for who leave them, in terms of the mean shortest run.
-
-``gen/zhou-ps`` (8 slots) is 9.3 % and 9.2 % above its first bound after 25 s of moves (two seeds), without holes 10.8 %
-after 30 s; ``gen/zhou-ra`` (2 slots) 9.4 % and 9.6 % after 20 s, without them 10.6 %, and with 8 slots 11.6 % (one
-seed). On ``gen/200jobs`` runs are so short that there are none. Where equally cheap servers are besides taken in the
-order of how long they are free around the run, ``gen/zhou-ps`` is 8.8 % and 9.0 % above with 8 slots, 10.0 % with 4 and
-10.5 % with 16, but ``gen/zhou-ra`` 10.1 %."""
-
 SOME = 20
 """Jobs that are inserted at once, where there is time."""
 
@@ -72,8 +63,7 @@ class Annealer(Packer):
         asked = np.stack([jobs.late / factor for factor in NOISE])
         most = np.full((len(NOISE), jobs.size), 0.0 if free else np.inf)
         kinds = o.slots, o.worker_type, o.ps_type, o.together, o.workers
-        hole = round(HOLE * o.shortest.sum() / max(jobs.size, 1))
-        self.problem = kernels.Jobs(o.first, *kinds, jobs.earliest, jobs.late, none, asked, most, self.ranks(), hole)
+        self.problem = kernels.Jobs(o.first, *kinds, jobs.earliest, jobs.late, none, asked, most, self.ranks())
         self.runs, self.kept = self.nothing(), self.nothing()
         self.inserted, self.moving_s = 0, 0.0
 
