@@ -205,7 +205,6 @@ def _without_main() -> Iterator[None]:
 
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_HERE = __name__.rpartition(".")[0]
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
@@ -231,7 +230,7 @@ def start_server(module: str, threads: int) -> None:
         before = {name: value for name, value in os.environ.items() if name in asked}
         os.environ.update(asked)
         try:
-            forkserver.set_forkserver_preload([f"{_HERE}.server", module, f"{_HERE}.warm"])
+            forkserver.set_forkserver_preload([f"{__package__}.server", module, f"{__package__}.warm"])
             forkserver.ensure_running()
         finally:
             for name in asked:

@@ -29,9 +29,9 @@ def online(view: View, context: Context) -> Runs:
     A worker costs :math:`\eta_w = \theta_w^{h_w(t)/\sum_s \sum_w C_{sw}} - 1` in slot t, where h of its type are in
     use, of C of all types on all servers, and :math:`\theta_w` is the largest utility per slot and worker, of any type,
     of any job's schedule, plus 1; likewise a PS. It is fixed beforehand; the text changes it on the way (37.4, 36.7,
-    18.9). For each arriving job and every start and number of workers, a schedule on
-    one server (COST_C) and one on several (COST_D) are priced. The one of highest payoff, utility less cost, is
-    admitted if that is positive; then usage and prices are updated. The text proves no ratio, so none is printed.
+    18.9). For each arriving job and every start and number of workers, a schedule on one server (COST_C) and one on
+    several (COST_D) are priced. The one of highest payoff, utility less cost, is admitted if that is positive; then
+    usage and prices are updated. The text proves no ratio, so none is printed.
 
     It leaves open on which server a co-located job goes ("arbitrary"), here the first that holds it; and which of equal
     payoffs counts, here the earliest completion, then the fewest slots of workers, then of PSs. COST_D puts at most

@@ -7,7 +7,7 @@ from schedgap.instances.elastic import Runs, classes
 from schedgap.models.columns import Branch, PackingOptions, PackingProblem, solve_in_phases
 from schedgap.models.elastic.annealing import Annealer
 from schedgap.models.elastic.generation import Pricing
-from schedgap.models.elastic.jobs import ROWS, ElasticJobs, Grid, columns_of, runs
+from schedgap.models.elastic.jobs import ElasticJobs, Grid, columns_of, runs
 from schedgap.models.elastic.listing import Listing
 from schedgap.models.solve import Solution, SolveOptions
 
@@ -53,14 +53,15 @@ def solve(
     """
     grid = Grid(classes(jobs.machines), jobs.slots)
     pricing = Pricing(jobs, grid)
+    packing = pricing.domain.packing
     problem = PackingProblem(
-        packing=grid.packing(jobs),
+        packing=packing,
         oracle=pricing,
         packer=lambda bound, prices, effort: Annealer(jobs, bound, grid.expand(jobs, prices), effort),
         effort=PackingOptions(hot=HOT, cold=COLD, ruined=RUINED),
         read=lambda decision: dict(columns_of(jobs, first_slot, decision)),
         share=BOUND_SHARE,
-        near=NEAR if grid.rows > ROWS else 0.0,
+        near=NEAR if packing.series > 1 else 0.0,
         whole=False,
         close=lambda packer: Listing(jobs, pricing, options, packer),
         sense=sense,

@@ -272,7 +272,7 @@ def second_price(lab: Lab) -> str:
 def _least_worth(method: str) -> fairness.Worth:
     """Return what tenants can count on under a model, or after Gandiva_fair's trades."""
     if method == TRADING:
-        return lambda v, worth: float((worth * gandiva_fair.shares(v)).sum())
+        return lambda v, worth: float((worth * devices(TRADING, v)).sum())
     return fairness.least_worth(method)
 
 
