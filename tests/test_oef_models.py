@@ -299,3 +299,12 @@ def test_numbers_too_far_apart_to_certify_are_refused(rates: Any, weights: Any, 
     instance = validate({"name": "far", "cluster": {"gpu_types": types, "servers": servers}, "tenants": tenants}, "far")
     with pytest.raises(NotApplicableError, match=reason.replace("+", r"\+")):
         PAPERS.get("oef").view(instance)
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"), [("envy_free", "envies"), ("equal_efficiency", "per weight"), ("sharing_incentive", "split")]
+)
+def test_a_problem_asks_of_every_allocation_what_its_name_says(problem: str, told: str) -> None:
+    """All devices to one tenant, by a method that claims nothing."""
+    (line,) = check(EQ1, Allocation(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])), f"oef.{problem}", ()).violations
+    assert told in line

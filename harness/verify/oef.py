@@ -11,10 +11,13 @@ from schedgap.harness.fairness import Finding, envy_free, equal_efficiency, shar
 from schedgap.harness.verify import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import refuse, refusing
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, View
+from schedgap.instances.views.oef import ENVY_FREE, EQUAL, SHARING, Allocation, View
 
 JUDGES: tuple[Callable[[View, Array], Finding[Any]], ...] = (envy_free, sharing_incentive, equal_efficiency)
 """What methods claim, by name."""
+
+RULES = {EQUAL.id: "equal_efficiency", SHARING.id: "sharing_incentive", ENVY_FREE.id: "envy_free"}
+"""What problems ask of every allocation, whatever its method claims."""
 
 
 @refusing
@@ -30,6 +33,7 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
     own, true = (view.speedups * x).sum(axis=1), (view.true_speedups * x).sum(axis=1)
     found = {judge.__name__: judge(view, x) for judge in JUDGES}
     equal = (view.speedups * view.equal_split).sum(axis=1)
+    asked = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
     others = view.speedups @ x.T * np.divide.outer(view.weight, view.weight)
     metrics: dict[str, float | int | bool] = {
         "envy_free": bool(found["envy_free"]),
@@ -41,7 +45,7 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
     }
     return Verdict(
         objective=float(own.sum()),
-        violations=(*_capacity(view, x), *_rounds(view, decision), *(found[c].text for c in claims if not found[c])),
+        violations=(*_capacity(view, x), *_rounds(view, decision), *(found[c].text for c in asked if not found[c])),
         metrics=metrics,
         quantities={"devices": x, "efficiency": own, "true_efficiency": true, "true_total": float(true.sum())},
     )
