@@ -33,16 +33,24 @@ def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, An
         content: dict[str, Any] = file.unpacked()
         if proofs.digest(content, {"digest"}) != content["digest"]:
             raise ValueError("its digest is that of another content")
-        if any(content[name] != value for name, value in {**about, "bound": bound}.items()):
+        told = {"window": None, "round_s": None, **about, "bound": bound}
+        if any(content.get(name) != value for name, value in told.items()):
             raise ValueError("it is about another bound than that of its row")
         return content
 
 
-def checked(content: Mapping[str, Any], instance: Instance) -> str:
-    """Derive the bound of a certificate again from its multipliers; say that it holds, or raise `ValueError`."""
+def checked(content: Mapping[str, Any], instance: Instance, posed: Mapping[str, Any]) -> str:
+    """Derive the bound of a certificate again from its multipliers; say that it holds, or raise `ValueError`.
+
+    It takes from the certificate what the instance does not fix, which is to be as the problem is `posed`; lists may
+    have another order.
+    """
+    told = {name: sorted(value) if isinstance(value := content.get(name), list) else value for name in posed}
+    if others := [name for name, value in posed.items() if told[name] != value]:
+        raise ValueError(f"its certificate is about another problem: its {', '.join(others)} are others")
     try:
         proofs.check(content, json.loads(to_json(instance)))
-    except (proofs.RefusedError, ArithmeticError, LookupError, TypeError) as reason:
+    except (proofs.RefusedError, ArithmeticError, AttributeError, LookupError, TypeError) as reason:
         raise ValueError(f"its certificate does not hold: {reason}") from reason
     return f"bound {content['bound']:.10g} holds"
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ import synergy_cases as cases
 from certificates import EXAMPLES, checker, plain, signed, spoiled
 
 from schedgap import instances
-from schedgap.harness.certificates import export
+from schedgap.harness.certificates import export, read
 from schedgap.harness.compare.run import certify, compare, read_run
-from schedgap.harness.compare.task import MethodResult, MethodTask
+from schedgap.harness.compare.task import MethodResult, MethodTask, _decision
+from schedgap.harness.engine.result import packed
+from schedgap.harness.engine.sealed import KeptFile, digest
 from schedgap.harness.engine.study import check as check_folder
 from schedgap.harness.engine.task import Limits
 from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import UsageError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.views import synergy
 from schedgap.models import MODELS
@@ -264,3 +268,108 @@ def test_a_bound_without_proof_is_the_solvers() -> None:
     found, _ = result("synergy.lp2.min_fragments", "paper/synergy-example")
     assert certify([found.row])[0].bound_by == "certified"
     assert certify([found.row.replace(proved_bound=None)])[0].bound_by == "solver"
+
+
+def plain_case(jobs: list[dict[str, Any]], **parts: Any) -> dict[str, Any]:
+    """Return an instance as plain data: servers of a GPU of type A and one of type B, and slots of a second."""
+    hosts = [{"name": r, "gpu_type": r, "count": 1, "gpus": 1, "cpus": 8.0, "memory_gb": 8.0} for r in "AB"]
+    cluster = {"gpu_types": [{"name": r} for r in "AB"], "servers": hosts}
+    return {"cluster": cluster, "jobs": jobs, "horizon": {"slot_s": 1.0, "slots": 100}, **parts}
+
+
+def test_copies_that_run_side_by_side_are_not_counted_one_after_the_other() -> None:
+    """Ten seconds of work on either of two GPUs take five on both; one multiplier for both would prove ten."""
+    instance = plain_case([{"id": "a", "gpus": 1, "epochs": 10, "rates": {"A": 1.0, "B": 1.0}}])
+    proof = {"problem": "gavel.makespan_copies", "slot_s": 1.0, "prices": [0, 0]}
+    assert float(checker.proved(proof | {"jobs": [[1, 1]]}, instance)[1]) == pytest.approx(5.0)
+    for own in (1, [1]):
+        with pytest.raises(checker.RefusedError, match="multiplier each"):
+            checker.proved(proof | {"jobs": [own]}, instance)
+
+
+@pytest.mark.parametrize("problem", ["synergy.free", "synergy.ideal", "synergy.oracle"])
+def test_prices_are_positive_and_jobs_are_there_once(problem: str) -> None:
+    """Prices below 0 would prove that a job makes less than no progress, and a job that is there twice pays twice."""
+    one = {"id": "a", "gpus": 1, "epochs": 9, "rates": {"A": 1.0}}
+    instance = plain_case([one | {"sensitivity": plain(cases.matrix((1.0,), (1.0,), [[1.0]]))}])
+    proof = {"problem": problem, "slot_s": 1.0, "prices": [[1, 0, 0], [0, 0, 0]], "round": ["a"]}
+    assert checker.proved(proof | {"unit": 1.0}, instance)[1] >= 1
+    with pytest.raises(checker.RefusedError, match="unit"):
+        checker.proved(proof | {"unit": -1.0}, instance)
+    with pytest.raises(checker.RefusedError, match="twice"):
+        checker.proved(proof | {"unit": 1.0, "round": ["a", "a"]}, instance)
+
+
+def sharing(*rates: tuple[float, float]) -> dict[str, Any]:
+    kinds = [{"name": "m", "rates": dict(zip("AB", row, strict=True))} for row in rates]
+    return plain_case([], tenants=[{"id": f"t{i}", "job_types": [kind]} for i, kind in enumerate(kinds)])
+
+
+def test_multipliers_of_tenants_are_exact_whatever_numbers_they_are() -> None:
+    """Each tenant has a device at equal efficiency of 1; as floats, such multipliers are equal, and would prove 0."""
+    proof = {"problem": "oef.equal_efficiency", "unit": 1.0}
+    for tenants in ([1e308, -0.5], [-1e308, 0.25], [1e17, 1e17 - 16.0]):
+        assert checker.proved(proof | {"tenants": tenants}, sharing((1.0, 1.0), (1.0, 1.5)))[1] >= 2
+    with pytest.raises(checker.RefusedError, match="unit"):
+        checker.proved({"problem": "oef.envy_free", "unit": -1.0, "envy": [[1, 0, 1]]}, sharing((1.0, 2.0), (1.0, 5.0)))
+
+
+def test_prices_that_only_rounding_makes_parts_of_a_whole_are_refused() -> None:
+    jobs = [{"id": "a", "gpus": 1, "epochs": 10, "rates": {"A": 1.0, "B": 1.0}}]
+    proof = {"problem": "gavel.makespan", "slot_s": 1.0, "prices": [5e-324, 0], "jobs": [0]}
+    with pytest.raises(checker.RefusedError, match="multipliers are 0"):
+        checker.proved(proof, plain_case(jobs))
+
+
+@pytest.mark.parametrize("method", ["zhou.ps.columns.maxweight", "zhou.ps.mincost"])
+def test_slots_up_to_a_due_slot_are_those_of_the_instance(method: str) -> None:
+    found, instance = result(method, "gen/zhou-ps?jobs=4&servers=6&capacity=2&due_slot=300")
+    proof = plain(found.certificate)
+    checker.check(proof, instance)
+    for change in ({"slots": proof["slots"] - 1}, {"slot_s": proof["slot_s"] / 2}):
+        with pytest.raises(checker.RefusedError, match="slots"):
+            checker.check(signed(proof | change, instance), instance)
+
+
+def kept(folder: Path, content: Any) -> KeptFile:
+    """Return a file with this content, and the right digest."""
+    data = packed(content)
+    (folder / "forged.json.gz").write_bytes(data)
+    return KeptFile(folder, "forged.json.gz", digest(data))
+
+
+@pytest.mark.parametrize("part", [{"window": "0:1"}, {"round_s": 60.0}])
+def test_a_certificate_of_some_jobs_or_other_rounds_is_not_that_of_a_row(part: dict[str, Any], tmp_path: Path) -> None:
+    found, instance = result("hadar.p2.columns", DAY)
+    row, proof = found.row, plain(found.certificate)
+    assert read(kept(tmp_path, proof), row.about, row.proved_bound) == proof
+    with pytest.raises(UsageError, match="another bound"):
+        read(kept(tmp_path, signed(proof | part, instance)), row.about, row.proved_bound)
+
+
+@pytest.mark.parametrize(
+    ("method", "part", "change"),
+    [
+        ("zhou.ps.mincost", "slots", lambda slots: slots - 1),
+        ("zhou.ra.columns.maxweight", "slots", lambda slots: 0),
+        ("synergy.lp1.free", "round", lambda jobs: jobs[1:]),
+        ("zhou.ps.columns", "slot_s", lambda slot_s: slot_s / 2),
+    ],
+)
+def test_what_the_instance_does_not_fix_is_as_the_problem_has_it(
+    method: str, part: str, change: Callable[[Any], Any]
+) -> None:
+    found, instance = result(method, DAY)
+    mine = replace(found, instance=instances.load(DAY))
+    assert "holds" in mine.holds()
+    proof = plain(found.certificate)
+    with pytest.raises(ValueError, match=f"another problem: its {part}"):
+        replace(mine, certificate=signed(proof | {part: change(proof[part])}, instance)).holds()
+
+
+def test_a_decision_that_breaks_a_rule_is_refused_though_it_reaches_its_objective(tmp_path: Path) -> None:
+    found, _ = result("hadar.p2.columns", DAY)
+    assert found.row.verified
+    fields = {name: np.append(column, column[:1]) for name, column in vars(found.decision).items()}
+    with pytest.raises(UsageError, match="occurs twice"):
+        _decision(kept(tmp_path, replace(found.decision, **fields)), found.row, instances.load(DAY))

@@ -135,7 +135,9 @@ class MethodResult(kept.RowResult):
         if row.verified and row.objective is not None:
             found.append(f"decision re-checked, objective {row.objective:.10g} recomputed")
         if self.certificate is not None and self.instance is not None:
-            found.append(certificates.checked(kept.opened(self.certificate), self.instance))
+            view = PAPERS.get(row.paper).view(self.instance)
+            posed = VERIFIERS.get(row.paper).posed(view, row.problem)
+            found.append(certificates.checked(kept.opened(self.certificate), self.instance, posed))
         if row.own_bound is not None and not row.proved:
             found.append(f"bound {row.own_bound:.10g} is the solver's word")
         return "; ".join(found)
@@ -170,9 +172,11 @@ def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
     with damage_explained(file.folder / file.name):
         paper = PAPERS.get(row.paper)
         decision: Any = kept.decode(paper.decision, file.unpacked())
-        found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
-        if found is None or row.objective is None or differ(found, row.objective):
+        verdict = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ())
+        if verdict.objective is None or row.objective is None or differ(verdict.objective, row.objective):
             raise ValueError("it does not reach the objective of its row")
+        if row.verified and verdict.violations:
+            raise ValueError(f"it is not as its row says: {verdict.violations[0]}")
         return decision
 
 

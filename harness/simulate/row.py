@@ -243,7 +243,7 @@ class Bound(Result):
         first = float(workload(self.instance).arrival_s.min())
         if self.proved is None or self.seconds not in (self.proved, self.proved - first):
             raise ValueError("its certificate is about another bound")
-        return checked(opened(self.certificate), self.instance)
+        return checked(opened(self.certificate), self.instance, {"slot_s": self.round_s})
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:

@@ -56,11 +56,19 @@ class VerifierSpec:
     quantities
         ``quantities(problem)`` names what verdicts on decisions of a problem may have as metrics or quantities, so that
         a published number that nothing measures is found without running anything.
+    posed
+        ``posed(view, problem)`` says how fields of certificates have to be that the instance does not fix.
     """
 
     id: str
     check: Callable[[Any, Any, str, tuple[str, ...]], Verdict]
     quantities: Callable[[str], tuple[str, ...]] = lambda problem: ()
+    posed: Callable[[Any, str], Mapping[str, Any]] = lambda view, problem: {}
+
+
+def slotted(view: Any, problem: str) -> dict[str, Any]:
+    """Return what certificates of problems in slots have: the length of slots, as it is in the view."""
+    return {"slot_s": view.slot_s}
 
 
 VERIFIERS: Registry[VerifierSpec] = Registry("verifier")

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
 from schedgap.harness.verify.proofs.basics import utility
 from schedgap.harness.verify.rules import refusing
 from schedgap.instances.arrays import Ints
@@ -72,4 +72,4 @@ def deadlines(view: View) -> Ints:
 
 QUANTITIES = ("admitted", "rejected", "colocated", "completion")
 
-VERIFIERS.register(VerifierSpec("admission", check, lambda problem: QUANTITIES))
+VERIFIERS.register(VerifierSpec("admission", check, lambda problem: QUANTITIES, slotted))

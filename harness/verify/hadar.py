@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, slotted
 from schedgap.harness.verify.rules import WHOLE, Range, Rows, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, Schedule, View, communication
@@ -105,7 +105,7 @@ def _measured(view: View, held: Rows, jobs: Rows, lines: list[str], cost: float)
 
 QUANTITIES = ("completed", "rejected", "ttd_rounds", "mean_completion_slots", "gru", "busy_servers", "completion_slots")
 
-VERIFIERS.register(VerifierSpec("hadar", check, lambda problem: QUANTITIES))
+VERIFIERS.register(VerifierSpec("hadar", check, lambda problem: QUANTITIES, slotted))
 
 
 TIMES = dict.fromkeys(("gavel.makespan", "gavel.makespan_copies"), "makespan_s")
@@ -131,4 +131,6 @@ def check_times(view: View, decision: Schedule, problem: str, claims: tuple[str,
     return replace(verdict, objective=objective, quantities={**verdict.quantities, **found, "objective": objective})
 
 
-VERIFIERS.register(VerifierSpec("gavel", check_times, lambda problem: (*QUANTITIES, *dict.fromkeys(TIMES.values()))))
+TIMED = *QUANTITIES, *dict.fromkeys(TIMES.values())
+
+VERIFIERS.register(VerifierSpec("gavel", check_times, lambda problem: TIMED, slotted))

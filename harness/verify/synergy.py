@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, slotted
 from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, well_formed
 from schedgap.harness.verify.sensitive import SLACK, gangs, most_progress, offered, overfull, speeds_of
 from schedgap.instances.arrays import Array
@@ -304,4 +304,11 @@ QUANTITIES = {
 }
 """What is measured of runs, and of rounds."""
 
-VERIFIERS.register(VerifierSpec("synergy", check, lambda problem: QUANTITIES[problem in RUNS]))
+
+def posed(view: View, problem: str) -> dict[str, Any]:
+    """Return what certificates have of a problem: the length of rounds, and the jobs of the round."""
+    jobs = {} if problem in RUNS else {"round": sorted(view.workload.ids[j] for j in view.runnable)}
+    return slotted(view, problem) | jobs
+
+
+VERIFIERS.register(VerifierSpec("synergy", check, lambda problem: QUANTITIES[problem in RUNS], posed))

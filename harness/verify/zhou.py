@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
 from schedgap.harness.verify.elastic import AT, Hardware, Plan
 from schedgap.harness.verify.rules import LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View
@@ -180,4 +180,12 @@ QUANTITIES = {
 }
 """What is measured of decisions of each kind of problem."""
 
-VERIFIERS.register(VerifierSpec("zhou", check, lambda problem: QUANTITIES[problem.rpartition(".")[2]]))
+
+def posed(view: View, problem: str) -> dict[str, int | float]:
+    """Return what certificates have of a problem: the length of slots, and those before τ where these alone count."""
+    _, name, kind = problem.split(".")
+    due = {"slots": view.architectures[name].deadline - 1} if kind in ("weight", "cost") else {}
+    return slotted(view, problem) | due
+
+
+VERIFIERS.register(VerifierSpec("zhou", check, lambda problem: QUANTITIES[problem.rpartition(".")[2]], posed))

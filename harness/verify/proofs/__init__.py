@@ -63,6 +63,7 @@ def check(proof: Data, instance: Data) -> Fraction:
 def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
     """Return whether a problem maximises (1) or minimises (-1), and the bound that follows from multipliers."""
     name = proof["problem"]
+    require(proof.get("unit", 1) > 0, "the unit of prices is not positive")
     rules = fluid.WORTH if "edges" in proof and name in fluid.WORTH else RULES
     if name in rules:
         return rules[name](instance, proof)
@@ -75,7 +76,8 @@ def told(proof: Data) -> str:
     """Return what the problem takes from the certificate, as words."""
     words = [f"{len(proof['round'])} jobs of the round"] if "round" in proof else []
     words += ["the CPUs and memory that they hold"] if "held" in proof else []
-    words += [f"{proof['slots']} slots of {proof['slot_s']:g} s"] if "slots" in proof else []
+    number = f"{proof['slots']} " if "slots" in proof else ""
+    words += [f"{number}slots of {proof['slot_s']:g} s"] if "slot_s" in proof else []
     words += [f"rounds of {proof['round_s']:g} s"] if "round_s" in proof else []
     words += [f"jobs {proof['window']} by arrival"] if "window" in proof else []
     return "".join(f", {word}" for word in words)
@@ -88,6 +90,6 @@ def main(paths: Sequence[str]) -> None:
             proof = json.loads(gzip.decompress(path.read_bytes()))
             instance = path.parent.parent / "instances" / f"{proof['instance']}.json"
             check(proof, json.loads(instance.read_bytes()))
-        except (RefusedError, ArithmeticError, LookupError, OSError, TypeError, ValueError) as reason:
+        except (RefusedError, ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as reason:
             sys.exit(f"{path.name}: refused: {reason or type(reason).__name__}")
         print(f"{path.name}: bound {proof['bound']:.10g} holds ({proof['problem']}{told(proof)})")

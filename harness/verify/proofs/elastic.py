@@ -79,6 +79,10 @@ class Elastic(Packing):
         hour = slot_s if "slots" in horizon and (slot_s >= 3600 or slot_s * horizon["slots"] < day) else 3600.0
         require(self.slot_s == hour, "slots are not the problem's")
 
+    def until(self, due_slot: int | None) -> None:
+        """Require the slots before τ, if the instance says it."""
+        require(due_slot in (None, self.slots + 1), "slots do not end with the instance's τ")
+
     def begin(self, job: Data) -> int:
         """Return the slot in which a job arrives."""
         return slot_of(job.get("submit_s", 0.0), self.slot_s)
@@ -187,7 +191,12 @@ class Completion(Elastic):
 class Weight(Elastic):
     """The weight of the jobs that complete within the slots, all of which are there at first."""
 
+    def prepare(self, data: Data, horizon: Data) -> None:
+        self.until(data.get("due_slot"))
+        super().prepare(data, horizon)
+
     def ends(self, horizon: Data) -> None:
+        self.own_slots(horizon)
         self.earliest = [0] * len(self.jobs)
         self.worth = [up([job.get("weight", 1.0)] * (self.slots + 1) + [0], self.unit) for job in self.jobs]
 
@@ -242,6 +251,7 @@ class Cheapest(Elastic):
 
     def prepare(self, data: Data, horizon: Data) -> None:
         self.own_slots(horizon)
+        self.until(data.get("due_slot"))
         self.groups = [group for group in self.groups for _ in range(group["count"])]
         self.count = np.ones(len(self.groups), int)
         self.workers, self.servers, self.has, self.need = self.parts(data)

@@ -205,7 +205,7 @@ def normalised(fleet: Fleet, proof: Data) -> tuple[Array, list[Array], Fraction]
     require(bool((prices >= 0).all() and all((one >= 0).all() for one in own)), "a multiplier is negative")
     mine = sum(map(total, own), Fraction(0))
     size = sum((Fraction(p) * Fraction(c) for p, c in zip(prices[0], fleet.there, strict=True)), mine)
-    require(size > 0, "all multipliers are 0")
+    require(size > TINY**4, "all multipliers are 0")  # or so small that their parts of the sum would be rounded
     return prices / float(size), [one / float(size) for one in own], mine / size
 
 
@@ -215,6 +215,7 @@ def last_end(fleet: Fleet, proof: Data) -> Fraction:
     spent = []
     for j, one in enumerate(own):
         cost, times = fleet.costs(j, prices)[0], fleet.times(j)
+        require(not fleet.together or len(one) == len(times), "copies that run side by side have a multiplier each")
         each = np.where(np.isfinite(cost), cost + one * np.where(np.isfinite(times), times, 0.0), np.inf)
         spent.append(float(each.min()) + float(one.sum()) * fleet.start[j])
     return (min(fleet.start) * (1 - mine) + total(spent)) * Fraction(LOW)

@@ -61,7 +61,11 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     devices, weights = shared(data)
     unit, tenants, envy = Fraction(proof["unit"]), proof.get("tenants", []), proof.get("envy", [])
     speedups, weight = [[Fraction(x) for x in row] for row in weights], list(weights.values())
-    own, rest, problem = [unit * x for x in tenants] or [Fraction(0)] * len(weight), Fraction(0), proof["problem"]
+    own, rest, problem = (
+        [unit * Fraction(x) for x in tenants] or [Fraction(0)] * len(weight),
+        Fraction(0),
+        proof["problem"],
+    )
     require(len(own) == len(weight), "multipliers are not one for each kind of tenant")
     if problem == "oef.equal_efficiency":
         mean = sum((o * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
@@ -74,11 +78,12 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
         require(not any(own), "tenants have no rows of their own")
     worth = [[x * (1 + o) for x in row] for row, o in zip(speedups, own, strict=True)]
     require(not envy or problem == "oef.envy_free", "envy matters where the problem has none")
-    for a, b, times in envy:
+    for a, b, number in envy:
+        times = unit * Fraction(number)
         require(times >= 0 and min(a, b) >= 0, "a multiplier is negative")
         for j, x in enumerate(speedups[a]):
-            worth[a][j] += unit * times * x / weight[a]
-            worth[b][j] -= unit * times * x / weight[b]
+            worth[a][j] += times * x / weight[a]
+            worth[b][j] -= times * x / weight[b]
     most = [max(Fraction(0), *column) for column in zip(*worth, strict=True)]
     return 1, rest + sum((m * x for m, x in zip(devices, most, strict=True)), Fraction(0))
 

@@ -155,7 +155,8 @@ def periods(
     release: list[int], alone: list[int], due: list[int], volume: list[int], weight: list[int], parts: list[int]
 ) -> int:
     """Return a bound on the weighted sum of times from release to completion, the best one of each busy period."""
-    require(len(parts) == len(release) and all(0 <= p <= PARTS for p in parts), "parts are not between 0 and 1")
+    right = all(isinstance(p, int) and 0 <= p <= PARTS for p in parts)
+    require(right and len(parts) == len(release), "parts are not between 0 and 1")
     found, first, last = 0, 0, release[0]
     for i in range(len(release) + 1):
         if i == len(release) or release[i] >= last:

@@ -94,8 +94,9 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
     """
     held, unit, problem = Sensitive(data, proof), Fraction(proof["unit"]), proof["problem"]
     index = {job["id"]: j for j, job in enumerate(held.jobs)}
+    require(len(set(proof["round"])) == len(proof["round"]), "a job is there twice")
     require(min(map(min, proof["prices"])) >= 0, "a price is negative")
-    prices = [[unit * p for p in row] for row in proof["prices"]]
+    prices = [[unit * Fraction(p) for p in row] for row in proof["prices"]]
     cells = [(p, c) for row, own in zip(prices, held.there, strict=True) for p, c in zip(row, own, strict=True)]
     found = sum((p * Fraction(c) * Fraction(MORE) for p, c in cells), Fraction(0))
     for j in (index[name] for name in proof["round"]):
