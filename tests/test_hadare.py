@@ -84,7 +84,7 @@ def test_no_node_is_idle_while_a_job_is_left(example: Instance) -> None:
 @settings(max_examples=40)
 def test_the_tracker_hands_out_all_steps_that_are_left(example: Instance, overhead_s: float) -> None:
     v = view(example)
-    hadare = HadarE(example, overhead_s=overhead_s)
+    hadare = HadarE(example, overhead_s=overhead_s, split="placed")
     policy = Recorded(hadare)
     trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
     for (state, answer), orders in zip(policy.rounds, hadare.dispatched, strict=True):
@@ -165,14 +165,14 @@ def test_identities_of_copies_are_unique_and_name_their_job(jobs: int, copies: i
 def test_split_and_pace_by_hand() -> None:
     job, rate = np.array([0, 0, 1]), np.array([3.0, 1.0, 2.0])
     remaining = np.array([40.0, 10.0])
-    right = split(job, remaining, rate)
+    right = split(job, remaining, rate, np.array([4.0, 2.0]))
     assert right.tolist() == [30.0, 10.0, 10.0]
     # All copies end together: nothing is lost.
     assert pace(job, right, rate, 20.0, 0.0).tolist() == [1.0, 1.0]
     # Two seconds of consolidation: 12 seconds for 40 steps; the single copy of job 1 pays nothing.
     assert pace(job, right, rate, 20.0, 2.0) == pytest.approx([40 / 12 / 4, 1.0])
     # Split as if equal: the slow copy needs 20 seconds for its half.
-    wrong = split(job, remaining, np.ones(3))
+    wrong = split(job, remaining, np.ones(3), np.array([2.0, 1.0]))
     assert pace(job, wrong, rate, 20.0, 0.0) == pytest.approx([40 / 20 / 4, 1.0])
     # In a round of 15 seconds it does 15 of its 20, the fast one all 20; job 1 ends within it.
     assert pace(job, wrong, rate, 15.0, 0.0) == pytest.approx([35 / 15 / 4, 1.0])
@@ -295,16 +295,28 @@ def test_a_job_has_as_many_copies_as_it_may() -> None:
 
 
 def test_portions_of_nodes_that_train_another_job_stay_undone() -> None:
+    """Section V-B: "divides that number into n portions according to their respective throughput values"."""
     example = nodes([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]], [300, 200, 100])
-    v = view(example)
+    v, guess = view(example), initial(example)
     spans, undone = [], []
-    for hadare in (HadarE(example, split="placed"), HadarE(example, split="all")):
+    for hadare in (HadarE(example), HadarE(example, split="placed")):
         policy = Recorded(hadare)
         trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
         spans.append(trace.makespan_s)
         left = (float(state.remaining[np.isin(state.jobs, answer.job)].sum()) for state, answer in policy.rounds)
         undone.append(sum(n - orders.steps.sum() for n, orders in zip(left, hadare.dispatched, strict=True)))
-    assert undone[0] == pytest.approx(0, abs=1e-6)
-    assert undone[1] > 1
+        if not undone[1:]:
+            first = hadare.dispatched[0]
+            portions = v.workload.work[:, None] * guess / guess.sum(axis=1, keepdims=True)
+            assert first.steps == pytest.approx(portions[first.job, first.server])
+    assert undone[0] > 1
+    assert undone[1] == pytest.approx(0, abs=1e-6)
     assert np.isfinite(spans).all()
-    assert spans[1] >= spans[0]
+    assert spans[0] >= spans[1]
+
+
+def test_few_copies_have_the_portions_of_the_fastest_nodes() -> None:
+    example = nodes([[1.0] * 5], [100])
+    v, hadare = view(example), HadarE(example, copies=2)
+    simulate(v.workload, v.servers, hadare, round_s=10.0, forks=True)
+    assert [orders.steps.sum() for orders in hadare.dispatched[:2]] == pytest.approx([100.0, 80.0])

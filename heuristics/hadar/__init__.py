@@ -65,8 +65,8 @@ FORKS = (
     Parameter("copies", "most copies of a job, 0 for one per node (section V)", least=0, most=10**6),
     Parameter(
         "split",
-        "the steps left of a job go to the copies that are placed, or in n portions to all nodes (section V-B)",
-        choices=("placed", "all"),
+        "the steps left of a job go in n portions to all nodes (section V-B), or to the copies that are placed",
+        choices=("all", "placed"),
     ),
     Parameter(
         "pcie",

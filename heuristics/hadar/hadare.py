@@ -11,9 +11,10 @@ say what one of them is worth; there a copy without a positive payoff would wait
 here: in whole rounds most copies would add nothing.
 
 A copy on a server takes ``min(W_j, free GPUs)`` of it (the paper's nodes have one GPU), and a server holds copies of
-several jobs while it has GPUs; one with GPUs of several types is a node for each type. The Job Tracker splits the steps
-left by what it knows of the throughputs: (10) first, the measured rate after a round on that type. A wrong split costs
-time: see :func:`pace`.
+several jobs while it has GPUs; one with GPUs of several types is a node for each type. The Job Tracker divides the
+steps left "into n portions" (§V-B), a node each, by what it knows of the throughputs: (10) first, the measured rate
+after a round on that type. Portions of nodes that train another job stay undone, and a wrong split costs time: see
+:func:`pace`.
 """
 
 from __future__ import annotations
@@ -54,11 +55,12 @@ class HadarE:
     """HadarE as a policy of a simulation with forks.
 
     Jobs of several copies lose `overhead_s` seconds per round to aggregation and consolidation; a job has at most
-    `copies`, 0 meaning one per node (§V, f and n). The steps left are divided among the copies that are placed, or
-    among copies on all nodes: §V-B prints n portions, and those of nodes that train another job stay undone. With that,
-    seven mixes take 1.6 % more total time on the testbed and 0.2 % more on the AWS cluster, and their jobs 1.8 and
-    0.1 % more. `pcie` is that of :func:`initial`: with 2, the testbed's mixes take 2.4 % less total time, and their
-    jobs 4.8 % more (all in rounds of 360 s without restarts). `dispatched` are the Job Tracker's orders of every round.
+    `copies`, 0 meaning one per node (§V, f and n); f copies have the portions of the job's f fastest nodes. With
+    ``split="placed"`` the copies that are placed share all steps left, so that no portion waits for a node that trains
+    another job: seven mixes take 1.6 % less total time on the testbed and 0.2 % less on the AWS cluster, and their jobs
+    1.7 and 0.1 % less. `pcie` is that of :func:`initial`: with 2, the testbed's mixes take 1.0 % less total time, and
+    their jobs 4.6 % more (all in rounds of 360 s without restarts). `dispatched` are the Job Tracker's orders of every
+    round.
 
     See Also
     --------
@@ -72,7 +74,7 @@ class HadarE:
         *,
         overhead_s: float = 0.0,
         copies: int = 0,
-        split: Literal["placed", "all"] = "placed",
+        split: Literal["all", "placed"] = "all",
         pcie: float = 1.0,
     ) -> None:
         self._instance, self._overhead_s = instance, overhead_s
@@ -96,12 +98,11 @@ class HadarE:
             return Assignment.of(())
         kind = state.servers.gpu_type[server]
         throughput = gpus * known[row, kind]
-        steps = split(row, state.remaining, throughput)
+        total = np.bincount(row, throughput, state.jobs.size)
         if self._split == "all":
-            # The part that a job's copies are of the throughput of copies on all nodes.
-            room = np.minimum(state.gpus[:, None], state.servers.gpus)
-            every = (room * known[:, state.servers.gpu_type]).sum(axis=1)
-            steps *= (np.bincount(row, throughput, every.size) / every)[row]
+            alone = np.minimum(state.gpus[:, None], state.servers.gpus) * known[:, state.servers.gpu_type]
+            total = np.sort(alone, axis=1)[:, -self._copies :].sum(axis=1)
+        steps = split(row, state.remaining, throughput, total)
         speed = pace(row, steps, gpus * state.rates[row, kind], state.round_s, self._overhead_s)
         job = state.jobs[row]
         copy = copy_id(state.workload.size, server + 1, job)
@@ -137,12 +138,12 @@ def copy_id(max_job_count: int, i: Ints, parent: Ints) -> Ints:
     return np.asarray(max_job_count * i + parent)
 
 
-def split(job: Ints, remaining: Array, throughput: Array) -> Array:
-    """Return the steps of each copy: those left of its job, in proportion to throughput (§V-B).
+def split(job: Ints, remaining: Array, throughput: Array, total: Array) -> Array:
+    """Return the steps of each copy: its part of those left of its job, in proportion to throughput (§V-B).
 
-    `job` ``(copies,)`` are rows of `remaining`; `throughput` ``(copies,)`` is positive, as far as the tracker knows.
+    `job` ``(copies,)`` are rows of `remaining` and of the throughput `total` of all portions; `throughput`
+    ``(copies,)`` is positive, as far as the tracker knows.
     """
-    total = np.bincount(job, throughput, remaining.size)
     return np.asarray(remaining[job] * throughput / total[job])
 
 
@@ -199,7 +200,7 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
         throughput = PMI · batch_size · pcie_scaling / (model_weight · dataset_size),   PMI = TFLOPS / √(GB of memory)
 
     The paper prints neither the scales nor a unit, and says of PMI only that it is the "ratio" of the two "in a square
-    root fashion". The root of the ratio would make total times of the seven mixes 1.0 % less on the testbed, 0.3 % less
+    root fashion". The root of the ratio would make total times of the seven mixes 1.2 % less on the testbed, 0.2 % less
     on the AWS cluster. Factors of the model cancel when a job's steps are split among nodes; they matter only between
     jobs. Here they are
 
@@ -215,7 +216,7 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
     ``TFLOPS``, memory  of the instance, else of the catalogue's GPU; a type without either has the mean PMI of the
                         other types, or 1. The catalogue counts FP32. The paper's are "aided by tensor cores", and not
                         printed: with those of data sheets (125 for a V100, 65 for a T4), total times of the mixes
-                        change by +0.5 % (AWS) and −2.3 % (testbed), and jobs take 5.4 and 4.7 % longer
+                        change by +0.4 % (AWS) and −1.5 % (testbed), and jobs take 5.3 and 6.0 % longer
     ==================  =======================================================================================
     """
     known = [pmi(gpu) for gpu in instance.cluster.gpu_types]
