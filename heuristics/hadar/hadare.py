@@ -5,8 +5,8 @@ their own: a copy is worth what (8) gives a job on its node alone, with whole ro
 
     μ(copy) = U_j(now + rounds left · L) − rounds left · cost
 
-and the copy of highest payoff is placed next, until none fits. Where nodes have one GPU, no plan of Algorithm 2 is worth
-more. No node idles while a job has a copy left, whatever the sign of its payoff (Corollary); nor would one under
+and the copy of highest payoff is placed next, until none fits. Where nodes have one GPU, no plan of Algorithm 2 is
+worth more. No node idles while a job has a copy left, whatever the sign of its payoff (Corollary); nor would one under
 Algorithm 2 on the mixes of §VI. The paper does not say how many steps a copy has left before it has a node. Here they
 are all of its job's; with an n-th part, the seven mixes take 7.9 % more total time on the AWS cluster and 9.2 % more on
 the testbed. With ``payoff="job"``, a set of copies is worth what Hadar would pay for it, at the summed throughput ``X``
@@ -206,8 +206,8 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
 
     The paper prints neither the scales nor a unit, and says of PMI only that it is the "ratio" of the two "in a square
     root fashion". The root of the ratio would make total times of the seven mixes 15.8 % more on the testbed, 1.9 %
-    more on the AWS cluster. Factors of the model cancel when a job's steps are split among nodes; they matter only between
-    jobs. Here they are
+    more on the AWS cluster. Factors of the model cancel when a job's steps are split among nodes; they matter only
+    between jobs. Here they are
 
     ==================  =======================================================================================
     ``batch_size``      of the catalogue model; 64 where that is unknown
