@@ -337,7 +337,13 @@ def test_the_highest_utilisation_is_compared_with_all_others() -> None:
 
 
 def test_reports_name_the_figures_on_their_instances() -> None:
-    assert about(["gen/hadar-480?seed=3"]) == ["hadar/fig3", "hadar/fig4", "hadar/fig5", "hadar/section4", "hadar/section4b"]
+    assert about(["gen/hadar-480?seed=3"]) == [
+        "hadar/fig3",
+        "hadar/fig4",
+        "hadar/fig5",
+        "hadar/section4",
+        "hadar/section4b",
+    ]
     assert about(["mine"]) == []
     instance = load("paper/oef-fig2")
     run = compare_here(instance, ["oef.cooperative"])
