@@ -2,9 +2,9 @@
 
 Measuring takes a minute per point. The *CPU axis* is measured with all the memory a gang may have, at both ends of the
 axis and wherever a binary search goes: into the lower half of its interval where the upper one gains "less than a fixed
-threshold (say 10%)", or nothing, and otherwise into the upper one. Between measured levels the rate is interpolated. The *memory axis* is not measured: an
-application-level cache (MinIO) has the same hits in every epoch, so that the rate with less memory is the least of the
-rate with all memory and of what storage delivers for the misses.
+threshold (say 10%)", or nothing, and otherwise into the upper one. Between measured levels the rate is interpolated.
+The *memory axis* is not measured: an application-level cache (MinIO) has the same hits in every epoch, so that the rate
+with less memory is the least of the rate with all memory and of what storage delivers for the misses.
 
 What storage delivers is known from the job's own pipeline; where a job has a measured matrix instead, from the fitted
 pipeline of the catalogue model that the matrix belongs to, and with an unknown matrix memory counts as unimportant.
