@@ -57,7 +57,7 @@ def srtf(view: View, waiting: Waiting, *, speed: str = "share") -> Array:
     if speed == "share":
         return waiting.left_s
     best = np.where(view.needs.able, view.needs.best, 0.0).max(axis=1)[view.profiles.kind]
-    return waiting.left_s * view.fair[waiting.jobs] / best[waiting.jobs]
+    return np.asarray(waiting.left_s * view.fair[waiting.jobs] / best[waiting.jobs])
 
 
 def las(view: View, waiting: Waiting) -> Array:
