@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import schedgap as sg
+from schedgap.harness.audit.claims.hadar import one_by_one
 from schedgap.harness.audit.lab import Lab, certified, measured
 from schedgap.harness.audit.row import (
     CLAIMS,
@@ -31,10 +32,12 @@ from schedgap.harness.page import to_fragment, to_html
 from schedgap.harness.page.audit import blocks, groups, section
 from schedgap.harness.table import to_csv, to_json, to_markdown
 from schedgap.harness.terminal import show
+from schedgap.heuristics.hadar.prices import prices
 from schedgap.instances.canonical import read
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.random_instances.hadar import linear
 from schedgap.instances.random_instances.zhou import draw
+from schedgap.instances.views.hadar import view
 
 SMALL = 0.03
 
@@ -46,6 +49,8 @@ EXPECTED = {
     "hadar.definition-1": REFUTED,
     "hadar.theorem-1": REFUTED,
     "hadar.theorem-2": CONFIRMED,
+    "hadar.lemma-1": CONFIRMED,
+    "hadar.lemma-2": CONFIRMED,
     "hadar.d0": REFUTED,
     "hadar.d0.repaired": CONFIRMED,
     "hadar.unused": "only for idle GPUs given to jobs without a payoff (conserving=true)",
@@ -220,6 +225,27 @@ def test_definition_1_takes_the_largest_alpha_of_all_types(monkeypatch: pytest.M
     lab = Lab("hadar.definition-1", effort=0.001)
     CLAIMS.get(lab.claim).check(lab)
     assert (lab.tested, lab.failed) == (6, 5)  # four GPUs of the example, one of each type here
+
+
+def test_what_a_job_adds_to_p2_and_p3_by_hand() -> None:
+    """A job worth 6 takes one of two GPUs for a slot; another of its kind takes the second one at the higher price."""
+    job = {"gpus": 1, "epochs": 1, "rates": {"a": 1.0}, "utility": {"kind": "constant", "amplitude": 6.0}}
+    v = view(linear([job, job], {"a": 2}, slots=1))
+    found = prices(v)
+    low, middle, high = found.price(0, np.arange(3), 2)
+    steps, alpha = one_by_one(v)
+    assert steps == pytest.approx(np.array([[6, 6 - low + 2 * (middle - low)], [6, 6 - middle + 2 * (high - middle)]]))
+    assert alpha == pytest.approx(2 * (middle - low) / low)
+
+
+@pytest.mark.parametrize(("claim", "step"), [("hadar.lemma-1", (1e-9, 1e-9)), ("hadar.lemma-2", (1.0, 2.0))])
+def test_a_lemma_fails_where_jobs_add_too_little(
+    claim: str, step: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("schedgap.harness.audit.claims.hadar.one_by_one", lambda v: (np.array([step]), 1.0))
+    lab = Lab(claim, effort=0.1)
+    CLAIMS.get(claim).check(lab)
+    assert lab.failed > 0
 
 
 def test_the_verdict_follows_from_the_counts() -> None:

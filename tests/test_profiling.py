@@ -85,6 +85,8 @@ def measured(rates: list[float]) -> list[int]:
         ([float(c) for c in range(1, 25)], [0, 11, 17, 20, 21, 23]),
         ([5.0, 4.0, 3.0, 2.0, 1.0], [0, 1, 2, 4]),
         ([0.0] * 5, [0, 1, 2, 4]),
+        # Just the threshold is not "less than" it.
+        ([7.0, 8.0, 10.0, 10.5, 11.0], [0, 2, 3, 4]),
     ],
 )
 def test_points_of_the_binary_search(rates: list[float], points: list[int]) -> None:

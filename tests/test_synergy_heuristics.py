@@ -334,6 +334,18 @@ def test_finish_time_fairness_serves_the_largest_or_the_smallest_ratio_first(thr
     assert np.argsort(smallest).tolist() == [1, 2, 0]
 
 
+def test_what_remains_is_counted_with_the_share_or_at_the_fastest_speed(three: View) -> None:
+    """As the paper's artefact counts: AlexNet is three times as fast with more CPUs than its share, GNMT is not."""
+    left = waiting(three, left_s=[1000.0, 1100.0, 1500.0])
+    share, fastest = (ORDERS["srtf"](three, left, speed=speed) for speed in ("share", "fastest"))
+    kind = three.profiles.kind
+    assert fastest == pytest.approx(share * three.needs.fair[kind, 0] / three.needs.best[kind, 0])
+    assert np.argsort(share).tolist() == [0, 1, 2]
+    assert np.argsort(fastest).tolist() == [2, 0, 1]
+    assert "speed" in {one.name for one in POLICIES.get("synergy.tune.srtf").parameters}
+    assert "speed" not in {one.name for one in POLICIES.get("synergy.proportional.srtf").parameters}
+
+
 def test_drf_serves_the_job_with_the_smallest_dominant_share() -> None:
     """Where every job is its own tenant, going by tenant is FIFO: nobody holds anything before its first job."""
     jobs = [("Synergy AlexNet", 1), ("Synergy GNMT", 4), ("Synergy GNMT", 1)]

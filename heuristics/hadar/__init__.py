@@ -64,9 +64,9 @@ FORKS = (
     ),
     Parameter("copies", "most copies of a job, 0 for one per node (section V)", least=0, most=10**6),
     Parameter(
-        "split",
-        "the steps left of a job go to the copies that are placed, or in n portions to all nodes (section V-B)",
-        choices=("placed", "all"),
+        "payoff",
+        "what a copy is worth: as a job that is sent to Hadar (section V-A), or what it adds to its job's payoff",
+        choices=("copy", "job"),
     ),
     Parameter(
         "pcie",

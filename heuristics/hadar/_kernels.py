@@ -10,6 +10,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.utility import DEADLINE, SIGMOID, Utilities
+from schedgap.instances.views.hadar import ROUNDING
 
 SLACK = 1 - 1e-9
 """Factor on costs in bounds: these must not exceed the sum of a gang's costs, however it is rounded."""
@@ -348,7 +349,8 @@ def place(hosts, queue, chosen, used):  # type: ignore[no-untyped-def]
 class Forking(NamedTuple):
     """``a`` jobs of a round, in whole: GPUs of a gang, iterations left, seconds since the arrival ``(a,)``, utilities.
 
-    `rate` ``(a, k)`` is what the tracker knows, `copies` the most of a job.
+    `rate` ``(a, k)`` is what the tracker knows, `copies` the most of a job. With `added`, a copy is worth what it adds
+    to the payoff of its job's copies, otherwise what it would be worth as a job.
     """
 
     gpus: Ints
@@ -357,10 +359,14 @@ class Forking(NamedTuple):
     rate: Array
     utilities: Utilities
     copies: int
+    added: bool
 
 
 class Copies(NamedTuple):
-    """Copies placed so far: GPUs ``(a, h)``; number, summed rate, cost of a slot and payoff of each job ``(a,)``."""
+    """Copies placed so far: GPUs ``(a, h)`` and number ``(a,)``, and what another copy of each job adds to, ``(a,)``.
+
+    That is their summed rate, their cost of a slot, and their payoff.
+    """
 
     gpus: Ints
     number: Ints
@@ -376,10 +382,12 @@ def gain(hosts, jobs, copies, used, slot_s, i, h):  # type: ignore[no-untyped-de
     own = gpus * jobs.rate[i, hosts.gpu_type[h]]
     if own <= 0 or copies.gpus[i, h] > 0 or copies.number[i] >= jobs.copies:
         return -np.inf, 0
-    left_s = jobs.remaining[i] / (copies.rate[i] + own)
+    left = jobs.remaining[i] / (copies.rate[i] + own) / slot_s
+    if not jobs.added:
+        left = max(math.ceil(left * (1 - ROUNDING)), 1.0)
     cost = copies.cost[i] + gpus * hosts.price[hosts.first[h] + used[h]]
-    worth = utility(jobs.utilities, i, jobs.waited_s[i] + left_s)
-    return worth - left_s / slot_s * cost - copies.payoff[i], gpus
+    worth = utility(jobs.utilities, i, jobs.waited_s[i] + left * slot_s)
+    return worth - left * cost - copies.payoff[i], gpus
 
 
 @compiled
@@ -421,9 +429,10 @@ def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
         added, gpus = gain(hosts, jobs, copies, used, slot_s, i, h)
         copies.gpus[i, h] = gpus
         copies.number[i] += 1
-        copies.rate[i] += gpus * jobs.rate[i, hosts.gpu_type[h]]
-        copies.cost[i] += gpus * hosts.price[hosts.first[h] + used[h]]
-        copies.payoff[i] += added
+        if jobs.added:
+            copies.rate[i] += gpus * jobs.rate[i, hosts.gpu_type[h]]
+            copies.cost[i] += gpus * hosts.price[hosts.first[h] + used[h]]
+            copies.payoff[i] += added
         used[h] += gpus
         table[rows, 0], table[rows, 1], table[rows, 2] = i, h, gpus
         rows += 1

@@ -1,19 +1,27 @@
 """HadarE (§V): every job is forked to a copy per node, and copies run concurrently.
 
-In each round all copies are planned anew by Hadar's payoffs. A set of copies of a job is worth what Hadar would pay for
-it, at the summed throughput ``X`` and the summed cost of a round (prices (5))::
+In each round all copies are planned anew. "All copies of the job are sent to Hadar for scheduling" (§V-A), as jobs of
+their own: a copy is worth what (8) gives a job on its node alone, with whole rounds left, at the price (5) of a round::
+
+    μ(copy) = U_j(now + rounds left · L) − rounds left · cost
+
+and the copy of highest payoff is placed next, until none fits. Where nodes have one GPU, no plan of Algorithm 2 is
+worth more. No node idles while a job has a copy left, whatever the sign of its payoff (Corollary); nor would one under
+Algorithm 2 on the mixes of §VI. The paper does not say how many steps a copy has left before it has a node. Here they
+are all of its job's; with an n-th part, the seven mixes take 7.9 % more total time on the AWS cluster and 9.2 % more on
+the testbed. With ``payoff="job"``, a set of copies is worth what Hadar would pay for it, at the summed throughput ``X``
+and the summed cost of a round, in continuous time, since most copies add no whole round::
 
     μ(copies) = U_j(now + remaining / X) − remaining / (X · L) · cost
 
-and the copy that adds most to its job's payoff is placed next, until no copy fits: no node idles while a job has a
-copy left, whatever the sign of its payoff (Corollary). The paper sends all copies to Algorithm 2, as jobs, and does not
-say what one of them is worth; there a copy without a positive payoff would wait, and its node idle. Time is continuous
-here: in whole rounds most copies would add nothing.
+and the copy that adds most is placed next. That is not the paper's, where no copy knows of the others of its job: all
+nodes can go to one job, though each copy adds less than the one before.
 
 A copy on a server takes ``min(W_j, free GPUs)`` of it (the paper's nodes have one GPU), and a server holds copies of
-several jobs while it has GPUs; one with GPUs of several types is a node for each type. The Job Tracker splits the steps
-left by what it knows of the throughputs: (10) first, the measured rate after a round on that type. A wrong split costs
-time: see :func:`pace`.
+several jobs while it has GPUs; one with GPUs of several types is a node for each type. The Job Tracker divides the
+steps left "into n portions" (§V-B), a node each, by what it knows of the throughputs: (10) first, the measured rate
+after a round on that type. Portions of nodes that train another job stay undone, and a wrong split costs time: see
+:func:`pace`.
 """
 
 from __future__ import annotations
@@ -54,11 +62,11 @@ class HadarE:
     """HadarE as a policy of a simulation with forks.
 
     Jobs of several copies lose `overhead_s` seconds per round to aggregation and consolidation; a job has at most
-    `copies`, 0 meaning one per node (§V, f and n). The steps left are divided among the copies that are placed, or
-    among copies on all nodes: §V-B prints n portions, and those of nodes that train another job stay undone. With that,
-    seven mixes take 1.6 % more total time on the testbed and 0.2 % more on the AWS cluster, and their jobs 1.8 and
-    0.1 % more. `pcie` is that of :func:`initial`: with 2, the testbed's mixes take 2.4 % less total time, and their
-    jobs 4.8 % more (all in rounds of 360 s without restarts). `dispatched` are the Job Tracker's orders of every round.
+    `copies`, 0 meaning one per node (§V, f and n); f copies have the portions of the job's f fastest nodes. With
+    ``payoff="job"``, a copy is worth what it adds to the other copies of its job: the seven mixes take 11.5 % less
+    total time on the AWS cluster and 27.2 % less on the testbed, and their jobs 6.3 and 15.9 % less. `pcie` is that of
+    :func:`initial`: with 2, the testbed's mixes take 2.7 % less total time, and their jobs 6.8 % more (all in rounds of
+    360 s without restarts). `dispatched` are the Job Tracker's orders of every round.
 
     See Also
     --------
@@ -72,11 +80,11 @@ class HadarE:
         *,
         overhead_s: float = 0.0,
         copies: int = 0,
-        split: Literal["placed", "all"] = "placed",
+        payoff: Literal["copy", "job"] = "copy",
         pcie: float = 1.0,
     ) -> None:
         self._instance, self._overhead_s = instance, overhead_s
-        self._copies, self._split = copies, split
+        self._copies, self._payoff = copies, payoff
         self._initial = initial(instance, pcie)
         self._measured = np.zeros(self._initial.shape, bool)
         self._view: View | None = None
@@ -96,12 +104,9 @@ class HadarE:
             return Assignment.of(())
         kind = state.servers.gpu_type[server]
         throughput = gpus * known[row, kind]
-        steps = split(row, state.remaining, throughput)
-        if self._split == "all":
-            # The part that a job's copies are of the throughput of copies on all nodes.
-            room = np.minimum(state.gpus[:, None], state.servers.gpus)
-            every = (room * known[:, state.servers.gpu_type]).sum(axis=1)
-            steps *= (np.bincount(row, throughput, every.size) / every)[row]
+        alone = np.minimum(state.gpus[:, None], state.servers.gpus) * known[:, state.servers.gpu_type]
+        total = np.sort(alone, axis=1)[:, -self._copies :].sum(axis=1)
+        steps = split(row, state.remaining, throughput, total)
         speed = pace(row, steps, gpus * state.rates[row, kind], state.round_s, self._overhead_s)
         job = state.jobs[row]
         copy = copy_id(state.workload.size, server + 1, job)
@@ -115,7 +120,8 @@ class HadarE:
 
         waited_s = np.asarray((state.round - here.arrival[state.jobs]) * here.slot_s, float)
         most = self._copies or state.servers.size
-        jobs = Forking(state.gpus, state.remaining, waited_s, known, here.utilities.of(state.jobs), most)
+        worth, added = here.utilities.of(state.jobs), self._payoff == "job"
+        jobs = Forking(state.gpus, state.remaining, waited_s, known, worth, most, added)
         row, server, gpus = fork(self._hosts, jobs, here.slot_s).T
         order = np.argsort(row * state.servers.size + server)
         return row[order], server[order], gpus[order]
@@ -137,12 +143,12 @@ def copy_id(max_job_count: int, i: Ints, parent: Ints) -> Ints:
     return np.asarray(max_job_count * i + parent)
 
 
-def split(job: Ints, remaining: Array, throughput: Array) -> Array:
-    """Return the steps of each copy: those left of its job, in proportion to throughput (§V-B).
+def split(job: Ints, remaining: Array, throughput: Array, total: Array) -> Array:
+    """Return the steps of each copy: its part of those left of its job, in proportion to throughput (§V-B).
 
-    `job` ``(copies,)`` are rows of `remaining`; `throughput` ``(copies,)`` is positive, as far as the tracker knows.
+    `job` ``(copies,)`` are rows of `remaining` and of the throughput `total` of all portions; `throughput`
+    ``(copies,)`` is positive, as far as the tracker knows.
     """
-    total = np.bincount(job, throughput, remaining.size)
     return np.asarray(remaining[job] * throughput / total[job])
 
 
@@ -199,9 +205,9 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
         throughput = PMI · batch_size · pcie_scaling / (model_weight · dataset_size),   PMI = TFLOPS / √(GB of memory)
 
     The paper prints neither the scales nor a unit, and says of PMI only that it is the "ratio" of the two "in a square
-    root fashion". The root of the ratio would make total times of the seven mixes 1.0 % less on the testbed, 0.3 % less
-    on the AWS cluster. Factors of the model cancel when a job's steps are split among nodes; they matter only between
-    jobs. Here they are
+    root fashion". The root of the ratio would make total times of the seven mixes 15.8 % more on the testbed, 1.9 %
+    more on the AWS cluster. Factors of the model cancel when a job's steps are split among nodes; they matter only
+    between jobs. Here they are
 
     ==================  =======================================================================================
     ``batch_size``      of the catalogue model; 64 where that is unknown
@@ -215,7 +221,7 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
     ``TFLOPS``, memory  of the instance, else of the catalogue's GPU; a type without either has the mean PMI of the
                         other types, or 1. The catalogue counts FP32. The paper's are "aided by tensor cores", and not
                         printed: with those of data sheets (125 for a V100, 65 for a T4), total times of the mixes
-                        change by +0.5 % (AWS) and −2.3 % (testbed), and jobs take 5.4 and 4.7 % longer
+                        change by +4.7 % (AWS) and 0.0 % (testbed), and jobs take 8.9 and 1.1 % longer
     ==================  =======================================================================================
     """
     known = [pmi(gpu) for gpu in instance.cluster.gpu_types]

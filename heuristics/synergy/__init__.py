@@ -12,8 +12,8 @@ gives the round's jobs servers, CPUs and memory (:mod:`schedgap.heuristics.syner
 =====================================  =============================================================================
 
 Where the paper's text and its artefact differ, settings choose: ``order`` and ``fit`` of Tune, ``first`` of finish-time
-fairness, ``by`` of DRF. In a simulation, schedulers may decide by other tables than the true ones, by which jobs
-advance (``profiles``, ``noise``, ``saturation``). What each changes is measured in
+fairness, ``by`` of DRF, ``speed`` of SRTF. In a simulation, schedulers may decide by other tables than the true ones,
+by which jobs advance (``profiles``, ``noise``, ``saturation``). What each changes is measured in
 :mod:`schedgap.heuristics.synergy.mechanisms`, :mod:`schedgap.heuristics.synergy.queues` and
 :func:`schedgap.heuristics.synergy.profiling.believed`.
 
@@ -73,6 +73,11 @@ BY = Parameter(
     "serve the smallest dominant share of a job's own demand, as in the paper's artefact, or that of its tenant (DRF)",
     choices=("job", "tenant"),
 )
+SPEED = Parameter(
+    "speed",
+    "count what remains with the proportional share, or at the fastest speed, as in the paper's artefact",
+    choices=("share", "fastest"),
+)
 PROFILES = (
     Parameter(
         "profiles",
@@ -109,7 +114,8 @@ def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) ->
 def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, reference: str) -> None:
     """Register a scheduler on the whole run, simulated and in model time."""
     profiled = scheduler.mechanism != "proportional"
-    settings = (*_settings(scheduler), *((FIRST,) if scheduler.policy == "ftf" else ()))
+    own = {"ftf": (FIRST,), "srtf": (SPEED,) if profiled else ()}
+    settings = (*_settings(scheduler), *own.get(scheduler.policy, ()))
     heuristic(
         f"synergy.{name}",
         problem=RUN.id,

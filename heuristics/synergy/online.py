@@ -32,8 +32,8 @@ class Scheduler:
         Names in :data:`schedgap.heuristics.synergy.queues.ORDERS`, and of a method of :class:`Mechanisms`.
     order, fit
         Settings of the mechanisms that tune demands, see :class:`Mechanisms`.
-    first, by
-        Settings of the policies ``ftf`` and ``drf``.
+    first, by, speed
+        Settings of the policies ``ftf``, ``drf`` and ``srtf``.
     """
 
     policy: str
@@ -42,6 +42,7 @@ class Scheduler:
     fit: str = "best"
     first: str = "largest"
     by: str = "job"
+    speed: str = "share"
 
     @property
     def fair(self) -> bool:
@@ -60,8 +61,8 @@ class Scheduler:
 
     def ranks(self, view: View, waiting: Waiting) -> Array:
         """Return ``(a,)`` keys of the policy; the smallest is served first."""
-        settings = {"ftf": {"first": self.first}, "drf": {"by": self.by}}.get(self.policy, {})
-        return ORDERS[self.policy](view, waiting, **settings)
+        settings = {"ftf": {"first": self.first}, "drf": {"by": self.by}, "srtf": {"speed": self.speed}}
+        return ORDERS[self.policy](view, waiting, **settings.get(self.policy, {}))
 
 
 class Policy:

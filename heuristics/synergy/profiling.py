@@ -1,10 +1,10 @@
 """Optimistic profiling: a job's whole table from a few measurements with all memory (Synergy, section 3.1).
 
 Measuring takes a minute per point. The *CPU axis* is measured with all the memory a gang may have, at both ends of the
-axis and wherever a binary search goes: into the upper half of its interval where that half gains more than 10 %,
-otherwise into the lower one. Between measured levels the rate is interpolated. The *memory axis* is not measured: an
-application-level cache (MinIO) has the same hits in every epoch, so that the rate with less memory is the least of the
-rate with all memory and of what storage delivers for the misses.
+axis and wherever a binary search goes: into the lower half of its interval where the upper one gains "less than a fixed
+threshold (say 10%)", or nothing, and otherwise into the upper one. Between measured levels the rate is interpolated.
+The *memory axis* is not measured: an application-level cache (MinIO) has the same hits in every epoch, so that the rate
+with less memory is the least of the rate with all memory and of what storage delivers for the misses.
 
 What storage delivers is known from the job's own pipeline; where a job has a measured matrix instead, from the fitted
 pipeline of the catalogue model that the matrix belongs to, and with an unknown matrix memory counts as unimportant.
@@ -24,7 +24,7 @@ from schedgap.instances.sensitivity import ROUNDING, Profiles, pipeline_rate
 from schedgap.instances.views.synergy import View
 
 THRESHOLD = 0.1
-"""An upper half that gains no more than this is not looked into (section 3.1)."""
+"""An upper half that gains less than this is not looked into (section 3.1)."""
 
 POINT_S = 60.0
 """Seconds of a measurement (section 3.1)."""
@@ -143,7 +143,8 @@ def search(measure: Callable[[int], float], levels: int, threshold: float = THRE
     while high - low > 1:
         middle = (low + high) // 2
         measured[middle] = measure(middle)
-        if measured[high] <= (1 + threshold) * measured[middle]:
+        gain = measured[high] - measured[middle]
+        if gain <= 0 or gain < threshold * measured[middle] * (1 - ROUNDING):
             high = middle
         else:
             low = middle

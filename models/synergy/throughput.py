@@ -66,11 +66,13 @@ def own_floor(view: View) -> Array:
 def equal_split(view: View) -> Array:
     """Return ``(m,)`` W^Fair of the runnable jobs when each gets 1/n of every GPU type, an oracle of our own.
 
-    Of type i that is the part ``G_i / (n g_j)`` of its gang, with proportional CPUs and memory; parts that add up to
-    more than the gang are scaled down to it. Section A.2.2 leaves several types to an oracle, and prints ``W_j[C/n,
-    M/n]`` for one: a whole gang, whatever its GPUs, with 1/n of the CPUs and memory. By that AlexNet on four GPUs
-    of a server that it shares with four more on one GPU each is due 0.1 of its fair progress, and these 1.25 of theirs;
-    here it is 0.4 and 1.
+    For several types, the throughput of "an appropriate definition fair allocation" is in section A.2.2 "given to us by
+    an oracle, for each round", which "could be using a heterogeneity and fairness aware scheduler in literature", such
+    as Gavel; none is printed. Here, a job has of type i the part ``G_i / (n g_j)`` of its gang, with proportional
+    CPUs and memory; parts that add up to more than the gang are scaled down to it. For one type, where (5) has the
+    share of a job's GPUs, A.2.2 prints ``W_j[C/n, M/n]``: a whole gang, whatever its GPUs, with 1/n of the CPUs and
+    memory. By that AlexNet on four GPUs of a server that it shares with four more on one GPU each is due 0.1 of its
+    fair progress, and these 1.25 of theirs; here it is 0.4 and 1.
     """
     kind = view.profiles.kind[view.runnable]
     gang = view.profiles.gpus[kind].astype(float)

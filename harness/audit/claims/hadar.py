@@ -14,9 +14,12 @@ from schedgap.heuristics.hadar.planning import Planner, Planning, Round, literal
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
 from schedgap.instances import load
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.random_instances.hadar import draw, gangs, linear, private
 from schedgap.instances.schema import Horizon, Instance
 from schedgap.instances.views.hadar import View, view
+from schedgap.instances.workload import Servers
+from schedgap.models.hadar.schedules import schedules
 
 FIG_1 = "paper/hadar-fig1"
 P1, P2 = "hadar.p1", "hadar.p2.enumerated"
@@ -198,6 +201,86 @@ def start_is_low(lab: Lab, repaired: bool = False) -> str:
         lab.add(start <= best.objective / 2 * (1 + TOLERANCE), instance, ["hadar.online", "hadar.p2.columns"], shown)
         told = told or f"D_0 = {start:.4g}, OPT = {best.objective:.4g}"
     return f"T = 100, ΣC = 60, W·t_max = 40, U = 1: {told}; D_0 > OPT/2 on {lab} instances"
+
+
+def one_by_one(v: View) -> tuple[Array, float]:
+    """Return ``(admitted, 2)`` how much each job adds to P2 and to P3, and the least α of Definition 1 on the way.
+
+    Jobs are decided at their arrival, once, as the proof has it: each follows its schedule of highest payoff, (4), at
+    the prices (5) before it, if that is positive and there is room, and raises the prices of what it takes.
+    """
+    found, columns, hosts = prices(v), schedules(v), v.servers
+    used, alpha, steps = np.zeros((v.slots, hosts.size), np.int64), 1.0, []
+    for job in np.argsort(v.arrival, kind="stable"):
+        price = found.price(hosts.gpu_type, used, hosts.gpus)
+        best, taken = 0.0, np.zeros_like(used)
+        for s in np.flatnonzero(columns.job == job):
+            cells = columns.schedule == s
+            held = _cheapest(columns.slot[cells], columns.gpu_type[cells], columns.gpus[cells], hosts, used, price)
+            if held is not None and columns.utility[s] - float((held * price).sum()) > best:
+                best, taken = float(columns.utility[s] - (held * price).sum()), held
+        if best > 0:
+            used = used + taken
+            rise = (found.price(hosts.gpu_type, used, hosts.gpus) - price) * hosts.gpus
+            cost = taken * price
+            alpha = max(alpha, float((rise[taken > 0] / cost[taken > 0]).max()))
+            steps.append((best + cost.sum(), best + rise.sum()))
+    return np.array(steps).reshape(-1, 2), alpha
+
+
+def _cheapest(slot: Ints, gpu_type: Ints, gpus: Ints, hosts: Servers, used: Ints, price: Array) -> Ints | None:
+    """Return the ``(T, h)`` cheapest free GPUs with so many of each type in each slot, if there are as many."""
+    held = np.zeros_like(used)
+    for t, kind, count in zip(slot.tolist(), gpu_type.tolist(), gpus.tolist(), strict=True):
+        of = np.flatnonzero(hosts.gpu_type == kind)
+        for h in of[np.argsort(price[t, of], kind="stable")]:
+            held[t, h] = min(count - held[t, of].sum(), hosts.gpus[h] - used[t, h])
+        if held[t, of].sum() < count:
+            return None
+    return held
+
+
+@claim(
+    "hadar.lemma-1",
+    "Theorem 2's proof, Lemma 1",
+    scope="each job decided once, at its arrival, by (4)",
+    how="α the least that the condition has on a random instance, OPT the proved optimum of P1",
+)
+def lemma_1(lab: Lab) -> str:
+    """If P_j − P_{j−1} ≥ (D_j − D_{j−1})/α for all jobs, P_0 = 0 and D_0 ≤ OPT/2, Algorithm 1 is 2α-competitive."""
+    largest = 0.0
+    for instance in lab.drawn(draw, 150):
+        v = view(instance)
+        best = solved(P1, v).solution if v.possible.size else None
+        if best is None or best.status != "optimal" or not best.objective:
+            continue
+        if v.slots * float(prices(v).low @ v.capacity) > best.objective / 2:
+            continue
+        steps, _ = one_by_one(v)
+        alpha = float((steps[:, 1] / steps[:, 0]).max(initial=1.0))
+        reached = float(steps[:, 0].sum())
+        shown = f"P = {reached:.4g} < OPT/2α = {best.objective / (2 * alpha):.4g}, α = {alpha:.4g}"
+        lab.add(reached >= best.objective / (2 * alpha) * (1 - TOLERANCE), instance, ["hadar.online", P1], shown)
+        largest = max(largest, best.objective / (2 * alpha * reached) if reached else np.inf)
+    return f"fails on {lab} instances; largest OPT/(2α·P): {largest:.3g}"
+
+
+@claim(
+    "hadar.lemma-2",
+    "Theorem 2's proof, Lemma 2",
+    scope="each job decided once, at its arrival, by (4)",
+    how="α the least that Definition 1 has on a random instance",
+)
+def lemma_2(lab: Lab) -> str:
+    """If the allocation-cost relationship holds for α ≥ 1, P_j − P_{j−1} ≥ (D_j − D_{j−1})/α for all jobs."""
+    largest = 0.0
+    for instance in lab.drawn(draw, 200):
+        steps, alpha = one_by_one(view(instance))
+        for primal, dual in steps:
+            shown = f"P_j − P_(j−1) = {primal:.4g} < (D_j − D_(j−1))/α = {dual / alpha:.4g}, α = {alpha:.4g}"
+            lab.add(primal >= dual / alpha * (1 - TOLERANCE), instance, ["hadar.online"], shown)
+            largest = max(largest, dual / alpha / primal)
+    return f"fails for {lab} jobs; largest (D_j − D_(j−1))/α, of P_j − P_(j−1): {largest:.3g}"
 
 
 @claim(
