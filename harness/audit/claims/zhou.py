@@ -276,7 +276,7 @@ def alpha_enough(lab: Lab) -> str:
 @claim(
     "zhou.assumption-1",
     "section 5.1, first assumption",
-    scope="the paper's own ranges; a server's capacity of a resource is 1",
+    scope="the paper's own ranges; resources in GPUs, CPUs, gigabytes and Gbit/s",
     how=f"the thriftiest schedule of every job on {RANGES}",
 )
 def assumption(lab: Lab, second: bool = False) -> str:
