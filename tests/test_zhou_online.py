@@ -247,6 +247,18 @@ def test_a_heavier_job_is_asked_first_and_pays_less() -> None:
     assert found.start.tolist() == [16, 20]
 
 
+def test_of_equal_schedules_the_first_one_counts() -> None:
+    """On an empty cluster all cost nothing: the first worker type is taken, although the second is twice as fast."""
+    case = cases.instance([cases.job(minibatch_s=[2.0, 1.0])], workers=[cases.worker(), cases.worker()])
+    for arch in ARCHITECTURES:
+        runs = {q: heuristics.get(f"zhou.{arch}.online{q}").run(zhou.view(case), context()) for q in ("", SOONER)}
+        assert [run.worker_type.tolist() for run in runs.values()] == [[0], [1]]
+        assert runs[""].start + runs[""].slots > runs[SOONER].start + runs[SOONER].slots
+
+
+SOONER = "?ties=completion"
+
+
 def test_slot_tau_is_used_only_if_it_is_inclusive() -> None:
     a = zhou.view(cases.instance([cases.job(1, 4)], [cases.servers(1, 1)])).architectures["ra"]
     assert online(a, Way()).start.tolist() == [32]

@@ -19,7 +19,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints, nothing
-from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
+from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, options_of, printed_rings
 from schedgap.instances.elastic.machines import able, fitting, takes
 from schedgap.instances.elastic.options import ROUNDING, rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
@@ -62,10 +62,21 @@ class Architecture(Elastic):
     given_deadline: int | None
 
     @cached_property
+    def looped_options(self) -> Options:
+        """The same in the order of the loops of Algorithms 3 to 7, with all that may be the first of the cheapest."""
+        return options_of(self.machines, self.work, self.most, self.rates, loops=True)
+
+    @cached_property
     def printed_options(self) -> Options:
         """Choices that Algorithms 4 to 7 have as printed."""
         rings = self.id == "ra"
         return printed_rings(self.options, self.work, self.most, self.rates) if rings else self.options
+
+    @cached_property
+    def printed_looped_options(self) -> Options:
+        """The same in the order of the loops."""
+        kept = self.looped_options
+        return printed_rings(kept, self.work, self.most, self.rates, loops=True) if self.id == "ra" else kept
 
     @property
     def reason(self) -> str | None:
