@@ -249,7 +249,7 @@ def test_a_heavier_job_is_asked_first_and_pays_less() -> None:
 
 def test_of_equal_schedules_the_first_one_counts() -> None:
     """On an empty cluster all cost nothing: the first worker type is taken, although the second is twice as fast."""
-    case = cases.instance([cases.job(minibatch_s=[2.0, 1.0])], workers=[cases.worker(), cases.worker()])
+    case = cases.instance([cases.job(minibatch_s=[2.0, 1.0], submit_s=5.0)], workers=[cases.worker(), cases.worker()])
     for arch in ARCHITECTURES:
         runs = {q: heuristics.get(f"zhou.{arch}.online{q}").run(zhou.view(case), context()) for q in ("", SOONER)}
         assert [run.worker_type.tolist() for run in runs.values()] == [[0], [1]]

@@ -144,14 +144,18 @@ class Architecture(Elastic):
         """α of Theorem 5, from all weights in advance."""
         return self.alpha_of(np.arange(self.size))
 
-    def alpha_of(self, jobs: Ints) -> int:
-        """Return α by inequality (6) on some jobs, with ``w_min`` of all of them; weights of 0 do not count."""
+    def alpha_of(self, jobs: Ints, gamma: float | None = None) -> int:
+        """Return α by inequality (6) on some jobs, with ``w_min`` of all of them; weights of 0 do not count.
+
+        γ is that of Theorem 3 by default.
+        """
         some = self.weight > 0
         if not some[jobs].any():
             return 1
         doublings = math.log2(float(self.weight[jobs].sum()) / float(self.weight[some].min()))
         # log γ − log(γ − 1), which vanishes for large γ; γ ≤ 1 needs one window (λ ≤ √2).
-        step = math.log2(self.gamma / (self.gamma - 1)) if self.gamma > 1 else math.inf
+        gamma = self.gamma if gamma is None else gamma
+        step = math.log2(gamma / (gamma - 1)) if gamma > 1 else math.inf
         return math.floor(doublings / step) + 1
 
     @cached_property
