@@ -1,8 +1,8 @@
 """Zhou et al.'s Algorithms 1 to 3, what plans whole batches like them, and what Lemma 1 promises for a run.
 
-- :func:`a_maxweight` (Algorithm 3): jobs by descending weight (the paper names no order); each takes its cheapest
-  schedule at the prices (11), if that costs less than its weight. Prices of an empty cluster are 0, so that many
-  schedules cost the same; line 5, and line 30 of Algorithm 4, ask for less, so that the first one counts: on one
+- :func:`a_maxweight` (Algorithm 3): jobs by descending weight ("for each job j ∈ [φ]" names no order); each takes its
+  cheapest schedule at the prices (11), if that costs less than its weight. Prices of an empty cluster are 0, so that
+  many schedules cost the same; line 5, and line 30 of Algorithm 4, ask for less, so that the first one counts: on one
   server, then by worker and PS type, then by duration (by the number of workers in a ring), start and server.
 - :func:`a_dual` (Algorithm 2): A_maxweight on what is left, α times, in windows of τ_i slots one behind another.
 - :func:`online` (Algorithm 1): at time ``τ_i = 2^(i−1)`` the jobs that have arrived and are not scheduled become batch

@@ -284,8 +284,8 @@ def feasible(lab: Lab, arch: str, problems: str) -> str:
     primal, assumed = lab.within(problems), lab.within(BOTH)
     # Ten of eleven equal jobs take all CPUs, a tenth each. The last one finds none, and they would cost it 10 and a GPU
     # 1, but its weight is 16: it takes so little of what is dear that F bounds its weight by the GPU, which is not.
-    small, sparse = {"memory_gb": 0.0, "bandwidth_gbps": 0.01}, servers(1, 100, 0.1)
-    scarce = built([job(1, weight=16.0)] * 11, [sparse], [worker(cpus=0.01, **small)], [ps(cpus=0.0, **small)])
+    types = [worker(cpus=0.01, memory_gb=0.0, bandwidth_gbps=0.01)], [ps(cpus=0.0, memory_gb=0.0, bandwidth_gbps=0.01)]
+    scarce = built([job(1, weight=16.0)] * 11, [servers(1, 100, 0.1)], *types)
     drawn = [made for draws in (draw, draw_many, draw_roomy) for made in lab.drawn(draws, 70, draws.__name__)]
     for instance in (scarce.model_copy(update={"due_slot": 2}), *drawn):
         seen = view(instance)
