@@ -33,6 +33,7 @@ from schedgap.harness.page.audit import blocks, groups, section
 from schedgap.harness.table import to_csv, to_json, to_markdown
 from schedgap.harness.terminal import show
 from schedgap.heuristics.hadar.prices import prices
+from schedgap.heuristics.zhou.batches import a_maxweight
 from schedgap.instances.canonical import read
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.random_instances.hadar import linear
@@ -82,6 +83,9 @@ EXPECTED = {
     "zhou.theorem-5.ra": CONFIRMED,
     "zhou.lemma-1": CONFIRMED,
     "zhou.lemma-1.ra": CONFIRMED,
+    "zhou.lemma-2": "only for γ = 2 log λ and jobs all of whose schedules meet both assumptions",
+    "zhou.theorem-2": "only for problems (7) and (8)",
+    "zhou.theorem-7": "only for problems (16) and (17)",
     "zhou.alpha.formula": REFUTED,
     "zhou.alpha.realised": CONFIRMED,
     "zhou.alpha.enough": CONFIRMED,
@@ -202,6 +206,8 @@ def test_every_claim_has_the_verdict_that_is_known(audited: Audit) -> None:
         ("synergy.slip.fifo", "3.682"),
         ("zhou.theorem-1.printed", "11 instead of 2"),
         ("zhou.theorem-3", "not exceeded on"),
+        ("zhou.lemma-2", "with γ = 2 log λ in 0 of"),
+        ("zhou.theorem-2", "the schedules alone in 0 of"),
         ("hadar.theorem-2", "not exceeded on"),
     ],
 )
@@ -246,6 +252,22 @@ def test_a_lemma_fails_where_jobs_add_too_little(
     lab = Lab(claim, effort=0.1)
     CLAIMS.get(claim).check(lab)
     assert lab.failed > 0
+
+
+TAMPERED = {
+    "zhou.lemma-2": lambda a, jobs, tau, way: a_maxweight(a, jobs, 2 * tau, way),
+    "zhou.theorem-2": lambda a, jobs, tau, way: [one for j in jobs for one in a_maxweight(a, [j], tau, way)],
+    "zhou.theorem-7": lambda a, jobs, tau, way: [one for j in jobs for one in a_maxweight(a, [j], tau, way)],
+}
+"""Windows that are too long; jobs that do not see each other."""
+
+
+@pytest.mark.parametrize("claim", TAMPERED)
+def test_another_a_maxweight_is_refuted_in_every_scope(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedgap.harness.audit.claims.zhou.a_maxweight", TAMPERED[claim])
+    found = ClaimTask(claim, effort=0.2).run()
+    assert found.verdict == REFUTED
+    assert all(count.failed for count in found.counts)
 
 
 def test_the_verdict_follows_from_the_counts() -> None:

@@ -56,6 +56,47 @@ def test_dominated_options_are_never_missed(instance: Instance, seed: int) -> No
             assert few.total == pytest.approx(all_of_them.total)
 
 
+@settings(max_examples=60)
+@given(cases.tiny(), SEEDS)
+def test_the_first_of_equal_schedules_is_that_of_the_printed_loops(instance: Instance, seed: int) -> None:
+    """Every start of every option, one by one, and only what is strictly cheaper replaces the best (lines 5 and 30)."""
+    for a in architectures(instance):
+        o = options_of(a.machines, a.work, a.most, a.rates, prune=False)
+        slots = int(o.slots.max()) + 2
+        one_by_one, at_once = Ledger(a.machines, o, slots), Ledger(a.machines, a.looped_options, slots)
+        for ledger in (one_by_one, at_once):
+            ledger.post(prices(a, slots, seed).round() if seed % 3 else np.zeros(ledger.price.shape))
+        for job in range(a.size):
+            best, inner = None, o.slots if a.id == "ps" else o.workers
+            keys = np.stack([~o.together, o.worker_type, o.ps_type, inner], axis=1).tolist()
+            for option in sorted(range(*o.of(job).indices(len(keys))), key=keys.__getitem__):
+                for start in range(slots - int(o.slots[option]) + 1):
+                    end = start + int(o.slots[option])
+                    here = one_by_one.find(job, start, end, among=slice(option, option + 1), first=True)
+                    best = here if here and (best is None or here.cost < best.cost) else best
+            found = at_once.find(job, 0, first=True)
+            assert best is not None
+            assert found is not None
+            assert (found.cost, found.start, found.slots) == (best.cost, best.start, best.slots)
+            assert (found.worker_type, found.ps_type) == (best.worker_type, best.ps_type)
+            assert (found.workers == best.workers).all()
+            assert (found.ps == best.ps).all()
+
+
+def test_hosts_go_by_the_cost_of_a_worker() -> None:
+    """Algorithm 4, line 8: on server 1 a worker costs nothing and a PS as much as on server 0, which is asked later."""
+    case = cases.instance([cases.job(2)], [cases.servers(3, 1)])
+    a = next(a for a in architectures(case) if a.id == "ps")
+    ledger = Ledger(a.machines, a.looped_options, int(a.options.slots.max()))
+    price = np.zeros(ledger.price.shape)
+    price[0, 0], price[2, 0] = 1.0, 1.0  # GPUs, of which a PS takes none
+    ledger.post(price)
+    apart = int(np.flatnonzero(~a.looped_options.together)[0])
+    found = ledger.find(0, 0, among=slice(apart, apart + 1), first=True)
+    assert found is not None
+    assert (found.workers.tolist(), found.ps.tolist()) == ([1, 1, 0], [0, 1, 0])
+
+
 @given(cases.tiny())
 def test_pairs_of_workers_and_slots_are_pareto_minimal(instance: Instance) -> None:
     """One worker fewer would need more slots, and slots suffice for the work (2f)."""

@@ -230,7 +230,7 @@ def test_prices_are_those_of_equation_11(name: str, large: Comparison) -> None:
             need = need + (s * of.machines.ps[schedule.ps_type[r]] if s else 0.0)
             used[h, :, at] += need[:, None]
         capacity = of.machines.capacity[:, :, None]
-        price = (of.price_base ** (used / capacity) - 1) / capacity
+        price = of.price_base ** (used / capacity) - 1
         wanted = [price[of.machines.kind == k].mean(axis=0) for k in range(of.classes.size)]
         field = price_field(of, schedule)
         assert field == pytest.approx(np.concatenate(wanted), rel=1e-6, abs=1e-6 * of.price_base)

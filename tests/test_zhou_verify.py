@@ -326,7 +326,7 @@ def test_the_cost_of_the_heaviest_job_is_that_of_its_slots_and_servers() -> None
     assert view.architectures["ps"].price_base == base
     half, quarter = base**0.5 - 1, base**0.25 - 1
     # A worker and a PS: 1 of 2 GPUs, 2 of 4 CPUs, 2 of 16 GB and 2 of 8 Gbit/s in slots 2 and 3.
-    first, second = half / 2 + quarter * 2 / 16 + half * 2 / 8, half * 2 / 4
+    first, second = half + quarter * 2 + half * 2, half * 2
     found = check([(2, 2, 2, 0, 0, [(0, 1, 1)])], "ps.cost", view)
     assert not found.violations
     assert found.objective == pytest.approx(first + second, rel=1e-9)

@@ -20,7 +20,7 @@ HEIGHT = 260
 """Pixels of a plot."""
 
 AXES = {
-    "unit_worth": "F [weight per capacity and slot]",
+    "unit_worth": "F [weight per unit and slot]",
     "worker_type": "worker type",
     "workers": "most workers of a job",
     "round_s": "round [s]",

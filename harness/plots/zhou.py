@@ -165,8 +165,8 @@ def price_field(of: Architecture, schedule: Schedule) -> Array:
 def both_prices(data: Compared, arch: str) -> Drawn:
     """Price of a unit of each resource by class of servers and time, on the same axes.
 
-    Those that A_online posts are (11) per unit (GPU, CPU, GB, Gbit/s), (λ^(use/capacity) − 1)/capacity, in weight per
-    unit and slot, the mean over the servers of the class. The dual prices are those at which zhou.{key}.columns proves
+    Those that A_online posts are (11) per unit (GPU, CPU, GB, Gbit/s), λ^(use/capacity) − 1, in weight per unit and
+    slot, the mean over the servers of the class. The dual prices are those at which zhou.{key}.columns proves
     its bound: what all of one server's GPUs (CPUs, memory, bandwidth) cost in a slot, in weight × slots.
     """
     of: Architecture = data.view.architectures[arch]

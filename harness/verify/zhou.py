@@ -161,8 +161,8 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
         told = f"{{taken:.9g}} {resource} of {{server}} taken, {{free:.9g}} available beside the loads"
         lines += entries.broken(over[:, r], told, taken=entries.takes[:, r], free=free[:, r])
     base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
-    unit = np.divide(1.0, there, out=np.zeros(there.shape), where=there > 0)
-    price = (np.expm1(loads * unit * math.log(base)) * unit).sum(axis=2)
+    part = np.divide(loads, there, out=np.zeros(loads.shape), where=there > 0)
+    price = np.expm1(part * math.log(base)).sum(axis=2)
     run = {"start": runs.start, "slots": runs.slots, "workers": runs.total, "servers": runs.hosts}
     metrics = {name: int(one[0]) for name, one in run.items()}
     return Verdict(float((price * entries.takes).sum()), tuple(lines), metrics, metrics)

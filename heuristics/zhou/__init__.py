@@ -43,6 +43,13 @@ def _two_log(a: Architecture) -> Guarantee | None:
 
 
 PRINTED = Parameter("printed", "Algorithms 4 and 7 as printed instead of the exact placement")
+TIES = Parameter(
+    "ties",
+    "of schedules that cost the same, the first one found, as printed, or the one that completes first: on an empty "
+    "cluster all cost nothing. On nine generated cases that makes the online totals 10.6 % smaller to 1.9 % larger "
+    "(α = 1: 6 to 32 % smaller), and weights by τ 6.5 % smaller to 27 % larger",
+    choices=("first", "completion"),
+)
 ONLINE = (
     Parameter(
         "alpha",
@@ -57,6 +64,7 @@ ONLINE = (
     Parameter("tight", "not the paper's: whether a batch begins when the runs of the one before are done"),
     Parameter("inclusive", "whether the last slot of a window may be used, which (7b) forbids"),
     PRINTED,
+    TIES,
 )
 VARIANTS = ("alpha=1", "carry=false")
 """What compare shows beside α = 4: the least α, about which nothing is proved, and windows that are repeated. With an α
@@ -121,7 +129,7 @@ _register(
     _planned(batches.maxweight),
     "Zhou et al., Algorithms 3 to 7, Theorem 3",
     guarantee=_two_log,
-    parameters=(PRINTED,),
+    parameters=(PRINTED, TIES),
 )
 _register(
     "amincost", "cost", "online", _planned(batches.mincost), "Zhou et al., Algorithms 4 to 7", parameters=(PRINTED,)

@@ -284,7 +284,7 @@ def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = 
 
     Jobs go by weight per consumption; each takes the schedule that completes first: in any configuration, or in that of
     its ideal case, as all other baselines have it. On ``gen/zhou-ra?capacity=0.2`` that is a weight of 359 or 187
-    thousand, beside A_maxweight's 251.
+    thousand, beside A_maxweight's 261.
     """
     options = a.options
     if types == "ideal":

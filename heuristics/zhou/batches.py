@@ -1,11 +1,9 @@
 """Zhou et al.'s Algorithms 1 to 3, what plans whole batches like them, and what Lemma 1 promises for a run.
 
-- :func:`a_maxweight` (Algorithm 3): jobs by descending weight (the paper names no order); each takes its cheapest
-  schedule at the prices (11), if that costs less than its weight. Prices of an empty cluster are 0: of schedules that
-  cost the same, the one that completes first counts, then the one that takes least. As printed (line 5, and line 30 of
-  Algorithm 4, ask for less) it would be the first found: on one server, then by type, then by duration. With that, on
-  four generated instances, A_online's totals are 1.0 to 3.8 % larger (7 to 15 % with α = 1), and A_maxweight's weights
-  differ by −5.0 to 4.8 %.
+- :func:`a_maxweight` (Algorithm 3): jobs by descending weight ("for each job j ∈ [φ]" names no order); each takes its
+  cheapest schedule at the prices (11), if that costs less than its weight. Prices of an empty cluster are 0, so that
+  many schedules cost the same; line 5, and line 30 of Algorithm 4, ask for less, so that the first one counts: on one
+  server, then by worker and PS type, then by duration (by the number of workers in a ring), start and server.
 - :func:`a_dual` (Algorithm 2): A_maxweight on what is left, α times, in windows of τ_i slots one behind another.
 - :func:`online` (Algorithm 1): at time ``τ_i = 2^(i−1)`` the jobs that have arrived and are not scheduled become batch
   i. What A_dual schedules of it runs from ``α·τ_i`` to ``α·τ_(i+1)``; the rest belongs to the next batch (line 10).
@@ -32,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -69,6 +68,9 @@ class Way:
         Whether slot τ of a window may be used.
     printed
         Algorithms 4 and 7 as printed instead of the exact placement.
+    ties
+        Which of schedules that cost the same counts: the first one, as printed, or the one that completes first and of
+        these takes the least share of the cluster.
     """
 
     alpha: int | str = 4
@@ -76,10 +78,18 @@ class Way:
     tight: bool = False
     inclusive: bool = False
     printed: bool = False
+    ties: Literal["first", "completion"] = "first"
+
+    @property
+    def first(self) -> bool:
+        """Whether the first of equal schedules counts."""
+        return self.ties == "first"
 
     def options(self, a: Architecture) -> Options:
         """Return the choices of the jobs."""
-        return a.printed_options if self.printed else a.options
+        if self.printed:
+            return a.printed_looped_options if self.first else a.printed_options
+        return a.looped_options if self.first else a.options
 
     def rounds(self, a: Architecture, batch: Ints) -> int | None:
         """Return how many windows A_dual may plan for a batch, ``None`` for as many as it fills."""
@@ -100,7 +110,7 @@ def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Pla
     ledger = Ledger(a.machines, options, columns)
     plan = []
     for job in waiting:
-        found = ledger.find(job, 0, limit=max(float(a.weight[job]), LEAST), printed=way.printed)
+        found = ledger.find(job, 0, limit=max(float(a.weight[job]), LEAST), printed=way.printed, first=way.first)
         if found:
             touched = ledger.book(found)
             used = a.machines.capacity[touched, :, None] - ledger.free[touched]
@@ -183,7 +193,7 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     ledger = Ledger(a.machines, way.options(a), a.deadline - 1)
     ledger.set_free(a.machines.capacity[:, :, None] - a.loads)
     ledger.post(a.prices(a.loads))
-    found = ledger.find(a.priced_job, 0, printed=way.printed)
+    found = ledger.find(a.priced_job, 0, printed=way.printed, first=way.first)
     if found is None:
         raise NotApplicableError(f"no schedule of {a.ids[a.priced_job]} found beside the loads until τ = {a.deadline}")
     return Schedule(**vars(runs_of([(a.priced_job, found)], 1)))

@@ -21,7 +21,9 @@ BLOCK = 16
 BELOW = 1 - 1e-9
 """Factor that keeps floors, which are other sums than the prices of windows, below these."""
 PRINTED = 1
-"""Way of placing: Algorithms 4 and 7 as printed; 0 is the exact one."""
+"""Algorithms 4 and 7 as printed, instead of the exact placement."""
+FIRST = 2
+"""Of equal runs the first one counts: in the order of options, then of starts, then of servers."""
 
 
 class Servers(NamedTuple):
@@ -66,7 +68,7 @@ class Choices(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What is sought: first and last slots, what each end costs ``(T + 1,)``, the limit, and how to place.
+    """What is sought: first and last slots, what each end costs ``(T + 1,)``, the limit, and :data:`how <PRINTED>`.
 
     Besides the earliest one, only runs that begin or end at one of the stops ``(T + 1,)`` count. What an option costs
     beside its placement, up to each slot, is `extra` ``(o, T + 1)``, which does not decrease; it may be empty.
@@ -99,7 +101,10 @@ class Window(NamedTuple):
 
 
 class Best(NamedTuple):
-    """``value``: total, cost, share of the cluster. ``where``: option, begin, end, host, workers and servers there."""
+    """``value``: total, cost, turn, share. ``where``: option, begin, end, host, workers and servers there.
+
+    Of equal totals the smaller turn counts (:func:`turn`), then the smaller share of the cluster.
+    """
 
     value: Array
     where: Ints
@@ -262,23 +267,30 @@ def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> 
 
 
 @njit(cache=True)
-def wanted(best: Best, value: float, end: int) -> bool:
-    """Return whether a total (or what it is at least) can be better than the best, or as good and no later."""
-    if value != best.value[0]:
-        return bool(value < best.value[0])
-    return bool(best.where[0] >= 0 and end <= best.where[2])
+def turn(goal: Goal, o: int, begin: int, end: int) -> int:
+    """Return what decides between runs of equal totals: when they end, or when the printed loops come to them."""
+    return int(o * goal.late.size + begin if goal.how & FIRST else end)
 
 
 @njit(cache=True)
-def offer(best: Best, window: Window, value: float, paid: float, part: float, where: tuple[int, int, int, int]) -> None:
-    """Take a run if it is better: by total, then end, then share of the cluster."""
-    end = window.at[1]
+def wanted(best: Best, value: float, turn: int) -> bool:
+    """Return whether a total (or what it is at least) can be better than the best, or as good and no later."""
+    if value != best.value[0]:
+        return bool(value < best.value[0])
+    return bool(best.where[0] >= 0 and turn <= best.value[2])
+
+
+@njit(cache=True)
+def offer(
+    best: Best, window: Window, value: float, paid: float, rank: tuple[int, float], where: tuple[int, int, int, int]
+) -> None:
+    """Take a run if it is better: by total, then rank, which is its turn and its share of the cluster."""
     equal = value == best.value[0] and best.where[0] >= 0
-    sooner = end < best.where[2] or (end == best.where[2] and part < best.value[2])
+    sooner = rank[0] < best.value[2] or (rank[0] == best.value[2] and rank[1] < best.value[3])
     if not (value < best.value[0] or (equal and sooner)):
         return
-    best.value[0], best.value[1], best.value[2] = value, paid, part
-    best.where[0], best.where[1], best.where[2] = where[0], window.at[0], end
+    best.value[0], best.value[1], best.value[2], best.value[3] = value, paid, rank[0], rank[1]
+    best.where[0], best.where[1], best.where[2] = where[0], window.at[0], window.at[1]
     best.where[3], best.where[4], best.where[5] = where[1], where[2], where[3]
 
 
@@ -314,7 +326,14 @@ def ask(window: Window, tables: Tables, m: int) -> float:
 
 @njit(cache=True)
 def try_together(
-    best: Best, window: Window, tables: Tables, servers: Servers, late: float, o: int, choice: tuple[int, int, int]
+    best: Best,
+    window: Window,
+    tables: Tables,
+    servers: Servers,
+    late: float,
+    turn: int,
+    o: int,
+    choice: tuple[int, int, int],
 ) -> None:
     """Offer everything on one server."""
     m, p, number = choice
@@ -326,30 +345,32 @@ def try_together(
         paid = number * window.cost[h]
         if p >= 0:
             paid += paid_in(tables.ps_sum, p, h, window.at)
-        if not wanted(best, late + paid, window.at[1]):
+        if not wanted(best, late + paid, turn):
             continue
         ps = 1 if p >= 0 else 0
         if ps == 0 or holds(window, servers, m, p, h, number, ps):
             part = share(servers, m, p, number, ps, window.at[1] - window.at[0])
-            offer(best, window, late + paid, paid, part, (o, h, number, ps))
+            offer(best, window, late + paid, paid, (turn, part), (o, h, number, ps))
 
 
 @njit(cache=True)
-def try_ring(best: Best, window: Window, servers: Servers, late: float, o: int, m: int, number: int, how: int) -> None:
+def try_ring(
+    best: Best, window: Window, servers: Servers, late: float, turn: int, o: int, m: int, number: int, how: int
+) -> None:
     """Offer a ring on at least two servers: where one alone would hold the cheapest, the last worker goes elsewhere.
 
     Algorithm 7 as printed does not ask for a second server.
     """
     host, inside = -1, 0
     first = window.order[0]
-    if how != PRINTED and window.room[first] >= number and servers.copies[first] == 1:
+    if not how & PRINTED and window.room[first] >= number and servers.copies[first] == 1:
         host, inside = first, number - 1
         paid = inside * window.cost[first] + cheapest_elsewhere(window, servers.copies, 1, first)
     else:
         paid = cheapest(window, number)
     if paid < np.inf:
         part = share(servers, m, -1, number, 0, window.at[1] - window.at[0])
-        offer(best, window, late + paid, paid, part, (o, host, inside, 0))
+        offer(best, window, late + paid, paid, (turn, part), (o, host, inside, 0))
 
 
 @njit(cache=True)
@@ -359,6 +380,7 @@ def try_spread(
     tables: Tables,
     servers: Servers,
     late: float,
+    turn: int,
     how: int,
     least: float,
     o: int,
@@ -366,25 +388,29 @@ def try_spread(
 ) -> None:
     """Offer parameter servers on one host, for every host.
 
-    Of servers that are alike one is enough, but for Algorithm 4 as printed, which fills the first of them first.
+    Of servers that are alike one is enough, but for Algorithm 4 as printed, which fills the first of them first. Where
+    the first of equal ones counts, hosts go by what a worker costs there (Algorithm 4, line 8).
     """
     m, p, number = choice
     at = window.at
     survey(window, tables)
-    previous, price_before = -1, -1.0
+    previous, price_before, cost_before = -1, -1.0, 0.0
     for h in range(servers.copies.size):
         price = paid_in(tables.ps_sum, p, h, at)
-        if not wanted(best, late + number * least + price, at[1]):
+        if not wanted(best, late + number * least + price, turn):
             continue
-        if how != PRINTED and previous >= 0 and price == price_before and alike(window, previous, h):
+        cost = paid_in(tables.worker_sum, m, h, at) if how & FIRST else 0.0
+        same = previous >= 0 and price == price_before and cost == cost_before
+        if same and not how & PRINTED and alike(window, previous, h):
             continue
-        previous, price_before = h, price
-        if how == PRINTED:
+        previous, price_before, cost_before = h, price, cost
+        if how & PRINTED:
             beside, ps, paid = printed(window, servers, h, choice, price)
         else:
             beside, ps, paid = exact(window, servers, h, choice, price)
-        if paid < np.inf and wanted(best, late + paid, at[1]):
-            offer(best, window, late + paid, paid, share(servers, m, p, number, ps, at[1] - at[0]), (o, h, beside, ps))
+        if paid < np.inf and wanted(best, late + paid, turn):
+            part = cost if how & FIRST else share(servers, m, p, number, ps, at[1] - at[0])
+            offer(best, window, late + paid, paid, (turn, part), (o, h, beside, ps))
 
 
 @njit(cache=True)
@@ -450,7 +476,7 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
     """Find the option, start and placement of least ``late[end] + cost``; `late` must not decrease.
 
     Of equal ones the earliest end counts, then the least share of the cluster, then the first in the order of options,
-    starts and servers. Only totals below the limit count.
+    starts and servers; or the first at once (:data:`FIRST`). Only totals below the limit count.
     """
     best.value[0] = goal.limit
     best.where[0] = -1
@@ -461,10 +487,12 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
         while last < choices.slots.size and choices.slots[last] == slots and choices.worker_type[last] == m:
             fewest = min(fewest, choices.workers[last])
             last += 1
+            if goal.how & FIRST:
+                break
         full, looked = -1, goal.earliest
         for begin in range(goal.earliest, goal.latest - slots + 1):
             end = begin + slots
-            if not wanted(best, goal.late[end], end):
+            if not wanted(best, goal.late[end], turn(goal, first, begin, end)):
                 break
             if begin > goal.earliest and not goal.stops[begin] and not goal.stops[end]:
                 continue
@@ -477,7 +505,7 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
                 if full >= begin:
                     continue
             for o in range(first, last):
-                if wanted(best, floored(choices, o, goal, tables, begin, end), end):
+                if wanted(best, floored(choices, o, goal, tables, begin, end), turn(goal, o, begin, end)):
                     start(window, tables, begin, end)
                     search_window(choices, o, last, goal, servers, tables, window, best)
                     break
@@ -521,19 +549,20 @@ def search_window(
             continue
         if least < 0:
             least = ask(window, tables, m)
-        if not wanted(best, late + number * least, end):
+        now = turn(goal, o, begin, end)
+        if not wanted(best, late + number * least, now):
             continue
-        if not wanted(best, floored(choices, o, goal, tables, begin, end), end):
+        if not wanted(best, floored(choices, o, goal, tables, begin, end), now):
             continue
         if choices.together[o]:
-            try_together(best, window, tables, servers, late, o, (m, p, number))
+            try_together(best, window, tables, servers, late, now, o, (m, p, number))
             continue
         if window.at[4] == 0:
             sort(window, servers.copies)
         if p < 0:
-            try_ring(best, window, servers, late, o, m, number, goal.how)
+            try_ring(best, window, servers, late, now, o, m, number, goal.how)
         else:
-            try_spread(best, window, tables, servers, late, goal.how, least, o, (m, p, number))
+            try_spread(best, window, tables, servers, late, now, goal.how, least, o, (m, p, number))
 
 
 @njit(cache=True)

@@ -111,7 +111,7 @@ class Options:
     ----------
     slots, worker_type, ps_type, together, workers
         ``(o,)`` duration, types (PS type −1 in a ring), whether all is on one server, number of workers; within a job
-        sorted by the first two, and all on one server first.
+        sorted by the first two, and all on one server first, or as Zhou's loops come to them (:func:`options_of`).
     """
 
     first: Ints
@@ -213,7 +213,9 @@ class Runs(Decision):
     ps: Ints
 
 
-def options_of(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bool = True) -> Options:
+def options_of(
+    machines: Machines, work: Array, most: Ints, rates: Rates, prune: bool = True, loops: bool = False
+) -> Options:
     """Return the options of all jobs that fit on the empty machines.
 
     Parameters
@@ -223,6 +225,10 @@ def options_of(machines: Machines, work: Array, most: Ints, rates: Rates, prune:
     prune
         Whether dominated options are left out. What is left always contains a cheapest one at any prices of 0 or more,
         whatever is free.
+    loops
+        Whether options are in the order in which Zhou's Algorithms 3 to 7 come to them: all on one server first, then
+        by worker type and PS type, then by duration, and in a ring by the number of workers. Then only what an earlier
+        one dominates is left out: it is never cheaper than that one, so that the first of the cheapest remains.
     """
     fitting_most = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
     each = [_pareto(job, work[job], np.minimum(most[job], fitting_most), rates) for job in range(len(work))]
@@ -231,10 +237,10 @@ def options_of(machines: Machines, work: Array, most: Ints, rates: Rates, prune:
         from schedgap.instances.elastic import _kernels as kernels
 
         costs = _costs(machines, found)
-        order = np.lexsort((costs.sum(axis=1), found[1], found[4], found[0]))
+        order = _looped(found) if loops else np.lexsort((costs.sum(axis=1), found[1], found[4], found[0]))
         group = 2 * found[0, order] + found[4, order]
         found = found[:, order[kernels.undominated(group, np.ascontiguousarray(costs[order]))]]
-    return _sorted(found, len(work))
+    return _sorted(found, len(work), loops)
 
 
 def _pareto(job: int, work: float, most: Ints, rates: Rates) -> Ints:
@@ -253,15 +259,21 @@ def _pareto(job: int, work: float, most: Ints, rates: Rates) -> Ints:
     return np.stack([np.full_like(kind, job), slots[found].astype(np.int64), kinds[kind], ps_type, one, number[at]])
 
 
-def _sorted(found: Ints, jobs: int) -> Options:
+def _looped(found: Ints) -> Ints:
+    """Return the order of Zhou's loops: rings of a worker type as they come, which is by the number of workers."""
+    inner = np.where(found[3] < 0, 0, found[1])
+    return np.lexsort((inner, found[3], found[2], -found[4], found[0]))
+
+
+def _sorted(found: Ints, jobs: int, loops: bool) -> Options:
     """Return the options of a table ``(6, o)``: job, slots, worker type, PS type, together, workers."""
-    order = np.lexsort((-found[4], found[2], found[1], found[0]))
+    order = _looped(found) if loops else np.lexsort((-found[4], found[2], found[1], found[0]))
     job, slots, worker_type, ps_type, together, workers = found[:, order]
     first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=jobs))])
     return Options(first, slots, worker_type, ps_type, together.astype(bool), workers)
 
 
-def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates) -> Options:
+def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates, loops: bool = False) -> Options:
     """Return the options of rings as Zhou's Algorithm 7 is printed: on several servers, as many workers as slots.
 
     Its line 5 sets N̂ = d̂, where N̂ = Φ′ would place the Φ′ workers that d̂ was computed with. It tries every Φ′ up to
@@ -276,9 +288,10 @@ def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates) -> Optio
     for job, m in np.argwhere(np.isfinite(rates.compute)).tolist():
         number = np.arange(1, int(most[job]) + 1)
         each = work[job] * rates.slots(job, m, -1, number, False) / number
-        slots = np.unique(np.maximum(np.ceil(each * (1 - ROUNDING)), 1)).astype(np.int64)
+        every = np.maximum(np.ceil(each * (1 - ROUNDING)), 1).astype(np.int64)
+        slots = every[np.sort(np.unique(every, return_index=True)[1])]
         rows.append(np.stack(np.broadcast_arrays(job, slots, m, -1, 0, slots)))
-    return _sorted(np.concatenate(rows, axis=1), len(work))
+    return _sorted(np.concatenate(rows, axis=1), len(work), loops)
 
 
 def _costs(m: Machines, found: Ints) -> Array:

@@ -96,7 +96,7 @@ class Ledger:
         order, rank, filled = (np.zeros(h, np.int64) for _ in range(3))
         known = order, rank, filled, np.zeros(h), np.zeros((h, resources)), np.zeros(6, np.int64)
         self._window = kernels.Window(np.zeros(h), room[0, 0].copy(), *known)
-        self._best = kernels.Best(np.zeros(3), np.zeros(6, np.int64))
+        self._best = kernels.Best(np.zeros(4), np.zeros(6, np.int64))
         self._everywhere = np.arange(h)
         self._all_stops = np.ones(slots + 1, bool)
         self._changed(self._everywhere, 0, length)
@@ -129,6 +129,7 @@ class Ledger:
         stops: Bools | None = None,
         limit: float = np.inf,
         printed: bool = False,
+        first: bool = False,
         among: slice | None = None,
         extra: Array | None = None,
     ) -> Found | None:
@@ -151,6 +152,8 @@ class Ledger:
         printed
             Whether jobs on several servers are placed by Zhou's Algorithms 4 and 7 as printed; rings take the options
             of :func:`~schedgap.instances.elastic.options.printed_rings` then.
+        first
+            Whether of equal ones the first counts at once, by options, starts and servers.
         among
             Options to choose from instead of all of the job's.
         extra
@@ -168,7 +171,8 @@ class Ledger:
         ends = np.zeros(self.slots + 1) if late is None else late
         halts = self._all_stops if stops is None else stops
         more = np.zeros((0, 0)) if extra is None else extra
-        goal = kernels.Goal(earliest, last, ends, halts, float(limit), int(printed), more)
+        how = printed * kernels.PRINTED | first * kernels.FIRST
+        goal = kernels.Goal(earliest, last, ends, halts, float(limit), how, more)
         kernels.search(choices, goal, self._servers, self._tables, self._window, self._best)
         return self._read(choices, chosen.start) if self._best.where[0] >= 0 else None
 

@@ -138,7 +138,7 @@ def draw_roomy(rng: Source) -> Instance:
     made = []
     for _ in range(pick(rng, (3, 4, 5, 6))):
         chunks, epochs = pick(rng, (1, 2, 3)), pick(rng, (1, 2, 3))
-        weight = pick(rng, (1.0, 1.0, 2.0, 3.0)) * chunks * epochs
+        weight = size * pick(rng, (1.0, 1.0, 2.0, 3.0)) * chunks * epochs
         gradient_mb = pick(rng, (0.0, MB_PER_S))
         made.append(
             job(chunks, 1, epochs, weight=weight, gradient_mb=gradient_mb, submit_s=pick(rng, (0.0, 0.0, 1.0, 2.0)))

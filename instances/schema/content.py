@@ -83,7 +83,8 @@ class Content(Record):
     began_s
         When time 0 was, by the clock on the wall there, where that is known.
     unit_worth
-        Largest weight of a job per unit of capacity that prices reckon with (Zhou's F); by default that of the jobs.
+        Largest weight of a job per unit of resources and slot that prices reckon with (Zhou's F); by default that of
+        the jobs.
     due_slot
         Slot by whose beginning jobs must be done for their weight to count (Zhou's τ); by default the power of two by
         which about half of the work can be done.

@@ -19,7 +19,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints, nothing
-from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
+from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, options_of, printed_rings
 from schedgap.instances.elastic.machines import able, fitting, takes
 from schedgap.instances.elastic.options import ROUNDING, rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
@@ -62,10 +62,21 @@ class Architecture(Elastic):
     given_deadline: int | None
 
     @cached_property
+    def looped_options(self) -> Options:
+        """The same in the order of the loops of Algorithms 3 to 7, with all that may be the first of the cheapest."""
+        return options_of(self.machines, self.work, self.most, self.rates, loops=True)
+
+    @cached_property
     def printed_options(self) -> Options:
         """Choices that Algorithms 4 to 7 have as printed."""
         rings = self.id == "ra"
         return printed_rings(self.options, self.work, self.most, self.rates) if rings else self.options
+
+    @cached_property
+    def printed_looped_options(self) -> Options:
+        """The same in the order of the loops."""
+        kept = self.looped_options
+        return printed_rings(kept, self.work, self.most, self.rates, loops=True) if self.id == "ra" else kept
 
     @property
     def reason(self) -> str | None:
@@ -107,11 +118,16 @@ class Architecture(Elastic):
         return self.consumption(np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0))
 
     @cached_property
+    def least_consumption(self) -> Array:
+        """``(n,)`` least Σ_t Σ_h Σ_r f of each job's schedules, in GPUs, CPUs, gigabytes and Gbit/s times slots."""
+        return self.consumption(np.ones_like(self.classes.capacity))
+
+    @cached_property
     def unit_worth(self) -> float:
         """F: largest weight per consumption of any schedule, or what the instance says."""
         if self.given_worth is not None:
             return self.given_worth
-        return max(float((self.weight / self.relative_consumption).max()), 1e-12)
+        return max(float((self.weight / self.least_consumption).max()), 1e-12)
 
     @cached_property
     def price_base(self) -> float:
@@ -128,23 +144,27 @@ class Architecture(Elastic):
         """α of Theorem 5, from all weights in advance."""
         return self.alpha_of(np.arange(self.size))
 
-    def alpha_of(self, jobs: Ints) -> int:
-        """Return α by inequality (6) on some jobs, with ``w_min`` of all of them; weights of 0 do not count."""
+    def alpha_of(self, jobs: Ints, gamma: float | None = None) -> int:
+        """Return α by inequality (6) on some jobs, with ``w_min`` of all of them; weights of 0 do not count.
+
+        γ is that of Theorem 3 by default.
+        """
         some = self.weight > 0
         if not some[jobs].any():
             return 1
         doublings = math.log2(float(self.weight[jobs].sum()) / float(self.weight[some].min()))
         # log γ − log(γ − 1), which vanishes for large γ; γ ≤ 1 needs one window (λ ≤ √2).
-        step = math.log2(self.gamma / (self.gamma - 1)) if self.gamma > 1 else math.inf
+        gamma = self.gamma if gamma is None else gamma
+        step = math.log2(gamma / (gamma - 1)) if gamma > 1 else math.inf
         return math.floor(doublings / step) + 1
 
     @cached_property
     def assumption_1(self) -> Array:
-        """``(n,)`` whether each job's weight is at least what its thriftiest schedule takes, in the units of F.
+        """``(n,)`` whether each job's weight is at least what its thriftiest schedule takes.
 
         The paper asks it of all of a job's schedules: see :attr:`meets_assumptions`.
         """
-        return np.asarray(self.weight >= self.relative_consumption)
+        return np.asarray(self.weight >= self.least_consumption)
 
     @cached_property
     def assumption_2(self) -> Array:
@@ -168,14 +188,16 @@ class Architecture(Elastic):
         holds one.
         """
         m, o = self.classes, self.options
-        taken = o.workers[:, None] * _largest_part(m.worker, m.capacity, m.room > 0)[o.worker_type]
+        taken = o.workers * m.worker.sum(axis=1)[o.worker_type]
+        part = o.workers[:, None] * _largest_part(m.worker, m.capacity, m.room > 0)[o.worker_type]
         if self.id == "ps":
             ratio = m.worker_bandwidth[o.worker_type] / m.ps_bandwidth[o.ps_type] * (1 - ROUNDING)
             servers = np.where(o.together, 1, np.maximum(np.ceil(o.workers * ratio), 1))
             hosts = np.array([fitting(m.capacity, need) > 0 for need in m.ps])
-            taken = taken + servers[:, None] * _largest_part(m.ps, m.capacity, hosts)[o.ps_type]
-        light = o.slots * taken.sum(axis=1) > self.weight[o.job] * (1 + ROUNDING)
-        large = taken.max(axis=1) * math.log2(self.price_base) > 1 + ROUNDING
+            taken = taken + servers * m.ps.sum(axis=1)[o.ps_type]
+            part = part + servers[:, None] * _largest_part(m.ps, m.capacity, hosts)[o.ps_type]
+        light = o.slots * taken > self.weight[o.job] * (1 + ROUNDING)
+        large = part.max(axis=1) * math.log2(self.price_base) > 1 + ROUNDING
         return np.asarray(np.bincount(o.job, light | large, self.size) == 0)
 
     @cached_property
@@ -229,15 +251,13 @@ class Architecture(Elastic):
     def prices(self, used: Array, servers: Ints | slice = slice(None)) -> Array:
         """Return the prices (11) per unit and slot of some servers, of which `used` ``(servers, R, …)`` is in use.
 
-        F counts a server's whole capacity of a resource as 1, and so must the price: ``(λ^(used/C) − 1)/C`` per unit.
-        With ``λ^(used/C) − 1`` per gigabyte, as (11) has it, and F per GPU, core, gigabyte and Gbit/s alike, a job's
-        cost would depend on whether memory is in giga- or megabytes. On six generated instances that would change
-        totals of A_online by 0.2 % at most, and of A_maxweight by −1.4 to 2.4 %.
+        A unit is a GPU, a CPU, a gigabyte or a Gbit/s, here and in F, so that costs depend on these units: the paper
+        adds up all resources as they are. Of what a server has not, nothing costs anything.
         """
         capacity = self.machines.capacity[servers]
         capacity = capacity.reshape(*capacity.shape, *([1] * (used.ndim - 2)))
-        unit = np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-        return np.asarray(np.expm1(np.clip(used * unit, 0.0, 1.0) * math.log(self.price_base)) * unit)
+        part = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
+        return np.asarray(np.expm1(np.clip(part, 0.0, 1.0) * math.log(self.price_base)))
 
     @cached_property
     def priced_job(self) -> int:

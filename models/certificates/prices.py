@@ -179,7 +179,7 @@ def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, proble
     assert claim is not None
     told = {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
     if a.given_worth is None:
-        told["job"] = int((a.weight / a.relative_consumption).argmax())
+        told["job"] = int((a.weight / a.least_consumption).argmax())
     return Proof.of(claim, abs(claim), -1, told, 10 * MARGIN)
 
 

@@ -267,8 +267,8 @@ class Cheapest(Elastic):
         worth = self.unit_worth
         if worth is None:
             j = proof["job"]
-            unit = np.divide(1.0, self.has, out=np.zeros_like(self.has), where=self.has > 0)[:, :, None]
-            least = self.least(j, lambda slots: (self.has[:, :, None], slots * unit))
+            has = self.has[:, :, None]
+            least = self.least(j, lambda slots: (has, np.full_like(has, slots)))
             worth = max(self.jobs[j].get("weight", 1.0) / least, 1e-12)
         most = 2 * self.timespan * self.has.size * worth + 1
         require(1 <= proof["base"] <= most * MORE, "prices are higher than those of the instance")
@@ -304,9 +304,10 @@ class Cheapest(Elastic):
         """Return what is free in all of so many slots, and what a unit costs in them together."""
         if slots > self.slots:
             return self.has[:, :, None][:, :, :0], self.has[:, :, None][:, :, :0]
-        unit = np.divide(1.0, self.has, out=np.zeros_like(self.has), where=self.has > 0)[:, :, None]
-        price = np.expm1(self.used * unit * math.log(self.base)) * unit
-        free = self.has[:, :, None] - self.used
+        has = self.has[:, :, None]
+        part = np.divide(self.used, has, out=np.zeros_like(self.used), where=has > 0)
+        price = np.expm1(part * math.log(self.base))
+        free = has - self.used
         each = np.lib.stride_tricks.sliding_window_view
         return each(free, slots, axis=2).min(axis=3), each(price, slots, axis=2).sum(axis=3)
 
