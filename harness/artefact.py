@@ -34,8 +34,14 @@ LATEX = TEMPLATES.overlay(
 )
 """Templates whose braces are LaTeX's."""
 
-NUMBERS = {"objective": "{:.6g}", "best_bound": "{:.6g}", "gap": "{:.1%}", "ratio": "{:.3f}", "solve_s": "{:.3g}"}
-"""Fields of a comparison that become macros, and how they are written."""
+NUMBERS = {
+    "objective": "{:.6g}", "best_bound": "{:.6g}", "gap": "{:.1%}", "ratio": "{:.3f}", "solve_s": "{:.3g}",
+    "ttd_s": "{:.6g}", "ttd_bound_ratio": "{:.3f}", "jct_mean_s": "{:.6g}", "jct_bound_ratio": "{:.3f}",
+}  # fmt: skip
+"""Fields of a comparison, a search or a simulation that become macros, and how they are written."""
+
+ABOUT = ("method", "policy", "heuristic")
+"""Fields that say whose numbers a row has; the results of other commands have no macros."""
 
 
 def write(found: Found[Any], folder: Path) -> Sequence[str]:
@@ -85,16 +91,20 @@ def _texts(found: Found[Any], drawings: Iterable[Drawing]) -> Iterator[tuple[str
 def macros(rows: Iterable[Any]) -> str:
     r"""Return a LaTeX macro for each number: ``\gapHadarOnline``; with several instances, their names follow."""
     records = [row.as_dict() for row in rows]
-    several = len({record["instance"] for record in records}) > 1
+    several = len({record.get("instance") for record in records}) > 1
     lines = []
     for record in records:
-        where = record["method"] + (f" {record['instance']}" if several else "")
+        where = _about(record) + (f" {record['instance']}" if several else "")
         lines += [
             rf"\newcommand{{\{macro(name, where)}}}{{{table.latex_text(style.format(record[name]))}}}"
             for name, style in NUMBERS.items()
             if isinstance(record.get(name), int | float)
         ]
     return "\n".join(dict.fromkeys(lines)) + "\n"
+
+
+def _about(record: Mapping[str, Any]) -> str:
+    return next((str(record[name]) for name in ABOUT if record.get(name)), "")
 
 
 def macro(field: str, method: str) -> str:
@@ -106,7 +116,7 @@ def macro(field: str, method: str) -> str:
 
 def bibliography(found: Found[Any]) -> Mapping[str, str]:
     """Return the BibTeX entries of papers and traces that the run used, by key."""
-    methods = {base_id(row.method) for row in found.rows}
+    methods = {base_id(_about(row.as_dict())) for row in found.rows}
     specs = [registry.get(one) for registry in (MODELS, HEURISTICS) for one in methods if one in registry]
     told = [*(instance.source or "" for instance in found.instances.values()), *(spec.source for spec in specs)]
     text = " ".join([*told, *methods, "HiGHS"]).casefold()

@@ -259,6 +259,8 @@ def to_markdown(blocks: Iterable[Block]) -> str:
             written.append(line)
         elif isinstance(block, Line):
             written += [markdown_text(block.text)] if block.text else []
+        elif not block.rows:
+            written += filter(None, [markdown_text(block.caption), "none"])
         else:
             sides = ["---:" if column.align == "right" else "---" for column in block.columns]
             header, *lines = [[markdown_text(text) for text in line] for line in block.texts]
@@ -278,8 +280,11 @@ def markdown_text(text: str) -> str:
 LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "[": "{[}", "*": "{*}",
     **{c: f"\\{c}" for c in "&%$#_{}"}, **{c: f"${c}$" for c in "<>|"}, "–": "--", "−": "$-$", "…": r"\ldots{}",
-    "≤": r"$\le$", "≥": r"$\ge$", "≠": r"$\ne$", "×": r"$\times$", "·": r"$\cdot$", "∞": r"$\infty$", "Σ": r"$\Sigma$",
-    "✓": r"$\checkmark$", "✗": r"$\times$",
+    "≤": r"$\le$", "≥": r"$\ge$", "≠": r"$\ne$", "×": r"$\times$", "·": r"$\cdot$", "∞": r"$\infty$",
+    "⟨": r"$\langle$", "⟩": r"$\rangle$", "✓": r"$\checkmark$", "✗": r"$\times$",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "ε": r"$\varepsilon$", "η": r"$\eta$", "θ": r"$\theta$",
+    "λ": r"$\lambda$", "μ": r"$\mu$", "π": r"$\pi$", "ρ": r"$\rho$", "τ": r"$\tau$",
+    "Δ": r"$\Delta$", "Σ": r"$\Sigma$", "Φ": r"$\Phi$",
 }  # fmt: skip
 """Characters that LaTeX takes for commands or does not have; brackets and stars would belong to a line's end."""
 
@@ -298,6 +303,9 @@ def to_latex(blocks: Iterable[Block]) -> str:
         if not isinstance(block, Table):
             about = f"{block.about}: " if isinstance(block, Note) else ""
             written += [f"% {about}{block.text}"] if block.text else []
+            continue
+        if not block.rows:
+            written.append(f"% {block.caption}: none" if block.caption else "% none")
             continue
         header, *lines = [[latex_text(text) for text in line] for line in block.texts]
         sides, caption = "".join(column.align[0] for column in block.columns), latex_text(block.caption) or None

@@ -63,6 +63,9 @@ def drawn(content: Table, width: int) -> Iterator[Text]:
     if content.caption:
         yield from (Text(line, "bold") for line in _wrapped(content.caption, width))
         yield Text("")
+    if not content.rows:
+        yield Text(f"{MARGIN}none", "dim")
+        return
     yield from _row(content, [Cell(column.header) for column in content.columns], widths, "bold")
     yield Text(MARGIN + "─" * total)
     for i, row in enumerate(content.rows):

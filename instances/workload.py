@@ -147,7 +147,7 @@ def workload(instance: Instance) -> Workload:
     `InstanceError` if there are no jobs, or a job has no rates from anywhere.
     """
     if not instance.jobs:
-        raise InstanceError(f"{instance.name}: a simulation needs jobs; this instance has none")
+        raise InstanceError(f"{instance.name} has no jobs")
     types = tuple(g.name for g in instance.cluster.gpu_types)
     tenants = {t.id: t for t in instance.tenants}
     for job in instance.jobs:

@@ -42,6 +42,18 @@ def test_macros_have_the_numbers_of_the_rows_and_names_of_letters(run: Any) -> N
     assert macro("gap", "hadar.p1?solver=scip") == "gapHadarPOneSolverScip"
 
 
+def test_runs_of_other_commands_have_artefacts_too(tmp_path: Path) -> None:
+    simulated = sg.simulate("gen/20jobs?jobs=2", ["fifo", "gavel"], results=tmp_path / "results", jobs=1)
+    write(simulated, tmp_path / "simulated")
+    (fifo,) = (row for row in simulated.rows if row.policy == "hadar.fifo")
+    numbers = (tmp_path / "simulated/numbers.tex").read_text()
+    assert rf"\newcommand{{\ttdSHadarFifo}}{{{fifo.ttd_s:.6g}}}" in numbers
+    assert "gavel" in bibliography(simulated)
+    audited = sg.audit(claims="admission.optimal", results=tmp_path / "results", jobs=1)
+    write(audited, tmp_path / "audited")
+    assert not (tmp_path / "audited/numbers.tex").read_text().strip()
+
+
 def test_the_bibliography_has_what_was_used(run: Any) -> None:
     assert {"oef", "gavel", "gandivafair", "highs"} <= set(bibliography(run))
     assert not {"zhou", "philly"} & set(bibliography(run))

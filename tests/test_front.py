@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import schedgap as sg
+from schedgap.instances.errors import UnknownNameError, UsageError
 
 EQ1 = "paper/oef-eq1"
 
@@ -31,6 +32,13 @@ def test_one_name_stands_where_a_list_may(comparison: sg.Comparison) -> None:
     simulated = sg.simulate("paper/hadar-fig1", "hadar.fifo", jobs=1)
     assert [row.policy for row in simulated.rows] == ["hadar.fifo"]
     assert [row.id for row in sg.audit("oef", "oef.slip.coefficient", jobs=1).rows] == ["oef.slip.coefficient"]
+
+
+def test_options_that_there_are_not_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match="unknown option 'result'; did you mean results"):
+        sg.compare(EQ1, "oef.maxmin", result="runs")  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="jobs = -1: 0, for as many as there are cores, or more"):
+        sg.compare(EQ1, "oef.maxmin", jobs=-1)
 
 
 def test_a_run_is_read_from_a_text_or_a_path_as_it_was_returned(comparison: sg.Comparison) -> None:

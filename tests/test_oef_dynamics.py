@@ -282,7 +282,7 @@ def test_jobs_take_rates_from_their_tenant_s_job_types() -> None:
     unnamed = small(Tenant(id="u", job_types=kinds), Job(id="j", tenant="u", gpus=1, epochs=7))
     with pytest.raises(InstanceError, match=r"jobs\[0\].rates = \{\}: a simulated job has rates"):
         workload(unnamed)
-    with pytest.raises(InstanceError, match="needs jobs"):
+    with pytest.raises(InstanceError, match="has no jobs"):
         workload(small(Tenant(id="u", job_types=kinds)))
 
 

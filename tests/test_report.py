@@ -618,6 +618,7 @@ def test_latex_has_booktabs_and_sets_every_character() -> None:
     cells = "\n".join(line for line in lines if not line.startswith("%"))
     assert not re.search(r"(?<!\\)[#$%_~^](?![^$]*\$)", re.sub(r"\$[^$]*\$", "", cells))
     assert not set("\u202e\x1b\x00<>") & set(re.sub(r"\$[<>]\$", "", cells))
+    assert latex_text("2α ≤ ⟨λ⟩") == r"2$\alpha$ $\le$ $\langle$$\lambda$$\rangle$"
     assert latex_text("\\[1]*{50 %}~^&") == (r"\textbackslash{}{[}1]{*}\{50 \%\}\textasciitilde{}\textasciicircum{}\&")
 
 

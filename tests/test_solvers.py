@@ -238,6 +238,11 @@ def test_unknown_solver_in_python() -> None:
         SolveOptions(solver="scpi")
 
 
+def test_solvers_without_a_model_to_solve_are_a_mistake() -> None:
+    with pytest.raises(UsageError, match="solver = scpi: solvers solve models, and no method chosen is one"):
+        sg.compare("paper/oef-eq1", "oef.gandiva_fair", solvers="scpi")
+
+
 # ---------------------------------------------------------------- with a licence
 
 STUB = """#!{python}

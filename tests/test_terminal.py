@@ -18,8 +18,10 @@ from schedgap.harness.audit.run import audit
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.page import blocks, latest
 from schedgap.harness.page.columns import COMPARE
-from schedgap.harness.table import Note, Table, View, table
+from schedgap.harness.page.compare import goal
+from schedgap.harness.table import Note, Table, View, table, to_latex, to_markdown
 from schedgap.harness.terminal import drawn, show
+from schedgap.instances.registry import PAPERS
 
 MARK = instance().fingerprint
 
@@ -67,6 +69,15 @@ def test_what_is_wrong_never_leaves_a_narrow_table() -> None:
     assert "out of memory" in " ".join(text.split())
 
 
+def test_a_table_without_rows_says_so_in_every_format() -> None:
+    empty = [table("a caption", COMPARE, [])]
+    out = io.StringIO()
+    show(Console(file=out), empty)
+    assert out.getvalue() == "a caption\n\n none\n"
+    assert to_markdown(empty) == "a caption\n\nnone\n"
+    assert to_latex(empty).splitlines()[1:] == ["% a caption: none"]
+
+
 def test_the_answer_is_first_and_takes_few_lines() -> None:
     text = printed(run_of(*many()))
     assert text.splitlines()[0] == "On paper/oef-eq1, oef.own is 80.0 % from optimal, best baseline b011 17.8 %."
@@ -84,9 +95,26 @@ def test_ten_rows_stay_with_the_papers_own_algorithm_and_the_best_of_each_kind()
     assert {"oef.own", "oef.b011", "oef.b111", "oef.m00", "oef.m10"} <= set(names)
     assert list(content.heads) == [0, names.index("oef.m10")]
     assert content.heads[0] == "allocation: largest total efficiency within capacity (max)"
+    assert goal(PAPERS.get("gavel").problem("gavel.mean")) == "min, in s"
     text = printed(run_of(*rows))
     assert f"{len(rows) - 10} more rows: --all-rows" in text
     assert all(one.method in printed(run_of(*rows), view=View(float("inf"))) for one in rows)
+
+
+def test_methods_for_logs_are_skipped_on_an_instance_without_jobs() -> None:
+    assert "1 skipped: not applicable 1" in printed(
+        run_of(
+            row(
+                "rigid.bound",
+                MARK,
+                None,
+                problem="rigid.flow",
+                status="skipped",
+                verified=None,
+                reason="rigid: no jobs",
+            )
+        )
+    )
 
 
 def test_skipped_methods_are_a_line_until_they_are_asked_for() -> None:

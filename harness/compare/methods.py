@@ -13,7 +13,7 @@ from typing import Any
 
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
-from schedgap.instances.errors import NotApplicableError, UnknownNameError
+from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.registry import PAPERS, in_order, matching, unknown
 from schedgap.models import MODELS, ModelSpec, oracle
 from schedgap.models.solve import Seed, SolveOptions
@@ -53,6 +53,8 @@ def solved_by(chosen: Iterable[Spec], solvers: Sequence[str]) -> list[Spec]:
         settings = [f"{'&' if '?' in spec.id else '?'}solver={solver}" for solver in solvers]
         ids = [spec.id + setting for setting in settings] if isinstance(spec, ModelSpec) and solvers else [spec.id]
         found |= {one.id: one for one in map(find_spec, ids)}
+    if solvers and not any(isinstance(one, ModelSpec) for one in found.values()):
+        raise UsageError(f"solver = {', '.join(solvers)}: solvers solve models, and no method chosen is one")
     return list(found.values())
 
 

@@ -25,7 +25,8 @@ from schedgap.harness.engine.result import Result, Stored
 from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean, counted, some
 from schedgap.instances import plugins
-from schedgap.instances.errors import UsageError
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
@@ -118,8 +119,13 @@ def execute(
     Raises
     ------
     UsageError
-        If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
+        If an option is unknown, no cluster answers, results cannot be written, or the earlier folder is of something
+        else; nothing has run.
     """
+    for name in running.keys() - Running.__annotations__.keys():
+        raise UnknownNameError(unknown("option", name, Running.__annotations__))
+    if running.get("jobs", 0) < 0:
+        raise UsageError(f"jobs = {running['jobs']}: 0, for as many as there are cores, or more")
     by_fingerprint = {one.fingerprint: one for one in instances}
     if len(by_fingerprint) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")

@@ -34,7 +34,7 @@ def blocks(audit: Audit, view: View = USUALLY) -> list[Block]:
     for findings in grouped(audit.rows, "claim.paper"):
         shown += [Line(""), Line(clean(findings[0].claim.paper), "bold"), *listed("", AUDIT, findings, view=view)]
     told = replays(audit.rows)
-    shown += [Line("witnesses", "bold")] if told else []
+    shown += [Line(""), Line("witnesses", "bold")] if told else []
     return [
         *shown,
         *(block for name, what, how in told for block in (Note(name, what), Note("replay", how, command=True))),

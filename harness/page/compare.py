@@ -124,8 +124,13 @@ def _listed(
     about, heads = [line.problem for line in shown], {}
     for problem in dict.fromkeys(about) if len(problems) > 1 else ():
         paper, _, name = clean(problem, 60).partition(".")
-        heads[about.index(problem)] = name + "".join(f": {one.title} ({one.sense})" for one in _known(paper, problem))
+        heads[about.index(problem)] = name + "".join(f": {one.title} ({goal(one)})" for one in _known(paper, problem))
     return [replace(content, heads=heads), *left_out(len(lines) - len(shown))]
+
+
+def goal(problem: Problem) -> str:
+    """Return ``max`` or ``min``, and the unit where that is one of time: ``min`` alone reads like minutes there."""
+    return f"{problem.sense}, in {problem.unit}" if problem.unit in ("s", "h") else problem.sense
 
 
 def _known(paper: str, problem: str) -> list[Problem]:

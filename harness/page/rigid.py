@@ -125,7 +125,7 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     instance = run.instances.get(rows[0].fingerprint)
     if rows[0].paper != "rigid" or len({row.fingerprint for row in rows}) > 1:
         return []
-    if instance is None or not instance.jobs[0].history:
+    if instance is None or not any(job.history for job in instance.jobs):
         return []
     known = [one for one in measures(rows) if {one.executed, one.best, one.bound} != {None}]
     found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, known)] if known else []
