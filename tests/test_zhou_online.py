@@ -486,7 +486,7 @@ def test_the_ideal_case_is_the_fastest_on_the_empty_cluster() -> None:
 @pytest.mark.parametrize(
     ("ref", "arch", "millions"),
     [
-        ("gen/zhou-ra?capacity=0.2", "ra", {"online": 409, "fifo": 1501}),
+        ("gen/zhou-ra?capacity=0.2", "ra", {"online": 422, "fifo": 1501}),
         ("gen/zhou-ps", "ps", {"online": 387, "online?alpha=1": 154, "online?carry=false": 212, "fifo": 207}),
     ],
 )
