@@ -487,7 +487,7 @@ def test_the_ideal_case_is_the_fastest_on_the_empty_cluster() -> None:
     ("ref", "arch", "millions"),
     [
         ("gen/zhou-ra?capacity=0.2", "ra", {"online": 422, "fifo": 1501}),
-        ("gen/zhou-ps", "ps", {"online": 387, "online?alpha=1": 154, "online?carry=false": 212, "fifo": 207}),
+        ("gen/zhou-ps", "ps", {"online": 387, "online?alpha=1": 185, "online?carry=false": 212, "fifo": 207}),
     ],
 )
 def test_totals_on_the_papers_own_size(ref: str, arch: str, millions: dict[str, float]) -> None:
