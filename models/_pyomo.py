@@ -6,6 +6,9 @@ a run or generates columns builds none.
 Once both Pyomo and scipy are imported, Pyomo imports all of scipy's statistics, integration and geometry, to be ready
 for expressions in which they occur. It finds empty modules of these names here; everybody else gets the real ones.
 
+Its parameters are read without a warning: 6.10 calls a method of theirs that it has marked as deprecated, and finds out
+each time who did, in half a millisecond.
+
 Its lock for captured output becomes one of threads. As one of processes it is a semaphore of the system, which workers
 that are stopped leave behind, so that a warning of Python's ended eight of ten simulations.
 """
@@ -51,7 +54,9 @@ def load() -> types.ModuleType:
     """Return ``pyomo.environ``, imported now if it was not before."""
     if isinstance(sys.modules.get(NAME), _Environ):
         sys.modules.pop(NAME, None)  # two threads may both be here
-    return import_module(NAME)
+    loaded = import_module(NAME)
+    loaded.Param.sparse_iteritems = loaded.Param.sparse_items
+    return loaded
 
 
 NAME = "pyomo.environ"

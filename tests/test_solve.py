@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import highspy
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -178,6 +180,19 @@ def test_ctrl_c_interrupts_a_solve_and_keeps_the_incumbent() -> None:
     assert solution.status == "interrupted"
     assert solution.objective is not None
     assert solution.times.solve_s < 30
+
+
+def test_ctrl_c_during_a_small_lp_is_heard_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Highs(highspy.Highs):
+        def run(self) -> Any:
+            _thread.interrupt_main()
+            return super().run()
+
+    monkeypatch.setattr(highspy, "Highs", Highs)
+    session = Session(compile_model(build(knapsack)), SolveOptions())
+    before = signal.getsignal(signal.SIGINT)
+    assert session.run().status == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize(

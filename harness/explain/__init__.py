@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import fnmatch
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -138,9 +137,8 @@ def stated(spec: ModelSpec | HeuristicSpec) -> dict[str, str]:
 
 def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
     """Build and compile a model on an instance, if `large` also above its stated size, and return its sizes."""
-    from pyomo.common.log import LoggingIntercept
-
     from schedgap.models.solve import build, compile_model
+    from schedgap.models.solve.form import silent
 
     paper, found = PAPERS.get(spec.paper), dict[str, Any](instance=clean(instance.name, 120))
     try:
@@ -153,7 +151,7 @@ def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
         if not large and (reason := spec.too_large(view)):
             return Sizes(**found, reason=f"above its stated size ({clean(reason, 300)}); --all builds it")
         began = time.perf_counter()
-        with LoggingIntercept(module="pyomo", level=logging.ERROR):
+        with silent():
             form = compile_model(build(spec.build, view))
     # An instance may leave nothing to choose from, or more than memory holds: the statement is printed all the same.
     except (NotApplicableError, ValueError, StopIteration, MemoryError) as error:

@@ -71,6 +71,18 @@ def counted(model: pyo.ConcreteModel, units: Iterable[tuple[Any, float]]) -> Non
     getattr(model, SCALING).update((part, 1.0 / unit) for part, unit in units)
 
 
+@contextmanager
+def silent() -> Iterator[None]:
+    """Keep back what Pyomo logs. Its own means to do so forgets what all loggers of the process have found out."""
+    logger = logging.getLogger("pyomo")
+    before = logger.handlers, logger.propagate
+    logger.handlers, logger.propagate = [logging.NullHandler()], False
+    try:
+        yield
+    finally:
+        logger.handlers, logger.propagate = before
+
+
 @dataclass(frozen=True, eq=False)
 class StandardForm:
     """``sense cost·x + offset`` subject to ``row_lower ≤ matrix x ≤ row_upper``, ``lower ≤ x ≤ upper``.
@@ -163,12 +175,11 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
     violated.
     """
     from pyomo.common.errors import InfeasibleConstraintException
-    from pyomo.common.log import LoggingIntercept
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
     # Pyomo logs an error before it raises; whoever catches NotLinearError decides what is said.
     try:
-        with LoggingIntercept(module="pyomo", level=logging.ERROR):
+        with silent():
             form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
     except InfeasibleConstraintException:
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +30,9 @@ PRIMAL_SIMPLEX = 4
 PRICE = 1e-7
 """Reduced costs and prices up to this part of the largest cost are noise: HiGHS's tolerance for them."""
 
+SMALL = 10_000
+"""Nonzeros up to which an LP is solved before anybody waits for it: in milliseconds, mostly."""
+
 _M: Any = highspy.HighsModelStatus
 _STATUS: dict[Any, Status] = {
     _M.kOptimal: "optimal",
@@ -52,6 +56,7 @@ class Session:
         self.form = form
         self.options = options
         self.is_mip = bool(form.integer.any())
+        self._interrupted = False
         self._trace: list[TracePoint] = []
         self._began = began
         self.highs = highspy.Highs()
@@ -134,6 +139,7 @@ class Session:
         if limit_s is not None:
             self.set_option("time_limit", limit_s if self.is_mip else self.highs.getRunTime() + limit_s)
         began = self._began = clock.now()
+        self._interrupted = False
         self._run_interruptibly()
         if self.highs.getModelStatus() == _M.kUnboundedOrInfeasible:
             self.set_option("presolve", "off")
@@ -179,13 +185,27 @@ class Session:
         return replace(optimum, times=times, objective=objective, column_values=chosen.column_values)
 
     def _run_interruptibly(self) -> None:
-        """Run in a thread, so that Ctrl-C reaches Python and becomes an orderly interruption of HiGHS.
+        """Run HiGHS so that Ctrl-C, which only the main thread hears of, becomes an orderly interruption.
 
-        A process that ignores Ctrl-C, as workers do, needs none: starting it takes a third of a small LP's time.
+        Python hears of it between its own steps, so that others than small LPs run in a thread beside it. To start one
+        takes a third of a small LP's time. Workers ignore Ctrl-C, and need none.
         """
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        heard = threading.current_thread() is threading.main_thread()
+        if not heard or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             self.highs.run()
-            return
+        elif self.is_mip or self.highs.getNumNz() > SMALL:
+            self._run_beside()
+        else:
+            before = signal.signal(signal.SIGINT, self._interrupt)
+            try:
+                self.highs.run()
+            finally:
+                signal.signal(signal.SIGINT, before)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        self._interrupted = True
+
+    def _run_beside(self) -> None:
         thread = self.highs.startSolve()
         try:
             while not self.highs.wait(0.1)[0]:
@@ -196,7 +216,7 @@ class Session:
 
     def _read(self) -> Solution:
         highs, info = self.highs, self.highs.getInfo()
-        model_status = highs.getModelStatus()
+        model_status = _M.kInterrupt if self._interrupted else highs.getModelStatus()
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         feasible = (feasible or model_status == _M.kModelEmpty) and model_status != _M.kUnbounded
         objective = finite(info.objective_function_value) if feasible else None
