@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from schedgap.harness import cli
+from schedgap.harness.engine import pool
 
 # The same examples on every machine and run: few in `make test`, many in `make test-thorough`. A test that has its own
 # number of examples is cheap, or needs that many. HYPOTHESIS_PROFILE=explore looks for new ones.
@@ -70,9 +72,29 @@ LONGEST = (
 """Files of tests that take more than about seven seconds, the longest first."""
 
 
+START = pool.start_server
+
+
+def start_server(module: str, threads: int) -> None:
+    """Start one process for the workers of all tests, which has imported everything (``preloaded.py``)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        START("preloaded", threads)
+
+
+pool.start_server = start_server
+pool.stop_server = lambda: None  # a mistake in the arguments of a command leaves it alone
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the longest files first: the last ones decide how long one worker waits for the other."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Look for garbage as rarely as commands do, and never in what was there before the first test."""
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture

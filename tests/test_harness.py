@@ -321,8 +321,8 @@ def test_a_killed_worker_is_one_failed_row() -> None:
 
 
 def test_memory_beyond_the_cap_is_a_failed_row() -> None:
-    large = task("oef.cooperative.full", "gen/oef-scale?tenants=300", memory_mb=300, all_sizes=True)
-    results = {r.row.method: r.row for r in run_all(large, task("oef.gavel", memory_mb=300))}
+    large = task("oef.cooperative.full", "gen/oef-scale?tenants=300", memory_mb=600, all_sizes=True)
+    results = {r.row.method: r.row for r in run_all(large, task("oef.gavel", memory_mb=600))}
     # An extension whose allocation fails may raise something else than MemoryError; the row fails either way.
     assert results["oef.cooperative.full"].status in {"out of memory", "error"}
     assert results["oef.gavel"].status == "optimal"

@@ -1,0 +1,36 @@
+"""Imported by the process that workers of all tests are forked from: none of them is to import or load anything.
+
+Kernels are those that numba has in its cache on disk, as earlier runs compiled them.
+"""
+
+from __future__ import annotations
+
+import gc
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import schedgap
+from schedgap.harness.engine import KINDS, server  # noqa: F401 -- how it goes about things
+from schedgap.models import _pyomo
+
+ROOT = Path(schedgap.__file__).parent
+
+
+def load(kernel: Any) -> None:
+    """Load the compiled versions of a kernel."""
+    for signature, *_ in kernel._cache._cache_file._load_index():
+        kernel.compile(signature)
+
+
+_pyomo.load()
+for kind in (*KINDS, "reproduce"):
+    import_module(f"schedgap.harness.{kind}.task")
+for name in ("highspy", "scipy.optimize", "schedgap.harness.plots", "schedgap.harness.page"):
+    import_module(name)
+for path in ROOT.glob("*/**/_kernels.py"):
+    module = import_module(".".join(("schedgap", *path.relative_to(ROOT).with_suffix("").parts)))
+    for value in vars(module).values():
+        if hasattr(value, "py_func"):
+            load(value)
+gc.freeze()
