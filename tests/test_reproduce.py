@@ -380,12 +380,15 @@ def test_unknown_names_are_answered_with_near_ones() -> None:
 
 @pytest.fixture(scope="module")
 def mine(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    return reproduce([str(written(tmp_path_factory.mktemp("mine")))], jobs=1)
+    folder = tmp_path_factory.mktemp("mine")
+    return reproduce([str(written(folder))], jobs=1, results=folder)
 
 
-def test_a_setting_of_ones_own(tmp_path: Path, command: Command) -> None:
-    path = written(tmp_path)
-    ended = command("reproduce", path, "--jobs", "1", "--format", "json", "--results", tmp_path)
+def test_a_setting_of_ones_own(mine: Reproduction, command: Command) -> None:
+    folder = mine.folder
+    assert folder
+    words = "reproduce", folder.parent / "mine.toml", "--jobs", "1", "--format", "json", "--resume", folder
+    ended = command(*words)
     assert ended.returncode == 0, ended.stderr
     rows = json.loads(ended.stdout)
     assert [row["verdict"] for row in rows[:3]] == [IMPOSSIBLE, IMPOSSIBLE, REPRODUCED]
@@ -397,11 +400,9 @@ def test_a_setting_of_ones_own(tmp_path: Path, command: Command) -> None:
     assert rows[2]["measured"] == "at 2 of 2 values of load"
     assert rows[3]["verdict"] == NOT
     assert rows[3]["elsewhere"][0].startswith("upside down: 0.5: ")
-    (folder,) = tmp_path.glob("*-reproduce")
     assert (folder / "report.html").exists()
     assert command("verify", folder).returncode == 0
-    again = command("reproduce", path, "--jobs", "1", "--format", "json", "--resume", folder)
-    assert json.loads(again.stdout) == rows
+    assert json.loads(command(*words, "--no-report").stdout) == rows
     shown = command("report", folder, "-o", "again.html")
     assert shown.returncode == 0, shown.stderr
 
