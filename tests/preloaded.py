@@ -18,8 +18,9 @@ ROOT = Path(schedgap.__file__).parent
 
 
 def load(kernel: Any) -> None:
-    """Load the compiled versions of a kernel."""
-    for signature, *_ in kernel._cache._cache_file._load_index():
+    """Load the compiled versions of a kernel, if numba keeps any."""
+    kept = vars(kernel._cache).get("_cache_file")
+    for signature, *_ in kept._load_index() if kept else ():
         kernel.compile(signature)
 
 
