@@ -31,7 +31,6 @@ Status = Literal[
 ]
 """How a method ends; solvers know no others, and memory and skipping are the harness's."""
 
-
 T = TypeVar("T", bound=Any)
 """Anything with an ``id``."""
 

@@ -17,7 +17,6 @@ from schedgap.instances.utility import Utilities, utilities
 MAX_SERVERS = 100_000
 """Largest number of servers that a simulation expands an instance to."""
 
-
 NEVER = 2.0**53
 """Slot of times that no horizon reaches."""
 

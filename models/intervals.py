@@ -209,7 +209,6 @@ NOTHING = -1e200
 SLIVER = 1e-9
 """Amounts that HiGHS refuses as coefficients are left out of columns, which only raises the bound's prices."""
 
-
 FEW, MANY = 10, 300
 """Intervals at first, and beyond which none is cut any more."""
 

@@ -16,7 +16,6 @@ from schedgap.models.columns import Choice, Packed, Packing
 COVERED = 500
 """Largest capacities that covers are sought for, by a dynamic program over what is left of them."""
 
-
 ROWS = 4000
 """Capacities up to which master problems have all of them from the beginning; of more, windows.
 

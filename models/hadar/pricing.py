@@ -43,7 +43,6 @@ RESIDUALS = 30
 TOLERANCE = 1e-6
 """Error of a job, as part of the total payoff, up to which the cheapest slots are good enough."""
 
-
 NEARLY = 5e-7
 """The same where there are thousands of slots, as part of the total payoff at the first prices."""
 

@@ -14,10 +14,8 @@ from schedgap.models.elastic import starts
 MOST = 250_000
 """Choices times servers beyond which no MILP over all choices is built: Pyomo would need many gigabytes."""
 
-
 CELLS = 10_000_000
 """Resources of servers in slots beyond which no table of them is made: it would take gigabytes."""
-
 
 TINY = "gen/20jobs?jobs=3"
 """Three jobs on the servers of gen/20jobs; with PSs the monolithic models have thousands of rows even here."""
