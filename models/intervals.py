@@ -47,6 +47,7 @@ from schedgap.models.columns import (
     generate,
     statement,
 )
+from schedgap.models.registry import Outcome
 from schedgap.models.single_machine import Best, Jobs, best_bound, prices_over
 from schedgap.models.solve import Solution, SolveOptions
 
@@ -312,6 +313,13 @@ class Tightest(NamedTuple):
 
     generated: Generated
     pricing: IntervalOracle
+
+    def outcome(self, began: float, sense: int = 1, bounded: Callable[[float], float] = float) -> Outcome:
+        """Return what is proved by computing that `began` then, whose bound is `bounded` of the largest sum's."""
+        solution = self.generated.solution(sense)
+        least = None if solution.bound is None else bounded(solution.bound)
+        times = replace(solution.times, solve_s=clock.now() - began)
+        return Outcome(replace(solution, bound=least, times=times), None, evidence=self)
 
 
 def tightest(

@@ -13,7 +13,7 @@ import pyomo.environ as pyo
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
-from schedgap.models.elastic.counting import elastic_schedules
+from schedgap.models.elastic.placements import elastic_schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
 from schedgap.models.solve import SolveOptions
 

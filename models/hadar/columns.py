@@ -31,10 +31,10 @@ from schedgap.models.columns import (
 )
 from schedgap.models.columns import statement as master
 from schedgap.models.hadar.common import somebody_rejected, too_large
-from schedgap.models.hadar.counting import gang_schedules
 from schedgap.models.hadar.fluid import OverIntervals
 from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing
+from schedgap.models.hadar.schedules import gang_schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
 from schedgap.models.solve import SolveOptions
 

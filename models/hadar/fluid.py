@@ -189,10 +189,7 @@ def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool
     run = gangs(view, forks)
     if not len(run.which):
         return Outcome(NOBODY, None)
-    found = relaxed(view, run, complete, options)
-    solution = found.generated.solution()
-    solution = replace(solution, times=replace(solution.times, solve_s=clock.now() - began))
-    return Outcome(solution, None, evidence=found)
+    return relaxed(view, run, complete, options).outcome(began)
 
 
 for _name, _problem, _complete, _forks in (

@@ -12,7 +12,7 @@ from schedgap.instances.elastic import Runs
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
-from schedgap.models.elastic.counting import elastic_schedules
+from schedgap.models.elastic.placements import elastic_schedules
 from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
