@@ -55,10 +55,7 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
 def columns(view: View, options: SolveOptions, problem: str, *, seeded: bool = True) -> Outcome:
     """Branch and price over classes of servers, and look for a schedule on real ones.
 
-    Returns
-    -------
-    Outcome
-        Its prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
+    Prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
 
     See Also
     --------

@@ -100,10 +100,7 @@ def schedules(
     They are on one server, or have all parameter servers on one: some optimum has no others. Those that are not
     `wanted` are left out.
 
-    Raises
-    ------
-    TooManyError
-        If there are too many.
+    It raises `TooManyError` if there are too many.
     """
     option: list[int] = []
     start: list[int] = []

@@ -79,10 +79,7 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
 def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
     """Branch and price with smoothed prices over classes of servers, and look for a schedule on real ones.
 
-    Returns
-    -------
-    Outcome
-        Its prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
+    Prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
 
     See Also
     --------
