@@ -31,7 +31,6 @@ Status = Literal[
 ]
 """How a method ends; solvers know no others, and memory and skipping are the harness's."""
 
-
 T = TypeVar("T", bound=Any)
 """Anything with an ``id``."""
 
@@ -41,15 +40,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Registry(Generic[T]):
     """Specs by id, in the order of registration; a second spec of the same id is an error.
 
-    Parameters
-    ----------
-    kind
-        What the entries are, in the singular, for messages (``"model"``).
+    The `kind` is what the entries are, in the singular, for messages (``"model"``).
 
-    Attributes
-    ----------
-    families
-        Functions that make the specs of ids such as ``exec:./mine`` on demand, by what stands before the colon.
+    Functions that make the specs of ids such as ``exec:./mine`` on demand are in `families`, by what stands before the
+    colon.
     """
 
     def __init__(self, kind: str) -> None:

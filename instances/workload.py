@@ -17,7 +17,6 @@ from schedgap.instances.utility import Utilities, utilities
 MAX_SERVERS = 100_000
 """Largest number of servers that a simulation expands an instance to."""
 
-
 NEVER = 2.0**53
 """Slot of times that no horizon reaches."""
 
@@ -106,14 +105,9 @@ class Servers:
 class GangView:
     """What views of gangs in slots share. ``n`` jobs.
 
-    Attributes
-    ----------
-    instance
-        Where it comes from; policies of the simulator are built from it.
-    arrival
-        ``(n,)`` first slot in which each job may run.
-    hopeless
-        ``(n,)`` why a job can never complete, ``None`` for the others. Models leave hopeless jobs out.
+    The `instance` is where it comes from, of which policies of the simulator are built. Each job may run from slot
+    ``arrival (n,)`` on; ``hopeless (n,)`` is why it can never complete, ``None`` for the others. Models leave hopeless
+    jobs out.
     """
 
     instance: Instance

@@ -47,6 +47,7 @@ from schedgap.models.columns import (
     generate,
     statement,
 )
+from schedgap.models.registry import Outcome
 from schedgap.models.single_machine import Best, Jobs, best_bound, prices_over
 from schedgap.models.solve import Solution, SolveOptions
 
@@ -76,16 +77,8 @@ def completions(run: Jobs, edges: Array, grain: float) -> Goal:
 class Fluid:
     """Jobs over intervals.
 
-    Attributes
-    ----------
-    run
-        The jobs.
-    edges
-        ``(K + 1,)`` ends of intervals; the last one may be infinite.
-    goal
-        What ends are worth.
-    must
-        Whether every job has to end; otherwise it can do without, at value 0.
+    The ``(K + 1,)`` ends of intervals are `edges`, of which the last one may be infinite; `goal` is what ends are
+    worth. If not every job `must` end, jobs can do without, at value 0.
     """
 
     run: Jobs
@@ -209,7 +202,6 @@ NOTHING = -1e200
 SLIVER = 1e-9
 """Amounts that HiGHS refuses as coefficients are left out of columns, which only raises the bound's prices."""
 
-
 FEW, MANY = 10, 300
 """Intervals at first, and beyond which none is cut any more."""
 
@@ -280,18 +272,9 @@ def least_completion(
 ) -> Tightest:
     """Return what column generation proves about the negative of the least weighted sum of completion times.
 
-    Parameters
-    ----------
-    run
-        The jobs.
-    grain
-        Least time of a job, whose multiples begins and ends of jobs are; 0 for none.
-    options
-        Time limit, seed and threads.
-    best
-        The relaxation to one machine, if it is known: the search starts from its prices.
-    team
-        How many jobs enter the master together; with more than one, no interval is cut.
+    Begins and ends of jobs are multiples of `grain`, their least time; 0 for none. The search starts from the prices of
+    `best`, the relaxation to one machine, if that is known. So many jobs as `team` enter the master together; with more
+    than one, no interval is cut.
     """
     edges, best = completion_edges(run, grain), best or best_bound(run)
 
@@ -314,6 +297,13 @@ class Tightest(NamedTuple):
     generated: Generated
     pricing: IntervalOracle
 
+    def outcome(self, began: float, sense: int = 1, bounded: Callable[[float], float] = float) -> Outcome:
+        """Return what is proved by computing that `began` then, whose bound is `bounded` of the largest sum's."""
+        solution = self.generated.solution(sense)
+        least = None if solution.bound is None else bounded(solution.bound)
+        times = replace(solution.times, solve_s=clock.now() - began)
+        return Outcome(replace(solution, bound=least, times=times), None, evidence=self)
+
 
 def tightest(
     pose: Callable[[Array], IntervalOracle],
@@ -325,18 +315,8 @@ def tightest(
 ) -> Tightest:
     """Return the best bound found while intervals are cut where columns in use are unsure.
 
-    Parameters
-    ----------
-    pose
-        Returns the oracle over edges.
-    edges
-        The first ones.
-    whole
-        Whether edges are whole numbers.
-    options
-        Time limit, seed and threads.
-    start, many
-        Prices to start from; intervals beyond which none is cut any more.
+    The oracle over edges is ``pose(edges)``; they are `whole` numbers or not, and `edges` the first ones. It may
+    `start` from prices; no interval is cut beyond `many`.
     """
     began, pricings = clock.now(), 0
     best: Tightest | None = None

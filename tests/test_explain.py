@@ -25,8 +25,8 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import admission
 from schedgap.models import MODELS, ModelSpec, elastic
 from schedgap.models.admission.columns import admitting
-from schedgap.models.elastic.counting import elastic_schedules
-from schedgap.models.hadar import counting
+from schedgap.models.elastic.placements import elastic_schedules
+from schedgap.models.hadar import schedules as counting
 from schedgap.models.hadar.schedules import schedules
 from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model
 from schedgap.models.zhou.columns import completing, weighing

@@ -40,16 +40,13 @@ POLICIES = ("fifo", "srtf", "las", "ftf")
 PROMISED = "10 % (measured)"
 """What section 5.6 says of Synergy-Tune's distance to the optimum; no theorem."""
 
-
 ROUNDS, PROGRAMS = 100_000, 1000
 """Rounds up to which a whole run is simulated in a comparison unless asked, and those of Synergy-Opt: 0.1 ms each, and
 10 to 40 ms."""
 
-
 CLAIMS = ("proportional", "no_idle_gpu", "all_offered")
 """What fair schedulers promise: everybody's fair progress, no GPU idle while a picked job waits, and that all picked
 jobs run."""
-
 
 PACKING = (
     Parameter(

@@ -181,10 +181,7 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     As printed, Algorithm 4 may ask for no PS at all, and Algorithm 7 places as many workers as slots; the exact
     placement loses none.
 
-    Raises
-    ------
-    NotApplicableError
-        If it finds none.
+    It raises `NotApplicableError` if it finds none.
 
     See Also
     --------

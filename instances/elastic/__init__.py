@@ -20,17 +20,6 @@ from schedgap.instances.elastic.options import Elastic, Options, Rates, Runs, op
 from schedgap.instances.elastic.search import Found, Ledger, runs_of
 
 __all__ = [
-    "Elastic",
-    "Found",
-    "Ledger",
-    "Machines",
-    "Options",
-    "Rates",
-    "Runs",
-    "classes",
-    "fitting",
-    "machines_of",
-    "options_of",
-    "printed_rings",
-    "runs_of",
-]
+    "Elastic", "Found", "Ledger", "Machines", "Options", "Rates", "Runs", "classes", "fitting", "machines_of",
+    "options_of", "printed_rings", "runs_of",
+]  # fmt: skip

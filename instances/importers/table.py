@@ -33,7 +33,6 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?")
 
-
 Jobs = tuple[pd.DataFrame, dict[str, int], dict[str, Any]]
 """Jobs, the reason and number of those left out, and fields of the trace that depend on them."""
 

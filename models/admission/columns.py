@@ -13,7 +13,7 @@ import pyomo.environ as pyo
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
-from schedgap.models.elastic.counting import elastic_schedules
+from schedgap.models.elastic.placements import elastic_schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
 from schedgap.models.solve import SolveOptions
 
@@ -55,10 +55,7 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
 def columns(view: View, options: SolveOptions, problem: str, *, seeded: bool = True) -> Outcome:
     """Branch and price over classes of servers, and look for a schedule on real ones.
 
-    Returns
-    -------
-    Outcome
-        Its prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
+    Prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
 
     See Also
     --------

@@ -19,10 +19,7 @@ from schedgap.models.statements import bounding, followed, grouped, largest
 def schedules(view: View, problem: str) -> Runs:
     """Return all schedules of the jobs that meet their deadlines, as runs of one decision.
 
-    Raises
-    ------
-    TooManyError
-        If there are too many.
+    It raises `TooManyError` if there are too many.
     """
     return elastic.schedules(view.machines, view.options, view.first_start(problem), view.deadline)
 

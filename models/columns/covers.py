@@ -30,12 +30,8 @@ from schedgap.instances.arrays import Array, Bools, Ints
 class Covers:
     """``c`` rows.
 
-    Attributes
-    ----------
-    row, spare
-        ``(c,)`` the capacity that each belongs to, and what remains of it, ``s``.
-    kept
-        ``(c, blocks)`` what blocks keep, ``m``.
+    Each belongs to the capacity ``row (c,)``, of which ``spare (c,)`` remains, ``s``; blocks keep ``kept (c, blocks)``,
+    ``m``.
     """
 
     row: Ints
@@ -67,17 +63,9 @@ class Covers:
 def broken(capacity: Array, most: Ints, parts: Bools | None, use: sp.csc_array, block: Ints, share: Array) -> Covers:
     """Return, for each capacity, the row that `share` ``(c,)`` of columns breaks most, where they break any.
 
-    Parameters
-    ----------
-    capacity
-        ``(m,)`` whole numbers.
-    most
-        ``(blocks,)`` what a block uses at most of a capacity.
-    parts
-        ``(m,)`` capacities of which blocks may keep any part, and which alone have covers; ``None`` for all of them,
-        but blocks keep nothing or all that they can use.
-    use, block
-        The columns.
+    Capacities ``(m,)`` are whole numbers, of one of which a block uses ``most (blocks,)`` at most. Blocks may keep any
+    part of the capacities `parts` ``(m,)``, which alone have covers; where it is ``None``, all have, but blocks keep
+    nothing or all that they can use.
     """
     from schedgap.models.columns import _kernels as kernels
 

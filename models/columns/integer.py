@@ -89,14 +89,7 @@ class Packed:
 class Packer(ABC):
     """Solutions that are annealed, and the best of them; who inserts columns, and how, subclasses say.
 
-    Parameters
-    ----------
-    packing
-        Capacities and blocks.
-    bound
-        What column generation proved.
-    options
-        Effort.
+    Column generation proved `bound` of the `packing`; `options` say how long to search.
     """
 
     value: float
@@ -240,14 +233,8 @@ class Packer(ABC):
 class Inserting(Packer):
     """The chosen columns by block, the capacity that is left, and how both are improved.
 
-    Parameters
-    ----------
-    packing, bound, options
-        See :class:`Packer`.
-    insert
-        Finds a block's best column in what is left.
-    prices
-        ``(m,)`` prices of the bound.
+    A block's best column in what is left is what `insert` finds, at the bound's prices ``(m,)``. For the rest see
+    :class:`Packer`.
     """
 
     def __init__(

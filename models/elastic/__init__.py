@@ -6,13 +6,5 @@ from schedgap.models.elastic.placements import TooManyError, schedules, starts
 from schedgap.models.elastic.solving import solve
 
 __all__ = [
-    "ElasticJobs",
-    "Grid",
-    "Pricing",
-    "TooManyError",
-    "runs",
-    "schedules",
-    "solve",
-    "starts",
-    "too_large",
-]
+    "ElasticJobs", "Grid", "Pricing", "TooManyError", "runs", "schedules", "solve", "starts", "too_large",
+]  # fmt: skip

@@ -16,7 +16,6 @@ from schedgap.models.columns import Choice, Packed, Packing
 COVERED = 500
 """Largest capacities that covers are sought for, by a dynamic program over what is left of them."""
 
-
 ROWS = 4000
 """Capacities up to which master problems have all of them from the beginning; of more, windows.
 
@@ -68,12 +67,7 @@ class Grid:
 
     They are what whole workers and parameter servers can take of it: no server holds parts of them.
 
-    Attributes
-    ----------
-    machines
-        Servers, or classes of them.
-    slots
-        Number of slots, ``T``.
+    There are `slots` ``T`` of time; `machines` are servers, or classes of them.
     """
 
     machines: Machines

@@ -31,10 +31,10 @@ from schedgap.models.columns import (
 )
 from schedgap.models.columns import statement as master
 from schedgap.models.hadar.common import somebody_rejected, too_large
-from schedgap.models.hadar.counting import gang_schedules
 from schedgap.models.hadar.fluid import OverIntervals
 from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing
+from schedgap.models.hadar.schedules import gang_schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
 from schedgap.models.solve import SolveOptions
 
@@ -94,21 +94,9 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     :data:`MANY`, prices change by period, and where there are :data:`CELLS` of jobs and slots, bound and prices are
     those of a fluid over intervals; then nobody branches, and the search begins with lists of all jobs by their ends.
 
-    Parameters
-    ----------
-    view
-        What is to be scheduled.
-    options
-        Limits, gap, seed, known decisions.
-    complete
-        Whether every job completes.
-    seeded
-        Whether it starts from known decisions.
+    `options` have limits, gap, seed and known decisions, from which it starts if `seeded`.
 
-    Returns
-    -------
-    Outcome
-        Its prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
+    Prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
 
     See Also
     --------

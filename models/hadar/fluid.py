@@ -52,14 +52,8 @@ class Gangs(Jobs):
 def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
     """Return the jobs that can complete.
 
-    Parameters
-    ----------
-    view
-        GPUs, slots, jobs.
-    forks
-        Whether jobs run as copies, by which they can use more GPUs at once.
-    grain
-        Slots that a job takes at least; 0 where it can end within one.
+    As copies (`forks`) they can use more GPUs at once. A job takes at least `grain` slots, 0 where it can end within
+    one.
     """
     work = view.workload
     if forks:
@@ -189,10 +183,7 @@ def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool
     run = gangs(view, forks)
     if not len(run.which):
         return Outcome(NOBODY, None)
-    found = relaxed(view, run, complete, options)
-    solution = found.generated.solution()
-    solution = replace(solution, times=replace(solution.times, solve_s=clock.now() - began))
-    return Outcome(solution, None, evidence=found)
+    return relaxed(view, run, complete, options).outcome(began)
 
 
 for _name, _problem, _complete, _forks in (

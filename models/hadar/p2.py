@@ -28,7 +28,6 @@ SLACK = 0.01
 TIES = 1e-6
 """Part of the relaxation's optimum by which its prices may be off; schedules within it are kept."""
 
-
 EXAMPLE = "paper/hadar-fig1?slot_s=2"
 """Fig. 1 in half as many slots."""
 

@@ -43,7 +43,6 @@ RESIDUALS = 30
 TOLERANCE = 1e-6
 """Error of a job, as part of the total payoff, up to which the cheapest slots are good enough."""
 
-
 NEARLY = 5e-7
 """The same where there are thousands of slots, as part of the total payoff at the first prices."""
 
@@ -52,18 +51,9 @@ NEARLY = 5e-7
 class Jobs:
     """What the kernels need of ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
 
-    Attributes
-    ----------
-    arrival, gpus, work
-        ``(n,)``.
-    order
-        ``(n, k)`` types by rate, fastest first.
-    among
-        ``(n, k)`` how many of them may serve at each level.
-    progress
-        ``(n, k)`` iterations of the gang in a slot at each level.
-    levels
-        ``(n,)`` number of levels.
+    Jobs have ``arrival (n,)``, ``gpus (n,)`` and ``work (n,)``, and ``levels (n,)`` levels. Their types by rate,
+    fastest first, are ``order (n, k)``; at a level, ``among (n, k)`` of these may serve, and the gang does
+    ``progress (n, k)`` iterations in a slot.
     """
 
     arrival: Ints
@@ -130,16 +120,7 @@ def automaton(progress: Array, work: float, largest: int) -> Machine | None:
 def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
     """Return the automaton of a job, or the best grid if it has more than `largest` states.
 
-    Parameters
-    ----------
-    progress
-        ``(levels,)`` iterations of a slot at each level, descending.
-    work
-        Iterations.
-    slots
-        Slots that the job may use.
-    largest
-        Number of states.
+    In a slot at each level, descending, a job does ``progress (levels,)`` iterations of its `work`, in at most `slots`.
     """
     from schedgap.models.hadar import _kernels as kernels
 
@@ -187,14 +168,8 @@ class Machines:
 class Pricing(Oracle):
     """The oracle of Hadar's P2: capacities are (type, slot), row ``r·T + t``; blocks are jobs, ends are last slots.
 
-    Parameters
-    ----------
-    view
-        Jobs, GPUs, slots.
-    complete
-        Whether every job needs a schedule, whatever it pays.
-    several
-        Whether a pricing also returns each job's best schedule with another last slot: a fifth to a third fewer rounds.
+    If `complete`, every job needs a schedule, whatever it pays. With `several`, a pricing also returns each job's best
+    schedule with another last slot: a fifth to a third fewer rounds.
     """
 
     def __init__(self, view: View, complete: bool = False, several: bool = True) -> None:
@@ -284,12 +259,7 @@ class Pricing(Oracle):
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
         """Return the best schedule of one job in what is left, if there is one.
 
-        Parameters
-        ----------
-        job
-            The job.
-        room, prices
-            ``(k·T,)`` free GPUs, and their prices.
+        Free are ``room (k·T,)`` GPUs, at ``prices (k·T,)``.
         """
         if self.jobs.levels[job] == 0:
             return None

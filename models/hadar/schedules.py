@@ -1,4 +1,4 @@
-"""All schedules of tiny instances, the columns of P2.
+"""All schedules of tiny instances, the columns of P2, and how many there are of larger ones.
 
 In a slot a gang holds any mix of types, and advances at the rate of the slowest. A schedule is kept if no slot of it
 can be dropped: dropping one uses fewer GPUs and ends no later, so that P2 has the same optimum with those alone. Two
@@ -27,6 +27,9 @@ MOST_STEPS = 20 * MOST_SCHEDULES
 
 LONGEST = 300
 """Slots of a schedule up to which a job's schedules are enumerated."""
+
+BUDGET = 20_000_000
+"""Numbers of slots by pace that are looked at where schedules are counted, for all jobs together: about two seconds."""
 
 MOST_MIXES = 200
 """Mixes of types that a gang may have in a slot."""
@@ -71,10 +74,7 @@ def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]
 
     An `extreme` mix has no two types held in part: it is a vertex of ``Σ_r n_r = W, 0 ≤ n_r ≤ C^r``.
 
-    Raises
-    ------
-    TooManyError
-        If there are more than :data:`MOST_MIXES`.
+    It raises `TooManyError` if there are more than :data:`MOST_MIXES`.
     """
     types = usable(view, job)
     room = view.capacity[types]
@@ -109,10 +109,7 @@ def job_schedules(
     Those that pay less than `prices` ask for are left out, and, if `extreme`, those with other than extreme
     :func:`mixes`.
 
-    Raises
-    ------
-    TooManyError
-        After :data:`MOST_STEPS` partial schedules.
+    It raises `TooManyError` after :data:`MOST_STEPS` partial schedules.
     """
     prices = prices or Prices.none(view)
     options = mixes(view, job, extreme)
@@ -150,10 +147,7 @@ def job_schedules(
 def schedules(view: View, prices: Prices | None = None, extreme: bool = False, most: int = MOST_SCHEDULES) -> Schedules:
     """Return the minimal schedules of all jobs that can complete; see :func:`job_schedules`.
 
-    Raises
-    ------
-    TooManyError
-        If there are more than `most`.
+    It raises `TooManyError` if there are more than `most`.
     """
     refused = TooManyError(f"more than {most:,} schedules; hadar.p2.columns makes them as needed")
     fewest = 0  # those of a job's fastest mix alone: any of its slots, as many as it needs
@@ -176,3 +170,49 @@ def schedules(view: View, prices: Prices | None = None, extreme: bool = False, m
             worth.append(float(utility[steps[-1][0]]))
     table = np.array(uses, np.int64).reshape(-1, 4)
     return Schedules(np.array(owner, np.int64), np.array(worth, float), *table.T)
+
+
+def gang_schedules(view: View) -> tuple[float, bool]:
+    """Return log10 of the number of minimal schedules of all gangs, and whether it is a lower bound only.
+
+    A schedule is minimal if it needs each of its slots (see above). Which slots run at
+    which pace does not matter for that, only how many; the number of ways to pick them is a multinomial coefficient,
+    times the mixes of GPU types of each pace.
+    """
+    from scipy.special import logsumexp  # takes 0.05 s, and few count
+
+    jobs, logs, partly = view.possible.tolist(), [np.array([-np.inf])], False
+    for job in jobs:
+        try:
+            found = mixes(view, job)
+        except TooManyError:
+            found, partly = mixes(view, job, extreme=True), True
+        values, count = np.unique([pace for _, pace in found if pace > 0], return_counts=True)
+        paces = list(zip(values.tolist(), count.tolist(), strict=True))  # ascending, with the mixes of each
+        need = float(view.workload.work[job]) * (1 - ROUNDING)
+        slots, budget = int(view.slots - view.arrival[job]), BUDGET // len(jobs)
+        while len(paces) > 1 and math.prod(min(slots, math.ceil(need / p)) + 1 for p, _ in paces[1:]) > budget:
+            paces, partly = paces[1:], True
+        logs += [_frontier(need, slots, paces[lowest:]) for lowest in range(len(paces))]
+    return float(logsumexp(np.concatenate(logs))) / math.log(10), partly
+
+
+def _frontier(need: float, slots: int, paces: list[tuple[float, int]]) -> Array:
+    """Return logarithms of the numbers of minimal schedules that use the first pace, by slots of the others.
+
+    With the first pace the slowest in use, its number of slots follows from those of the others.
+    """
+    from scipy.special import gammaln
+
+    rate = np.array([pace for pace, _ in paces])
+    ways = np.log([number for _, number in paces])
+    axes = [np.arange(min(slots, math.ceil(need / pace)) + 1) for pace in rate[1:]]
+    others = np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")]) if axes else np.zeros((0, 1))
+    left = need - rate[1:] @ others
+    others, left = others[:, left > 0], left[left > 0]
+    slowest = np.ceil(left / rate[0])
+    number = np.concatenate([slowest[None], others])
+    idle = slots - number.sum(axis=0)
+    number, idle = number[:, idle >= 0], idle[idle >= 0]
+    chosen = gammaln(slots + 1) - gammaln(number + 1).sum(axis=0) - gammaln(idle + 1)
+    return np.asarray(chosen + ways @ number)

@@ -300,15 +300,8 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     uses = alone[:, None] * np.stack([machine.value for machine in machines], axis=1)
     run = gangs(start, alone, goal, np.arange(view.size), uses)
     found = intervals.least_completion(run, 0.0, options)
-    return bounded(found, began, arrived(view, weight))
-
-
-def bounded(found: intervals.Tightest, began: float, before: float = 0.0) -> Outcome:
-    """Return what column generation that `began` then proves of a sum, whose columns cost that and `before`."""
-    solution = found.generated.solution(-1)
-    least = None if solution.bound is None else solution.bound * (1 - MARGIN) - before
-    solution = replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began))
-    return Outcome(solution, None, evidence=found)
+    before = arrived(view, weight)
+    return found.outcome(began, -1, lambda least: least * (1 - MARGIN) - before)
 
 
 def arrived(view: View, weight: Array) -> float:

@@ -26,7 +26,6 @@ TIES = "ties"
 """Name of the Pyomo ``Suffix`` with which an LP says which of its optima it wants: the one at which the sum of its
 variables, weighted by the suffix, is largest. Without it the vertex is whichever the solver meets first."""
 
-
 SCALING = "scaling_factor"
 """Name of Pyomo's ``Suffix`` with which a model declares the units in which a solver counts, see :func:`counted`."""
 

@@ -27,7 +27,6 @@ CERTIFIABLE = 1e10
 """Ratio of the coefficients of a row, brought together, up to which a solver sees them all: models leave out what is
 below 1e-9 of a capacity, and gangs take several times that."""
 
-
 FAR = 1e7
 """Ratio of the coefficients of a row from which on they are brought together: in units of the largest one, HiGHS drops
 those below 1e-9."""

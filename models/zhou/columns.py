@@ -12,7 +12,7 @@ from schedgap.instances.elastic import Runs
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
-from schedgap.models.elastic.counting import elastic_schedules
+from schedgap.models.elastic.placements import elastic_schedules
 from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
@@ -79,10 +79,7 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
 def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
     """Branch and price with smoothed prices over classes of servers, and look for a schedule on real ones.
 
-    Returns
-    -------
-    Outcome
-        Its prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
+    Prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
 
     See Also
     --------

@@ -14,10 +14,8 @@ from schedgap.models.elastic import starts
 MOST = 250_000
 """Choices times servers beyond which no MILP over all choices is built: Pyomo would need many gigabytes."""
 
-
 CELLS = 10_000_000
 """Resources of servers in slots beyond which no table of them is made: it would take gigabytes."""
-
 
 TINY = "gen/20jobs?jobs=3"
 """Three jobs on the servers of gen/20jobs; with PSs the monolithic models have thousands of rows even here."""
@@ -45,10 +43,8 @@ def horizon(a: Architecture) -> int:
 def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
     """Refuse a MILP over so many choices, or tables of what is free in every slot up to `end`, where it is huge.
 
-    Raises
-    ------
-    NotApplicableError
-        If there are more than :data:`MOST` choices times servers, or :data:`CELLS` resources of servers in slots.
+    It raises `NotApplicableError` if there are more than :data:`MOST` choices times servers, or :data:`CELLS` resources
+    of servers in slots.
     """
     for size, most, what in (
         (choices * a.machines.size, MOST, "choices times servers"),

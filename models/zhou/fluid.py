@@ -1,4 +1,7 @@
-"""A lower bound on Σ w·c of any schedule, also of ones that interrupt jobs and change types, workers and servers."""
+"""Lower bounds on Σ w·c of any schedule, also of ones that interrupt jobs and change types, workers and servers.
+
+One is by the best relaxation to a single machine; prices that change over time make the other one tighter, and an LP.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import ROUNDING, largest
-from schedgap.instances.views.zhou import Architecture, View
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, View
+from schedgap.models import intervals
 from schedgap.models.registry import Outcome, model
 from schedgap.models.single_machine import Jobs, Ways, build_intervals, closed_form
 from schedgap.models.solve import Solution, SolveOptions
@@ -254,7 +259,45 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
     return build_intervals(run_of(view.architectures[name]))
 
 
-for _name in ("ps", "ra"):
+def by_intervals(view: View, options: SolveOptions, name: str) -> Outcome:
+    """Bound the weighted sum of completion times, in slots, by column generation over intervals.
+
+    See Also
+    --------
+    schedgap.models.intervals : the proof.
+    """
+    a, began = view.architectures[name], clock.now()
+    if not (a.weight > 0).any():
+        return Outcome(intervals.NOBODY, None)
+    found = intervals.least_completion(run_of(a), 1.0, options)
+    return found.outcome(began, -1, lambda least: least * (1 - ROUNDING))  # work has a rounding
+
+
+def _build_intervals(view: View, name: str) -> pyo.ConcreteModel:
+    r"""Return the fluid relaxation over intervals, and the columns that generation made for it.
+
+    - :math:`i`: intervals of :math:`|i|` slots, the last one without end; :math:`k, r`: classes, resources.
+    - :math:`s \in S_j'`: columns of j, an interval in which j completes, and the parts of its work that it does in each
+      interval, by some choice of types.
+    - :math:`c_s`: at most the completion time of any schedule that does these parts and completes in this interval.
+    - :math:`f_{s,i,k,r}`: what these parts take in interval i, as a part of all capacity, times slots.
+    - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
+
+    .. math:: \max -\sum_j \sum_{s \in S_j'} w_j \cdot c_s \cdot x_{j,s}
+    .. math:: \sum_j \sum_{s \in S_j'} f_{s,i,k,r} \cdot x_{j,s} \le |i| \quad \forall i, k, r \label{within}
+    .. math:: \sum_{s \in S_j'} x_{j,s} = 1 \quad \forall j \label{once}
+
+    The bound is its negative. What a part of the work takes at least is that of the relaxation to a single
+    machine, whose weights are prices here, of every resource of every class in every interval.
+
+    Duals: these prices. At any of them, the least costs of the jobs, a greedy choice of intervals each, less the price
+    of all capacity are a bound (:mod:`schedgap.models.intervals`).
+    """
+    run = run_of(view.architectures[name])
+    return intervals.stated(intervals.completing(run, 1.0, intervals.completion_edges(run, 1.0)))
+
+
+for _name in ARCHITECTURES:
     model(
         f"zhou.{_name}.fluid",
         problem=f"zhou.{_name}.preemptive",
@@ -263,3 +306,13 @@ for _name in ("ps", "ra"):
         procedure=partial(bound, name=_name),
         skip=skip(_name),
     )(partial(_build, name=_name))
+
+for _name in ARCHITECTURES:
+    model(
+        f"zhou.{_name}.intervals",
+        problem=f"zhou.{_name}.preemptive",
+        kind="bound",
+        source="Fluid relaxation over intervals of time, by column generation",
+        procedure=partial(by_intervals, name=_name),
+        skip=skip(_name),
+    )(partial(_build_intervals, name=_name))

@@ -25,10 +25,7 @@ def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
 
     They are the runs of one decision.
 
-    Raises
-    ------
-    TooManyError
-        If there are too many.
+    It raises `TooManyError` if there are too many.
     """
     return Schedule(**vars(elastic.schedules(a.machines, a.options, earliest, end)))
 
