@@ -140,11 +140,6 @@ def numbers(value: Any, digits: int = 5) -> str:
     return clean(value, 60)
 
 
-def verdict(verified: bool | None) -> str:
-    """Return ``✓``, ``WRONG`` or ``–`` (there was nothing to check)."""
-    return {True: "✓", False: "WRONG", None: ABSENT}[verified]
-
-
 def in_words(metric: str) -> str:
     """Return the name of a metric in words: ``envy free``."""
     return clean(metric, 40).replace("_", " ")

@@ -16,6 +16,7 @@ from schedgap import models
 from schedgap.harness.compare.methods import select
 from schedgap.harness.compare.run import compare_here
 from schedgap.harness.diffing import diff
+from schedgap.harness.engine.result import typed
 from schedgap.harness.figure import draw_all
 from schedgap.harness.page import to_html
 from schedgap.harness.page.frame import published_section
@@ -518,8 +519,8 @@ def test_a_table_of_verdicts_is_compared_with_another(tmp_path: Path, command: C
     assert ended.returncode == 1
     assert "oef/fig2" in ended.stdout
     seconds = {**rows[0], "what": "solve_s: trend"}
-    before = Reproduction({}, [ReproducedRow.of({**seconds, "verdict": NOT})], {})
-    assert diff(before, Reproduction({}, [ReproducedRow.of(seconds)], {})).ok
+    before = Reproduction({}, [typed(ReproducedRow, {**seconds, "verdict": NOT})], {})
+    assert diff(before, Reproduction({}, [typed(ReproducedRow, seconds)], {})).ok
     kept.write_text("{}3")
     assert command("diff", kept, found.folder).returncode == 2
 

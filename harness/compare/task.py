@@ -145,7 +145,7 @@ class MethodResult(kept.RowResult):
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: kept.Stored) -> MethodResult:
         """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
-        row, decision = Row.of(content["row"]), None
+        row, decision = kept.typed(Row, content["row"]), None
         PAPERS.get(row.paper).problem(row.problem)  # raises where this program does not know it
         instance = stored.instance(row.fingerprint)
         if row.objective is not None:

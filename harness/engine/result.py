@@ -45,11 +45,6 @@ class DataRow:
         """Return the fields by name, in order."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> Self:
-        """Return the row with these fields, as a journal keeps them; what it does not know is left out."""
-        return typed(cls, content)
-
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""
         return replace(self, **changes)  # type: ignore[type-var]
@@ -64,7 +59,10 @@ def grouped(rows: Iterable[T], *fields: str) -> list[list[T]]:
 
 
 def typed(kind: type[T], content: Any) -> T:
-    """Return an object of a dataclass from plain data; raise `ValueError` if a value has not its field's type."""
+    """Return an object of a dataclass from plain data; raise `ValueError` if a value has not its field's type.
+
+    Fields that the dataclass does not know are left out.
+    """
     return cast(T, _adapter(kind).validate_python(content))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schedgap.harness.audit.row import FAILED, REFUTED
 from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
 from schedgap.harness.table import Column
-from schedgap.harness.text import ABSENT, SIGNS, clean, in_words, number, percent, ratio, seconds, verdict
+from schedgap.harness.text import ABSENT, SIGNS, clean, in_words, number, percent, ratio, seconds
 from schedgap.harness.text import numbers as values
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def numbers(
 
 
 def _verdict(row: Any) -> str:
-    return verdict(row.verified)
+    return {True: "✓", False: "WRONG", None: ABSENT}[row.verified]
 
 
 def hours(value_s: float | None) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.harness.compare.row import Comparison
-from schedgap.harness.engine.result import DataRow, Found, Later
+from schedgap.harness.engine.result import DataRow, Found, Later, typed
 from schedgap.harness.reproduce.setting import Setting
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.text import clean
@@ -181,7 +181,7 @@ class Reproduction(Found[ReproducedRow]):
 def read_rows(path: Path) -> Reproduction:
     """Return the rows in the ``figures.json`` of a run; raise `UsageError` if the file is something else."""
     try:
-        rows = [ReproducedRow.of(one) for one in json.loads(read_bytes(path))]
+        rows = [typed(ReproducedRow, one) for one in json.loads(read_bytes(path))]
     except (ValueError, TypeError) as error:
         raise UsageError(f"{path}: no figures.json of harness reproduce ({clean(error, 100)})") from None
     return Reproduction(meta={}, rows=rows, instances={})

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import Later, RowResult, Stored, from_plain, opened, packed, to_plain
+from schedgap.harness.engine.result import Later, RowResult, Stored, from_plain, opened, packed, to_plain, typed
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.simulate.row import Rounds, SimulationRow
@@ -150,7 +150,7 @@ class SimulationResult(RowResult):
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
-        row = SimulationRow.of(content["row"])
+        row = typed(SimulationRow, content["row"])
         instance, file = stored.instance(row.fingerprint), stored.file(content["key"], history_file(row))
         return cls(row, Later(partial(read_history, file, row, instance)) if row.verified else None)
 
