@@ -119,9 +119,7 @@ def test_time_zones(tmp_path: Path) -> None:
 def test_a_log_that_breaks_its_cluster_is_told_and_gets_its_peak(tmp_path: Path) -> None:
     found = read(tmp_path, "swf", "; MaxProcs: 6\n; UnixStartTime: 749458803\n" + SWF + SWF.replace("1", "2", 1))
     assert found.cluster.gpus_by_type == {"processor": 8}
-    told = (
-        "8 processor in use where there are 6 (MaxProcs of the header), first at 1993-10-01 07:00:13: 8, the peak"
-    )
+    told = "8 processor in use where there are 6 (MaxProcs of the header), first at 1993-10-01 07:00:13: 8, the peak"
     assert any(told in line for line in found.derived), found.derived
     assert read(tmp_path, "swf", SWF, gpus={"": 16}).cluster.gpus == 16
     with pytest.raises(UsageError, match="the log has pools processor"):

@@ -23,7 +23,7 @@ LARGEST = 2**40
 
 SHORTFALL = 1.001e-9
 """Relative work that may be missing, capacity or bandwidth that may be exceeded: the 1e-9 of views, models and
-certificates (were more accepted, an accepted schedule could beat a proved bound), and a thousandth for sums of floats."""
+certificates, and a thousandth of it for sums of floats. Were more accepted, a schedule could beat a proved bound."""
 
 WHOLE = (-(2**63), 2**63)
 """Any whole number: one that is out of place is then named with its row."""

@@ -301,8 +301,8 @@ def profiled(speedups: Array, error: float, rng: np.random.Generator) -> Array:
 
 ROUNDING = Parameter(
     "rounding",
-    "how shares become devices: round is printed in §4.3 (by largest remainder where it exceeds capacity); tijdeman keeps "
-    "debts below one device, with mean throughputs within 1 % of it; memoryless carries no debt, as baselines of §6.3.2",
+    "how shares become devices: round is printed in §4.3 (by largest remainder where it exceeds capacity); tijdeman "
+    "keeps debts below one device, throughputs within 1 % of it; memoryless carries no debt, as baselines of §6.3.2",
     choices=("round", "tijdeman", "largest_remainder", "memoryless"),
 )
 PACKED = Parameter("packed", "OEF's placement: large jobs first, on one type and one host where possible (§4.3)")
