@@ -35,8 +35,8 @@ change, the debts are kept.
 there are); less is kept as deviation. The paper writes ``real`` per user; here it is per type, as the shares
 are, so that a job need not be spread over types to have ``d``. Devices then come in batches, for which no such
 theorem holds: ``largest_remainder`` and ``tijdeman`` serve types with batches by largest remainder. With ``D`` the
-largest batch of a type, their deviations stayed below ``2·D`` devices in all random cases tried, for those who share the type with the batches
-too.
+largest batch of a type, their deviations stayed below ``2·D`` devices in all random cases tried, for those who
+share the type with the batches too.
 
 All sums are integers in units of ``1/UNIT`` device: no drift, and no tie decided by rounding noise.
 """
