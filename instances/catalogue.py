@@ -85,9 +85,13 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
         If there is no such instance or parameter; the message names the nearest known ones.
     InstanceError
         If a file cannot be read, or the instance is malformed or impossible.
+    TypeError
+        If `ref` is none of these.
     """
     if isinstance(ref, Instance):
         return _with_slots(ref, dict(overrides or {}), ref.name)
+    if not isinstance(ref, str | Path):
+        raise TypeError(f"an instance is named by a text like 'gen/200jobs', or a path, not by {type(ref).__name__}")
     if len(str(ref)) > MAX_REFERENCE or CONTROL.search(str(ref)):
         shown = f"{str(ref)[:60]!r}"
         raise UnknownNameError(f"{shown}: a reference is one line of at most {MAX_REFERENCE} characters")

@@ -236,7 +236,7 @@ def write(path: Path, text: str) -> Path:
 def test_a_generator_spec_of_ones_own(tmp_path: Path) -> None:
     path = write(tmp_path / "mine.toml", SPEC)
     instance = load(f"{path}?tenants=5")
-    assert (instance.name, instance.title, len(instance.tenants)) == ("mine?tenants=5", "mine", 5)
+    assert (instance.name, instance.title, len(instance.tenants)) == ("mine?tenants=5", "mine; tenants = 5", 5)
 
 
 @pytest.mark.parametrize(

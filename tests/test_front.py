@@ -34,6 +34,17 @@ def test_one_name_stands_where_a_list_may(comparison: sg.Comparison) -> None:
     assert [row.id for row in sg.audit("oef", "oef.slip.coefficient", jobs=1).rows] == ["oef.slip.coefficient"]
 
 
+def test_an_instance_is_not_named_by_a_number() -> None:
+    with pytest.raises(TypeError, match="named by a text like 'gen/200jobs', or a path, not by int"):
+        sg.load(5)  # type: ignore[arg-type]
+
+
+def test_titles_tell_what_was_changed() -> None:
+    plain = sg.load("gen/20jobs").title
+    assert sg.load("gen/20jobs?jobs=5").title == f"{plain}; jobs = 5"
+    assert sg.load("gen/20jobs?seed=3").title == plain
+
+
 def test_options_that_there_are_not_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="unknown option 'result'; did you mean results"):
         sg.compare(EQ1, "oef.maxmin", result="runs")  # type: ignore[call-arg]

@@ -119,9 +119,7 @@ def test_time_zones(tmp_path: Path) -> None:
 def test_a_log_that_breaks_its_cluster_is_told_and_gets_its_peak(tmp_path: Path) -> None:
     found = read(tmp_path, "swf", "; MaxProcs: 6\n; UnixStartTime: 749458803\n" + SWF + SWF.replace("1", "2", 1))
     assert found.cluster.gpus_by_type == {"processor": 8}
-    told = (
-        "8 processor are in use where there are 6 (MaxProcs of the header), first at 1993-10-01 07:00:13: 8, the peak"
-    )
+    told = "8 processor in use where there are 6 (MaxProcs of the header), first at 1993-10-01 07:00:13: 8, the peak"
     assert any(told in line for line in found.derived), found.derived
     assert read(tmp_path, "swf", SWF, gpus={"": 16}).cluster.gpus == 16
     with pytest.raises(UsageError, match="the log has pools processor"):
@@ -167,7 +165,7 @@ def test_servers_of_a_node_list_are_checked_one_by_one(tmp_path: Path) -> None:
     told(
         found,
         "2 of 2 servers are checked one by one",
-        "6 v100 are in use on g1, which has 4, first at 2026-03-02 08:20",
+        "6 v100 in use on g1, which has 4, first at 2026-03-02 08:20",
     )
     assert [job.history.hosts for job in found.jobs if job.history] == [({"g1": 4},), ({"g1": 2, "g2": 2},)]
     assert [(group.name, group.gpus) for group in found.cluster.servers] == [("g1", 6), ("g2", 4)]
@@ -187,7 +185,7 @@ def test_philly_says_how_many_gpus_of_a_machine_are_held(tmp_path: Path) -> None
     nodes.write_text("machineId, number of GPUs, single GPU mem\nm1,2,24GB\nm2,1,12GB\n")
     found = read(tmp_path, "philly_json", PHILLY, nodes=nodes)
     assert [job.history.hosts for job in found.jobs if job.history] == [({"m1": 2}, {"m2": 2})]
-    told(found, "2 GPU are in use on m2, which has 1, first at 2017-10-07 03:00:00: the peak counts")
+    told(found, "2 GPU in use on m2, which has 1, first at 2017-10-07 03:00:00: the peak counts")
 
 
 def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path) -> None:

@@ -162,6 +162,7 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "nested deeply": lambda folder: pack(folder, gzip.compress(b"[" * 10**5)),
     "no decision": lambda folder: pack(folder, gzip.compress(b"[1]")),
     "another decision": lambda folder: pack(folder, packed(encode(Allocation(np.ones((1, 1)))))),
+    "no version": lambda folder: (folder / "run.json").write_text("{}"),  # type: ignore[dict-item,return-value]
     "another version": lambda folder: forge(folder, lambda run: run | {"schema_version": 99}),
     "a journal of another run": lambda folder: forge(folder, lambda line: {**line, "trace": [[1, 2]]}, "rows.jsonl"),
     "an unknown problem": row(problem="oef.none"),

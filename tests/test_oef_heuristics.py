@@ -228,6 +228,24 @@ def test_the_paper_s_rule_is_within_half_a_device(case: tuple[Array, Ints]) -> N
     assert np.abs(run(ideal, capacity, "independent", 40)[1]).max() <= 0.5 + 1e-6
 
 
+def test_the_paper_s_rule_is_made_to_fit_by_largest_remainder() -> None:
+    ideal = np.array([[0.5], [0.5]])
+    real, _ = run(ideal, [1], "round", 6)
+    assert real[:, :, 0].tolist() == [[0, 0], [1, 0], [0, 1], [1, 0], [0, 1], [1, 0]]
+
+
+@given(shares(), st.data())
+@settings(max_examples=100)
+def test_the_paper_s_rule_made_to_fit_owes_nobody_more_and_more(case: tuple[Array, Ints], data: st.DataObject) -> None:
+    ideal, capacity = case
+    demand = data.draw(hnp.arrays(np.int64, len(ideal), elements=st.sampled_from([1, 1, 2, 4, 8])))
+    real, deviation = run(ideal, capacity, "round", 200, demand)
+    batch = np.minimum(demand[:, None], capacity)
+    assert np.all((real == 0) | (real >= batch))
+    assert np.all(real.sum(axis=1) <= capacity)
+    assert np.abs(deviation).max() <= batch.sum(axis=0).max() + 1
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_whole_shares_are_given_every_round(rule: Rule) -> None:
     ideal = np.array([[2.0, 0.0], [1.0, 3.0], [1.0, 1.0]])
@@ -275,7 +293,7 @@ def test_a_solver_s_tolerance_passes_and_more_does_not() -> None:
 
 
 def test_unknown_rules_are_named() -> None:
-    with pytest.raises(UsageError, match="unknown rounding rule 'floor'; known: largest_remainder, tijdeman"):
+    with pytest.raises(UsageError, match="unknown rounding rule 'floor'; known: round, largest_remainder, tijdeman"):
         Placer(1, np.ones(1), "floor")  # type: ignore[arg-type]
 
 

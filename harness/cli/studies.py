@@ -194,8 +194,10 @@ def simulate(
     found = run(instance, policies, **vars(options), seed=seed, limits=limits, **running)
     if logs:
         from schedgap.harness.certify import save
+        from schedgap.harness.text import counted
 
-        cli.say(f"logs: {logs} ({save(found, logs)} histories, each for sacct and as SWF)")
+        written = counted(save(found, logs), "history", "histories")
+        cli.say(f"logs: {logs} ({written}, each for sacct and as SWF)")
     return found
 
 

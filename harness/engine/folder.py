@@ -178,6 +178,8 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
     with damage_explained(path):
         content = parsed(read_bytes(inside(path, "run.json")))
         version = content.get("schema_version")
+        if version is None:
+            raise UsageError(f"{path}: run.json does not say in which version of the results' format it is")
         if version != SCHEMA_VERSION:
             command = clean(content.get("command"), 200)
             raise UsageError(

@@ -89,10 +89,10 @@ def efficiencies(data: Compared) -> Drawn:
         look = {"xOffset": alt.XOffset("method:N", sort=order), **style.colour(data.looks, order)}
         told = ["method", "tenant", "efficiency", ("split", "equal split")]
         height = style.y("efficiency", "efficiency [slowest-GPU equivalents]")
-        line = alt.MarkDef("tick", color=style.INK, thickness=1.5, strokeDash=style.DASHED, bandSize=60)
+        line = alt.MarkDef("tick", color=style.INK, thickness=1.5, bandSize=60)
         drawn = style.plot(bars, "bar", place, height, told=told, **look)
         chart = alt.layer(drawn, style.plot(bars, line, place, alt.Y("split:Q"), told=["tenant", "split"]))
-        return chart, _words(data, "In slowest-GPU equivalents; dashed: equal split.")
+        return chart, _words(data, "In slowest-GPU equivalents; lines: equal split.")
     words = (
         "Divided by that of the equal split (1: the same, purple: worse, orange: better); neighbours in order of "
         "speedup are averaged if many."

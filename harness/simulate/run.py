@@ -57,6 +57,8 @@ class Options:
         cls, until_h: float = math.inf, profiling_min: float = 0.0, window: str | None = None, **same: Any
     ) -> Self:
         """Return options that are given in the units of the command line."""
+        if not until_h > 0:
+            raise UsageError(f"--until-h {until_h:g}: a simulation ends after it begins")
         chosen = Window.parse(window) if window else ALL
         return cls(until_s=until_h * 3600, profiling_s=profiling_min * 60, window=chosen, **same)
 

@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.harness.verify.proofs.basics import times
-from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed
+from schedgap.harness.verify.rules import LARGEST, SHORTFALL, Range, Rows, refuse, well_formed
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance, PSType, WorkerType
-
-SHORTFALL = 1e-8
-"""Relative work that may be missing, capacity or bandwidth that may be exceeded: ten times what views round."""
 
 AT = "{job} from slot {start}: "
 

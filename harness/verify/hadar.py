@@ -7,12 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, slotted
-from schedgap.harness.verify.rules import WHOLE, Range, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.rules import SHORTFALL, WHOLE, Range, Rows, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, Schedule, View, communication
-
-SHORTFALL = 1e-8
-"""Relative work that may be missing: ten times what views and models round."""
 
 AT = "{job} in slot {slot}: "
 

@@ -109,7 +109,7 @@ class FairShares:
         self,
         instance: Instance,
         evaluate: Evaluator,
-        rounding: Rule = "tijdeman",
+        rounding: Rule = "round",
         packed: bool = True,
         demand_aware: bool = True,
         noise: float = 0.0,
@@ -293,8 +293,9 @@ def profiled(speedups: Array, error: float, rng: np.random.Generator) -> Array:
 
 ROUNDING = Parameter(
     "rounding",
-    "how shares become devices: memoryless carries no deviation from round to round, as the baselines of §6.3.2",
-    choices=("tijdeman", "largest_remainder", "memoryless"),
+    "how shares become devices: round is printed in §4.3 (by largest remainder where it exceeds capacity); tijdeman "
+    "keeps debts below one device, throughputs within 1 % of it; memoryless carries no debt, as baselines of §6.3.2",
+    choices=("round", "tijdeman", "largest_remainder", "memoryless"),
 )
 PACKED = Parameter("packed", "OEF's placement: large jobs first, on one type and one host where possible (§4.3)")
 DEMAND_AWARE = Parameter("demand_aware", "none of a type rather than fewer devices than the smallest job needs (§4.3)")

@@ -2,10 +2,13 @@
 
 For every type the placer keeps ``dev[l] = Σ ideal[l] − Σ real[l]``, what it still owes a tenant. Rules:
 
+``round``
+    The paper's, made to fit: ``real = round(ideal + dev)``, each tenant on its own. Alone that exceeds capacity: ideals
+    ½, ½ of one device give 0, 0 and 1, 1 in turn. The paper states no repair; here devices then go by largest
+    remainder. Where roundings sum to less than a type has, devices idle, as printed; what is owed in total so grows
+    until they do not.
 ``independent``
-    The paper's: ``real = round(ideal + dev)``, each tenant on its own. The deviation stays within half a
-    device, but the whole exceeds capacity: ideals ½, ½ of one device give 0, 0 and 1, 1 in turn. Kept to
-    measure that.
+    The same without the repair, to measure how often capacity is exceeded. The deviation stays within half a device.
 ``largest_remainder``
     Everybody gets the whole devices owed, then devices go one by one to whoever is owed most. Capacity always
     holds; deviations are bounded, but not by one device.
@@ -31,9 +34,9 @@ change, the debts are kept.
 *Smallest jobs.* A tenant whose smallest job needs ``d`` devices gets none or at least ``d`` of a type (or all
 there are); less is kept as deviation. The paper writes ``real`` per user; here it is per type, as the shares
 are, so that a job need not be spread over types to have ``d``. Devices then come in batches, for which no such
-theorem holds: both rules serve types with batches by largest remainder. With ``D`` the largest batch of a type,
-deviations stayed below ``2·D`` devices in all random cases tried, for those who share the type with the batches
-too.
+theorem holds: ``largest_remainder`` and ``tijdeman`` serve types with batches by largest remainder. With ``D`` the
+largest batch of a type, their deviations stayed below ``2·D`` devices in all random cases tried, for those who
+share the type with the batches too.
 
 All sums are integers in units of ``1/UNIT`` device: no drift, and no tie decided by rounding noise.
 """
@@ -50,7 +53,7 @@ from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.views.oef import Allocation, View
 
-Rule = Literal["largest_remainder", "tijdeman", "independent", "memoryless"]
+Rule = Literal["round", "largest_remainder", "tijdeman", "independent", "memoryless"]
 
 ROUNDS = 288
 """Rounds of the placer: 24 hours of 5 minutes."""
@@ -160,6 +163,12 @@ def _largest_remainder(debt: Ints, earned: Ints, demand: Ints, devices: int) -> 
     return real
 
 
+def _round(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
+    """Round each tenant on its own; where that is more than there is, by largest remainder."""
+    real = _independent(debt, earned, demand, devices)
+    return real if real[-1] >= 0 else _largest_remainder(debt, earned, demand, devices)
+
+
 def _tijdeman(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
     """Give whole shares, then one device per sub-round to the earliest deadline; see the module's docstring.
 
@@ -184,6 +193,7 @@ def _tijdeman(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
 
 
 _RULES: dict[Rule, Callable[[Ints, Ints, Ints, int], Ints]] = {
+    "round": _round,
     "largest_remainder": _largest_remainder,
     "tijdeman": _tijdeman,
     "independent": _independent,

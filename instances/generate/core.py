@@ -126,7 +126,9 @@ def generate(
     spec = parse(family.spec, table, where)
     changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
     known = list(file.published)
-    words: dict[str, Any] = {"name": name[:200], "title": file.title, "source": file.source, "licence": file.licence}
+    told = ", ".join(f"{key} = {value}" for key, value in changed.items() if key != "seed")
+    title = f"{file.title}; {told}"[:4000] if told else file.title
+    words: dict[str, Any] = {"name": name[:200], "title": title, "source": file.source, "licence": file.licence}
     for key, value in changed.items():
         ranges = [(entry, entry.within.get(key)) for entry in known if isinstance(value, int | float)]
         known = [entry for entry, ends in ranges if ends and ends[0] <= value <= ends[1]]

@@ -248,7 +248,7 @@ def _capacity(
             derived.append(f"{peak or most} {pool}: the most that the log has in use at once{at}")
         elif peak > room:
             derived.append(
-                f"{peak} {pool} are in use where there are {room} ({source}), first at {log.moment(when)}:"
+                f"{peak} {pool} in use where there are {room} ({source}), first at {log.moment(when)}:"
                 f" {peak}, the peak, counts"
             )
         else:
@@ -299,7 +299,7 @@ def _servers(
         peak, when, _ = _peak(mine, room)
         if peak > room:
             rooms[str(server)] = pool, peak
-            told.append(f"{peak} {pool} are in use on {server}, which has {room}, first at {log.moment(when)}")
+            told.append(f"{peak} {pool} in use on {server}, which has {room}, first at {log.moment(when)}")
     derived.append(f"{len({row[0] for row in held})} of {count(len(rooms), 'server')} are checked one by one")
     if told:
         derived.append(f"{told[0]}{f' (and so on {len(told) - 1} others)' * (len(told) > 1)}: the peak counts")

@@ -90,6 +90,8 @@ def main(paths: Sequence[str]) -> None:
             proof = json.loads(gzip.decompress(path.read_bytes()))
             instance = path.parent.parent / "instances" / f"{proof['instance']}.json"
             check(proof, json.loads(instance.read_bytes()))
+        except RecursionError:
+            sys.exit(f"{path.name}: refused: it is nested too deeply")
         except (RefusedError, ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as reason:
             sys.exit(f"{path.name}: refused: {reason or type(reason).__name__}")
         print(f"{path.name}: bound {proof['bound']:.10g} holds ({proof['problem']}{told(proof)})")
