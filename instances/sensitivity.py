@@ -39,8 +39,8 @@ class Profiles(NamedTuple):
     Compiled functions take them as they are.
 
     Jobs of ``kind (n,)`` have the same gang, rates and sensitivity: a gang has ``gpus (K,)`` GPUs and, as a whole,
-    levels ``cpus (K, A)`` and ``memory_gb (K, B)``, ascending; ``inf`` where a kind has fewer. It does
-    ``rate (K, k, A, B)`` iterations per second, 0 where it cannot run.
+    levels ``cpus (K, A)`` and ``memory_gb (K, B)``, ascending; ``inf`` where a kind has fewer. It does ``rate (K, k, A,
+    B)`` iterations per second, 0 where it cannot run.
     """
 
     kind: Ints

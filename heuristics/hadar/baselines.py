@@ -90,9 +90,18 @@ class Tiresias(GangPolicy):
     total time, wherever jobs start: 809 to 916 h (8 seeds), 892 h with ``types="fastest"``. Without `stay` it is gone:
     454 h, at 115,273 restarts, and 400 h with ``types="fastest"`` as well, which Tiresias would have to know types for.
 
-    A job falls into the second queue after `threshold_gpu_s` GPU-seconds; `order` says who goes first inside a queue.
-    With `stay`, a job that ran in the previous round stays on its type where that has room. For `types` and `seed`, by
-    which jobs start somewhere, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers.
+    threshold_gpu_s
+        GPU-seconds after which a job falls into the second queue.
+    order
+        Who goes first inside a queue.
+    types, seed
+        Where jobs start, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
+    stay
+        Whether a job that ran in the previous round stays on its type where that has room.
     """
 
     def __init__(
@@ -151,7 +160,12 @@ class YarnCS(GangPolicy):
     its gang. Jobs never move, so that those which start on a slow type run on there in the end: on ``gen/hadar-480``,
     677 to 881 h (8 seeds), 848 h where each starts on its fastest type with room.
 
-    For `types` and `seed`, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers.
+    types, seed
+        Where jobs start, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
     """
 
     def __init__(self, work: Workload, cluster: Servers, *, types: Types = "free", seed: int = 0) -> None:

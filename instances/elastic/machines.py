@@ -161,8 +161,8 @@ def machines_of(
     """Return the servers of `instance`, group by group.
 
     `workers` and `servers` are types of workers and of parameter servers, which take `needs` ``(M, R)`` and ``(P, R)``
-    of the `resources`; one server of each group has ``capacity (groups, R)`` of these. Workers can run
-    where ``able (M, groups)``.
+    of the `resources`; one server of each group has ``capacity (groups, R)`` of these. Workers can run where ``able (M,
+    groups)``.
     """
     count = [group.count for group in instance.cluster.servers]
     each = np.repeat(capacity, count, axis=0)

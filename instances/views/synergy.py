@@ -44,7 +44,7 @@ ROUNDS = 5000
 class Pools:
     """Servers by GPU type: totals ``(k,)`` of ``k`` types. Servers without GPUs count nowhere.
 
-    The least CPUs and memory per GPU of any server of the type are ``(k,)``, 0 for a type without servers;
+    Of CPUs and memory ``(k,)`` per GPU it has the least of any server of the type, 0 for a type without servers;
     ``largest (k, 3)`` is the most GPUs, CPUs and gigabytes of a server.
     """
 

@@ -63,9 +63,9 @@ class Covers:
 def broken(capacity: Array, most: Ints, parts: Bools | None, use: sp.csc_array, block: Ints, share: Array) -> Covers:
     """Return, for each capacity, the row that `share` ``(c,)`` of columns breaks most, where they break any.
 
-    Capacities ``(m,)`` are whole numbers, of one of which a block uses ``most (blocks,)`` at most. Blocks may keep any
-    part of the capacities `parts` ``(m,)``, which alone have covers; where it is ``None``, all have, but blocks keep
-    nothing or all that they can use.
+    Capacities ``(m,)`` are whole numbers, of one of which a block uses ``most (blocks,)``. Blocks may keep any part of
+    the capacities `parts` ``(m,)``, which alone have covers; where it is ``None``, all have, but blocks keep nothing or
+    all that they can use.
     """
     from schedgap.models.columns import _kernels as kernels
 

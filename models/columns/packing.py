@@ -155,7 +155,7 @@ class Columns:
 def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.ConcreteModel:
     """Return the master problem over `columns` as a Pyomo model: for the integer phase, for teaching and for tests.
 
-    Columns are chosen or not if `integer`, and else in part: the LP relaxation.
+    It is the LP relaxation unless columns are chosen or not (`integer`).
 
     It raises `ValueError` if a block needs a column and has none.
     """

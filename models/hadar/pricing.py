@@ -52,8 +52,8 @@ class Jobs:
     """What the kernels need of ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
 
     Jobs have ``arrival (n,)``, ``gpus (n,)`` and ``work (n,)``, and ``levels (n,)`` levels. Their types by rate,
-    fastest first, are ``order (n, k)``; at a level, ``among (n, k)`` of these may serve, and the gang does
-    ``progress (n, k)`` iterations in a slot.
+    fastest first, are ``order (n, k)``; at a level, ``among (n, k)`` of these may serve, and the gang does ``progress
+    (n, k)`` iterations in a slot.
     """
 
     arrival: Ints
