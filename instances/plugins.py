@@ -48,9 +48,14 @@ GROUP = "schedgap.plugins"
 class Plugin:
     """What registers from outside the package; picklable. The table of this module has its kinds.
 
-    What a user calls it is its `name`: path, module, or the id that a notebook cell defines. The `digest` is of its
-    content (source of a file, pickled specs of a definition), for the keys of results; `distribution` is name and
-    version of the distribution that brings it, where one does.
+    Attributes
+    ----------
+    name
+        What a user calls it: path, module, or the id that a notebook cell defines.
+    digest
+        Of its content (source of a file, pickled specs of a definition), for the keys of results.
+    distribution
+        Name and version of the distribution that brings it, where one does.
     """
 
     name: str

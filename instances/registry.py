@@ -40,10 +40,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Registry(Generic[T]):
     """Specs by id, in the order of registration; a second spec of the same id is an error.
 
-    The `kind` is what the entries are, in the singular, for messages (``"model"``).
+    Parameters
+    ----------
+    kind
+        What the entries are, in the singular, for messages (``"model"``).
 
-    Functions that make the specs of ids such as ``exec:./mine`` on demand are in `families`, by what stands before the
-    colon.
+    Attributes
+    ----------
+    families
+        Functions that make the specs of ids such as ``exec:./mine`` on demand, by what stands before the colon.
     """
 
     def __init__(self, kind: str) -> None:

@@ -38,9 +38,16 @@ class Profiles(NamedTuple):
 
     Compiled functions take them as they are.
 
-    Jobs of ``kind (n,)`` have the same gang, rates and sensitivity: a gang has ``gpus (K,)`` GPUs and, as a whole,
-    levels ``cpus (K, A)`` and ``memory_gb (K, B)``, ascending; ``inf`` where a kind has fewer. It does ``rate (K, k, A,
-    B)`` iterations per second, 0 where it cannot run.
+    Attributes
+    ----------
+    kind
+        ``(n,)`` kind of each job; jobs of a kind have the same gang, rates and sensitivity.
+    gpus
+        ``(K,)`` GPUs of the gang.
+    cpus, memory_gb
+        ``(K, A)`` and ``(K, B)`` levels of the whole gang, ascending; ``inf`` where a kind has fewer.
+    rate
+        ``(K, k, A, B)`` iterations per second of the whole gang; 0 where it cannot run.
     """
 
     kind: Ints

@@ -105,9 +105,14 @@ class Servers:
 class GangView:
     """What views of gangs in slots share. ``n`` jobs.
 
-    The `instance` is where it comes from, of which policies of the simulator are built. Each job may run from slot
-    ``arrival (n,)`` on; ``hopeless (n,)`` is why it can never complete, ``None`` for the others. Models leave hopeless
-    jobs out.
+    Attributes
+    ----------
+    instance
+        Where it comes from; policies of the simulator are built from it.
+    arrival
+        ``(n,)`` first slot in which each job may run.
+    hopeless
+        ``(n,)`` why a job can never complete, ``None`` for the others. Models leave hopeless jobs out.
     """
 
     instance: Instance

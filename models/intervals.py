@@ -77,8 +77,16 @@ def completions(run: Jobs, edges: Array, grain: float) -> Goal:
 class Fluid:
     """Jobs over intervals.
 
-    The ``(K + 1,)`` ends of intervals are `edges`, of which the last one may be infinite; `goal` is what ends are
-    worth. If not every job `must` end, jobs can do without, at value 0.
+    Attributes
+    ----------
+    run
+        The jobs.
+    edges
+        ``(K + 1,)`` ends of intervals; the last one may be infinite.
+    goal
+        What ends are worth.
+    must
+        Whether every job has to end; otherwise it can do without, at value 0.
     """
 
     run: Jobs
@@ -272,9 +280,18 @@ def least_completion(
 ) -> Tightest:
     """Return what column generation proves about the negative of the least weighted sum of completion times.
 
-    Begins and ends of jobs are multiples of `grain`, their least time; 0 for none. The search starts from the prices of
-    `best`, the relaxation to one machine, if that is known. So many jobs as `team` enter the master together; with more
-    than one, no interval is cut.
+    Parameters
+    ----------
+    run
+        The jobs.
+    grain
+        Least time of a job, whose multiples begins and ends of jobs are; 0 for none.
+    options
+        Time limit, seed and threads.
+    best
+        The relaxation to one machine, if it is known: the search starts from its prices.
+    team
+        How many jobs enter the master together; with more than one, no interval is cut.
     """
     edges, best = completion_edges(run, grain), best or best_bound(run)
 
@@ -315,8 +332,18 @@ def tightest(
 ) -> Tightest:
     """Return the best bound found while intervals are cut where columns in use are unsure.
 
-    The oracle over edges is ``pose(edges)``; they are `whole` numbers or not, and `edges` the first ones. It may
-    `start` from prices; no interval is cut beyond `many`.
+    Parameters
+    ----------
+    pose
+        Returns the oracle over edges.
+    edges
+        The first ones.
+    whole
+        Whether edges are whole numbers.
+    options
+        Time limit, seed and threads.
+    start, many
+        Prices to start from; intervals beyond which none is cut any more.
     """
     began, pricings = clock.now(), 0
     best: Tightest | None = None

@@ -83,11 +83,21 @@ class Hadar:
     of all rounds until then. DP_allocation (Algorithm 2) takes or leaves every job, whichever leads to the larger total
     payoff. Line 20 as printed compares costs and schedules nothing; lines 6, 7 and 28 to 31 as printed are settings.
 
-    The `instance` has jobs, utilities and horizon; `prices`, `mode` and `planning`, the fields of
-    :class:`schedgap.heuristics.hadar.planning.Planning`, are the module's. If it is `conserving`, jobs without a
-    positive payoff run on GPUs that would be idle; only under ``replan``.
+    Parameters
+    ----------
+    instance
+        Where jobs, utilities and horizon come from.
+    prices, mode
+        See the module.
+    conserving
+        Whether jobs without a positive payoff run on GPUs that would be idle; only under ``replan``.
+    **planning
+        Fields of :class:`schedgap.heuristics.hadar.planning.Planning`.
 
-    The plan of every round with a queue is in `plans`, in order.
+    Attributes
+    ----------
+    plans
+        Plan of every round with a queue, in order.
 
     See Also
     --------

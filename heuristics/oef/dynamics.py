@@ -44,8 +44,13 @@ EVALUATORS = (*OEF_EVALUATORS, "gavel", "maxmin", "gandiva_fair")
 def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
     """Return the evaluator of that name, one of :data:`EVALUATORS`.
 
-    ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``, which may have
-    settings (``gavel?row_cap=true``), by the `oracle`, ``models.oracle``.
+    Parameters
+    ----------
+    name
+        ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``, which may
+        have settings (``gavel?row_cap=true``).
+    oracle
+        ``models.oracle``, for those.
 
     Raises
     ------
@@ -102,7 +107,10 @@ class FairShares:
     noise, noise_seed
         Largest relative error of profiled rates, see :func:`profiled`; jobs advance by the true ones.
 
-    It raises `NotApplicableError` if a job has no rate on some GPU type, or is larger than every type.
+    Raises
+    ------
+    NotApplicableError
+        If a job has no rate on some GPU type, or is larger than every type.
     """
 
     def __init__(

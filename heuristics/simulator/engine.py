@@ -32,9 +32,17 @@ def simulate(
     rates are sensitive, because it does not advance with its proportional share, is never offered to the policy;
     :attr:`Trace.unfinished` names it, and every other job that did not complete.
 
-    The `policy` is called once per round in which there is a job of `work`; `cluster` has the servers, and `profiles`
-    the rates by CPUs and memory, for rules that are sensitive. The `rules` are fields of :class:`Rules`
-    (``round_s=300.0``, …).
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers, as :func:`schedgap.heuristics.simulator.workload` and
+        :func:`schedgap.heuristics.simulator.servers` return them.
+    policy
+        Called once per round in which there is a job.
+    profiles
+        Rates by CPUs and memory, for rules that are sensitive.
+    **rules
+        Fields of :class:`Rules` (``round_s=300.0``, …).
 
     Raises
     ------

@@ -41,8 +41,11 @@ class Rules:
     profiling_s
         Seconds after its arrival in which a job is profiled and cannot be scheduled.
 
-    It raises `UsageError` if an option is out of range: rounds take from :data:`LEAST_ROUND_S` to :data:`MOST_ROUND_S`,
-    so that times keep their digits.
+    Raises
+    ------
+    UsageError
+        If an option is out of range: rounds take from :data:`LEAST_ROUND_S` to :data:`MOST_ROUND_S`, so that times keep
+        their digits.
     """
 
     round_s: float = 300.0

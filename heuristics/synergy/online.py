@@ -26,9 +26,14 @@ from schedgap.instances.views.synergy import Schedule, View
 class Scheduler:
     """A policy, a mechanism, and their settings.
 
-    `policy` and `mechanism` are names in :data:`schedgap.heuristics.synergy.queues.ORDERS`, and of a method of
-    :class:`Mechanisms`, which `order` and `fit` are settings of; `first`, `by` and `speed` are those of the policies
-    ``ftf``, ``drf`` and ``srtf``.
+    Attributes
+    ----------
+    policy, mechanism
+        Names in :data:`schedgap.heuristics.synergy.queues.ORDERS`, and of a method of :class:`Mechanisms`.
+    order, fit
+        Settings of the mechanisms that tune demands, see :class:`Mechanisms`.
+    first, by, speed
+        Settings of the policies ``ftf``, ``drf`` and ``srtf``.
     """
 
     policy: str

@@ -181,7 +181,10 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     As printed, Algorithm 4 may ask for no PS at all, and Algorithm 7 places as many workers as slots; the exact
     placement loses none.
 
-    It raises `NotApplicableError` if it finds none.
+    Raises
+    ------
+    NotApplicableError
+        If it finds none.
 
     See Also
     --------

@@ -160,9 +160,16 @@ def machines_of(
 ) -> Machines:
     """Return the servers of `instance`, group by group.
 
-    `workers` and `servers` are types of workers and of parameter servers, which take `needs` ``(M, R)`` and ``(P, R)``
-    of the `resources`; one server of each group has ``capacity (groups, R)`` of these. Workers can run where ``able (M,
-    groups)``.
+    Parameters
+    ----------
+    workers, servers
+        Types of workers and of parameter servers.
+    resources, capacity
+        Names, and ``(groups, R)`` what one server of each group has of them.
+    needs
+        ``(M, R)`` and ``(P, R)`` what a worker and a parameter server take.
+    able
+        ``(M, groups)`` where workers can run.
     """
     count = [group.count for group in instance.cluster.servers]
     each = np.repeat(capacity, count, axis=0)

@@ -37,7 +37,12 @@ class Rates:
     `transfer` where everything is on one server. ``f`` is 1 with parameter servers (Zhou, eq. 1) and ``(N − 1)/N`` in a
     ring (eq. 14), which has no PS types.
 
-    ``compute`` and ``transfer`` are ``(n, M)``; ``update`` is ``(n, P)`` by PS type, and ``(n, 1)`` in a ring.
+    Attributes
+    ----------
+    compute, transfer
+        ``(n, M)``.
+    update
+        ``(n, P)`` by PS type; ``(n, 1)`` in a ring.
     """
 
     compute: Array
@@ -144,8 +149,16 @@ class Options:
 class Elastic:
     """``n`` elastic jobs, the servers they run on, and what follows from both.
 
-    One worker's slots per mini-batch are `rates`. Each job may run from slot ``arrival (n,)`` on, as the view numbers
-    `slots` ``T``, has ``work (n,)`` mini-batches, and ``most (n,)`` workers at most (Zhou's ``E·D·K`` and ``D``).
+    Attributes
+    ----------
+    rates
+        Slots per mini-batch of one worker.
+    arrival
+        ``(n,)`` first slot in which each job may run, as the view numbers slots.
+    work, most
+        ``(n,)`` mini-batches, and largest number of workers (Zhou's ``E·D·K`` and ``D``).
+    slots
+        Number of slots, ``T``.
     """
 
     machines: Machines

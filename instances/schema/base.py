@@ -20,8 +20,12 @@ FRACTION = re.compile(r"[+-]?[0-9]{1,15}(/0*[1-9][0-9]{0,14})?", re.ASCII)
 def rule(what_is_right: str, **constraints: Any) -> Any:
     """Return a pydantic field whose validation error says `what_is_right`.
 
-    The sentence is shown after the offending value; `constraints` are :func:`pydantic.Field`'s (``gt``, ``ge``,
-    ``default``, …).
+    Parameters
+    ----------
+    what_is_right
+        Sentence shown after the offending value.
+    **constraints
+        Passed to :func:`pydantic.Field` (``gt``, ``ge``, ``default``, …).
     """
     return Field(json_schema_extra={"rule": what_is_right}, **constraints)
 

@@ -31,8 +31,12 @@ from schedgap.instances.workload import MAX_SERVERS, slots_from
 class View(Elastic):
     """Jobs, servers and slots. Resources are the worker types, then the PS type; one of a type takes 1 of its own.
 
-    Times are ``deadline (n,)``, ``τ``, and `arrival`, ``r``; `utilities` are what completing is worth, by seconds since
-    the arrival.
+    Attributes
+    ----------
+    deadline
+        ``(n,)`` times ``τ``; `arrival` has the times ``r``.
+    utilities
+        What completing is worth, by seconds since the arrival.
     """
 
     instance: Instance

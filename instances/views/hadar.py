@@ -37,7 +37,12 @@ ROUNDING = 1e-9
 class View(GangView):
     """Slots, jobs and GPUs. ``n`` jobs, ``k`` GPU types, ``T`` slots.
 
-    Utility functions are by seconds since the start of the arrival slot; there are ``capacity (k,)`` GPUs of each type.
+    Attributes
+    ----------
+    utilities
+        Utility functions, by seconds since the start of the arrival slot.
+    capacity
+        ``(k,)`` GPUs of each type.
     """
 
     slots: int
@@ -73,8 +78,10 @@ class Schedule(Decision):
 
     A job that appears completes: its last slot is its finish slot. A rejected job does not appear.
 
-    They are indices and GPUs (at least 1), ``(entries,)`` each; each triple of job, slot and server is there at most
-    once.
+    Attributes
+    ----------
+    job, slot, server, gpus
+        ``(entries,)`` indices and GPUs (at least 1); each triple of job, slot and server at most once.
     """
 
     job: Ints
@@ -95,9 +102,15 @@ def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Sch
     Capacity by type is capacity by server where spreading costs nothing, as in P1. Within a slot and type, entries
     follow one another on the line of that type's GPUs, which is cut at the ends of servers.
 
-    They are ``(entries,)``: at most ``capacity`` GPUs of a type in a slot, each triple at most once.
+    Parameters
+    ----------
+    job, slot, gpu_type, gpus
+        ``(entries,)``; at most ``capacity`` GPUs of a type in a slot, each triple at most once.
 
-    It raises `ValueError` if a slot has more GPUs of a type than there are.
+    Raises
+    ------
+    ValueError
+        If a slot has more GPUs of a type than there are.
     """
     order = np.lexsort((job, gpu_type, slot))
     job, slot, gpu_type, gpus = job[order], slot[order], gpu_type[order], gpus[order]

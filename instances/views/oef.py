@@ -78,8 +78,12 @@ class View:
 class Allocation(Decision):
     """Devices for every virtual tenant.
 
-    Its ``devices (v, k)`` are fractional, the average over rounds where there are ``rounds (rounds, v, k)`` of whole
-    devices, for placers; absent for fractional shares.
+    Attributes
+    ----------
+    devices
+        ``(v, k)`` devices, fractional; the average over rounds where there are rounds.
+    rounds
+        ``(rounds, v, k)`` whole devices of each round, for placers; absent for fractional shares.
     """
 
     devices: Array
@@ -94,10 +98,15 @@ def efficiency(speedups: Array, devices: Array) -> Array:
 def replicated(v: View, largest: int = 10_000) -> tuple[View, Ints]:
     """Return the unweighted view of §4.2.3, where each virtual tenant stands as often as its weight says.
 
-    Its replicas have weight 1, and stand for rows ``(replicas,)`` of `v`, which come second.
+    Returns
+    -------
+    view, original
+        View of replicas with weight 1, and the ``(replicas,)`` row of `v` that each stands for.
 
-    It raises `NotApplicableError` if the weights have no common denominator small enough for at most `largest`
-    replicas.
+    Raises
+    ------
+    NotApplicableError
+        If the weights have no common denominator small enough for at most `largest` replicas.
     """
     fractions = [Fraction(w).limit_denominator(1000) for w in v.weight.tolist()]
     scale = math.lcm(*(f.denominator for f in fractions))
@@ -124,7 +133,10 @@ def merged(v: View) -> tuple[View, Ints]:
     proportion to the weights gives equals the same per weight, and averaging the bundles of equals makes nobody envious
     who was not (the value of an average is the average of the values).
 
-    Rows ``(v,)`` of it, which stand for each virtual tenant, come second.
+    Returns
+    -------
+    view, group
+        View of the merged tenants, and the ``(v,)`` row of it that stands for each virtual tenant.
     """
     _, first, group = np.unique(v.speedups, axis=0, return_index=True, return_inverse=True)
     group = group.reshape(-1)

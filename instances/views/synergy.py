@@ -44,8 +44,12 @@ ROUNDS = 5000
 class Pools:
     """Servers by GPU type: totals ``(k,)`` of ``k`` types. Servers without GPUs count nowhere.
 
-    Of CPUs and memory ``(k,)`` per GPU it has the least of any server of the type, 0 for a type without servers;
-    ``largest (k, 3)`` is the most GPUs, CPUs and gigabytes of a server.
+    Attributes
+    ----------
+    cpus_per_gpu, memory_gb_per_gpu
+        ``(k,)`` the least of any server of the type; 0 for a type without servers.
+    largest
+        ``(k, 3)`` the most GPUs, CPUs and gigabytes of a server.
     """
 
     gpus: Ints
@@ -104,9 +108,16 @@ class View(GangView):
 
     ``replace(view, runnable=jobs)`` is the view of the same cluster in a round with other jobs.
 
-    The whole run has about so many `rounds`. Each job's fair progress on its best GPU type is ``fair (n,)``, in
-    iterations per second, 0 where it can never run; ``weight (n,)`` makes iterations per second the round's objective.
-    The round's jobs are ``runnable (m,)``, in the order in which they were picked.
+    Attributes
+    ----------
+    rounds
+        About how many the whole run has.
+    fair
+        ``(n,)`` each job's fair progress on its best GPU type, in iterations per second; 0 where it can never run.
+    weight
+        ``(n,)`` factor from iterations per second to the round's objective.
+    runnable
+        ``(m,)`` the round's jobs, in the order in which they were picked.
     """
 
     profiles: Profiles
@@ -209,8 +220,11 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
         How far below its fastest rate, as a part of it, a gang may be at its demand. Where tables have errors, the
         fastest of many equal rates is a matter of chance.
 
-    It raises `NotApplicableError` if there are no jobs, a job has no rates or no sensitivity, servers have no CPUs or
-    memory, or no job can ever run.
+    Raises
+    ------
+    NotApplicableError
+        If there are no jobs, a job has no rates or no sensitivity, servers have no CPUs or memory, or no job can ever
+        run.
     """
     try:
         jobs, hosts = workload(instance), servers(instance)

@@ -44,8 +44,16 @@ FRACTIONS = 11
 class Architecture(Elastic):
     """What parameter servers, or rings, make of the jobs. In a ring, machines have no PS types.
 
-    The `id` is ``"ps"`` or ``"ra"``; jobs have ``weight (n,)``. Where the instance says what F and τ are, these are
-    `given_worth` and `given_deadline`.
+    Attributes
+    ----------
+    id
+        ``"ps"`` or ``"ra"``.
+    weight
+        ``(n,)``.
+    given_worth
+        F where the instance says what it is.
+    given_deadline
+        τ where the instance says what it is.
     """
 
     id: str
@@ -85,7 +93,10 @@ class Architecture(Elastic):
     def consumption(self, price: Array) -> Array:
         """Return ``(n,)`` the least that a schedule of each job costs at prices that are the same in all slots.
 
-        ``price (classes, R)`` is per unit and slot.
+        Parameters
+        ----------
+        price
+            ``(classes, R)`` per unit and slot.
         """
         o = self.options
         one = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)

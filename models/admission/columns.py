@@ -55,7 +55,10 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
 def columns(view: View, options: SolveOptions, problem: str, *, seeded: bool = True) -> Outcome:
     """Branch and price over classes of servers, and look for a schedule on real ones.
 
-    Prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
+    Returns
+    -------
+    Outcome
+        Its prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
 
     See Also
     --------

@@ -19,7 +19,10 @@ from schedgap.models.statements import bounding, followed, grouped, largest
 def schedules(view: View, problem: str) -> Runs:
     """Return all schedules of the jobs that meet their deadlines, as runs of one decision.
 
-    It raises `TooManyError` if there are too many.
+    Raises
+    ------
+    TooManyError
+        If there are too many.
     """
     return elastic.schedules(view.machines, view.options, view.first_start(problem), view.deadline)
 

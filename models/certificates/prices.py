@@ -53,10 +53,18 @@ def by_prices(
 ) -> Proof | None:
     """Return the proof by prices of the rows of a packing problem, at every leaf of a tree.
 
-    `outcome` is what a model claims of the problem, a `domain` that its `oracle` prices. The `tree` has the prices of
-    the rows, and what they are to bound; what the problem derives from the instance, slots and their length, is `told`.
-    The `sense` is 1 where values are maximised, and −1 where they are the negatives of costs. The checker may count the
-    part `missing` of all terms less.
+    Parameters
+    ----------
+    outcome, domain, oracle
+        What a model claims of the problem, and its pricing.
+    tree
+        Prices of the rows, and what they are to bound.
+    told
+        What the problem derives from the instance: slots and their length.
+    sense
+        1 where values are maximised, −1 where they are the negatives of costs.
+    missing
+        Part of all terms that the checker may count less.
     """
     domain, claim = covered(outcome, domain, tree, told), outcome.solution.bound
     packing = domain.packing

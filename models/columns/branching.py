@@ -54,8 +54,20 @@ other way."""
 class Tree:
     """The open nodes, of which that with the largest bound is next; the newest one as long as no solution is known.
 
-    The `oracle` prices blocks within domains; `root` is the outcome of column generation in a `domain` where nothing is
-    decided. For `whole` see :func:`schedgap.models.columns.domain.children`. Before a node is split, `close` is tried.
+    Parameters
+    ----------
+    oracle
+        Prices blocks within domains.
+    root
+        Outcome of column generation where nothing is decided.
+    domain
+        That domain.
+    whole
+        See :func:`schedgap.models.columns.domain.children`.
+    solver
+        Gap, seed and threads.
+    close
+        What is tried before a node is split.
     """
 
     def __init__(
@@ -95,8 +107,12 @@ class Tree:
     def explore(self, incumbent: float, time_limit_s: float | None) -> tuple[Generated, Columns] | None:
         """Settle or split one node; return its relaxation, and the columns of its solution if that is integral.
 
-        The best solution known has the value `incumbent`, ``-inf`` for none. A node that takes longer than the time
-        limit stays open.
+        Parameters
+        ----------
+        incumbent
+            Value of the best solution known, ``-inf`` for none.
+        time_limit_s
+            Seconds it may take; a node that takes longer stays open.
         """
         known = np.isfinite(incumbent)
         node = max(self.open, key=lambda node: (node.bound if known else 0.0, node.number))

@@ -30,8 +30,12 @@ from schedgap.instances.arrays import Array, Bools, Ints
 class Covers:
     """``c`` rows.
 
-    Each belongs to the capacity ``row (c,)``, of which ``spare (c,)`` remains, ``s``; blocks keep ``kept (c, blocks)``,
-    ``m``.
+    Attributes
+    ----------
+    row, spare
+        ``(c,)`` the capacity that each belongs to, and what remains of it, ``s``.
+    kept
+        ``(c, blocks)`` what blocks keep, ``m``.
     """
 
     row: Ints
@@ -63,9 +67,17 @@ class Covers:
 def broken(capacity: Array, most: Ints, parts: Bools | None, use: sp.csc_array, block: Ints, share: Array) -> Covers:
     """Return, for each capacity, the row that `share` ``(c,)`` of columns breaks most, where they break any.
 
-    Capacities ``(m,)`` are whole numbers, of one of which a block uses ``most (blocks,)``. Blocks may keep any part of
-    the capacities `parts` ``(m,)``, which alone have covers; where it is ``None``, all have, but blocks keep nothing or
-    all that they can use.
+    Parameters
+    ----------
+    capacity
+        ``(m,)`` whole numbers.
+    most
+        ``(blocks,)`` what a block uses at most of a capacity.
+    parts
+        ``(m,)`` capacities of which blocks may keep any part, and which alone have covers; ``None`` for all of them,
+        but blocks keep nothing or all that they can use.
+    use, block
+        The columns.
     """
     from schedgap.models.columns import _kernels as kernels
 

@@ -27,8 +27,16 @@ class Dive:
     small ones in any case, while a gang finds no room among them. On ``gen/200jobs`` (utility) this ends 0.5 % below
     the bound, and fixing the largest shares first 0.9 %.
 
-    It begins in `domain`, and adds the columns that it finds to `master`, which is of the same problem. Time is up at
-    `until`, infinite for never; see :func:`schedgap.instances.clock.now`.
+    Parameters
+    ----------
+    oracle
+        Prices blocks.
+    domain
+        Where it begins.
+    master
+        Master of the same problem; it gets the columns that are found on the way.
+    until
+        When time is up, infinite for never; see :func:`schedgap.instances.clock.now`.
     """
 
     def __init__(self, oracle: Oracle, domain: Domain, master: Master, until: float = np.inf) -> None:

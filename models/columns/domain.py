@@ -127,8 +127,12 @@ def children(domain: Domain, columns: Columns, x: Array, whole: bool) -> tuple[D
 
     Ends are decided first, since they alone are worth something; then what blocks take of rows.
 
-    The solution is ``x (c,)`` of columns, the optimum of the domain's relaxation. Where they take `whole` numbers of
-    rows, the pricing keeps bounds on these.
+    Parameters
+    ----------
+    domain, columns, x
+        The domain, and the optimum of its relaxation.
+    whole
+        Whether columns take whole numbers of rows, bounds on which the pricing keeps.
     """
     return _by_end(domain, columns, x) or (_by_use if whole else _by_window)(domain, columns, x)
 

@@ -212,8 +212,16 @@ def generate(
     Columns that improve the master are added. Where smoothed prices find none (mispricing), the master's own are
     tried; where these find none either, the master is optimal.
 
-    The `oracle` prices blocks within `domain`, under the `options` of the loop; `solver` has threads and seed of the
-    master's. A `master` of another domain of the same problem is what it goes on from.
+    Parameters
+    ----------
+    domain
+        Capacities and blocks, and what is decided about them.
+    oracle
+        Prices blocks.
+    options, solver
+        Of the loop, and of the master's solver (threads, seed).
+    master
+        The master of another domain of the same problem to go on from.
     """
     return _Loop(domain, oracle, options or GenerationOptions(), solver or SolveOptions(), master).run()
 

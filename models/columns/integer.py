@@ -89,7 +89,14 @@ class Packed:
 class Packer(ABC):
     """Solutions that are annealed, and the best of them; who inserts columns, and how, subclasses say.
 
-    Column generation proved `bound` of the `packing`; `options` say how long to search.
+    Parameters
+    ----------
+    packing
+        Capacities and blocks.
+    bound
+        What column generation proved.
+    options
+        Effort.
     """
 
     value: float
@@ -233,8 +240,14 @@ class Packer(ABC):
 class Inserting(Packer):
     """The chosen columns by block, the capacity that is left, and how both are improved.
 
-    A block's best column in what is left is what `insert` finds, at the bound's prices ``(m,)``. For the rest see
-    :class:`Packer`.
+    Parameters
+    ----------
+    packing, bound, options
+        See :class:`Packer`.
+    insert
+        Finds a block's best column in what is left.
+    prices
+        ``(m,)`` prices of the bound.
     """
 
     def __init__(

@@ -121,7 +121,14 @@ class Master:
     that is all as long as it is `loose`: until its first move. From then on rows of single capacities follow as soon as
     an optimum breaks them, so that it keeps them all.
 
-    It begins with `columns`, at least one; `options` have seed and threads of the solver.
+    Parameters
+    ----------
+    domain
+        Capacities, blocks, and what is decided.
+    columns
+        First columns, at least one.
+    options
+        Seed and threads of the solver.
     """
 
     def __init__(self, domain: Domain, columns: Columns, options: SolveOptions) -> None:

@@ -97,9 +97,16 @@ class Packing:
 class Columns:
     """A batch of ``c`` columns.
 
-    Column ``c`` is of the block ``block (c,)``, has the value ``value (c,)``, and takes of each capacity what its
-    column of the sparse ``use (m, c)`` says, 0 or more. Its block ends with ``end (c,)``, an index into
-    :attr:`Packing.worth`; 0 where nobody branches.
+    Attributes
+    ----------
+    block
+        ``(c,)`` block of each column.
+    value
+        ``(c,)`` value of each column.
+    use
+        ``(m, c)`` sparse: what each column takes of each capacity, 0 or more.
+    end
+        ``(c,)`` where its block ends with it, index into :attr:`Packing.worth`; 0 where nobody branches.
     """
 
     block: Ints
@@ -133,7 +140,14 @@ class Columns:
     def of(rows: int, columns: Iterable[tuple[int, float, Ints, Array]], ends: Sequence[int] = ()) -> Columns:
         """Return the batch of ``(block, value, rows used, amounts)``.
 
-        The number of capacities, `rows`, is ``m``.
+        Parameters
+        ----------
+        rows
+            Number of capacities, ``m``.
+        columns
+            The columns.
+        ends
+            Their ends.
         """
         listed = list(columns)
         sizes = [len(column[2]) for column in listed]
@@ -155,9 +169,19 @@ class Columns:
 def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.ConcreteModel:
     """Return the master problem over `columns` as a Pyomo model: for the integer phase, for teaching and for tests.
 
-    It is the LP relaxation unless columns are chosen or not (`integer`).
+    Parameters
+    ----------
+    packing
+        Capacities and blocks.
+    columns
+        The columns that are known.
+    integer
+        Whether columns are chosen or not; the LP relaxation by default.
 
-    It raises `ValueError` if a block needs a column and has none.
+    Raises
+    ------
+    ValueError
+        If a block needs a column and has none.
     """
     m = pyo.ConcreteModel()
     use = columns.use.tocoo()

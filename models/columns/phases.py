@@ -24,9 +24,18 @@ from schedgap.models.solve import Seed, Solution, SolveOptions, Status, TracePoi
 class Answer:
     """What the phases found.
 
-    What is certified is the `solution`, `generated` the outcome of column generation where nothing is decided, and
-    `root` what became of the whole problem in branch and bound. The incumbent is `packed`, ``None`` where column
-    generation ended without a bound to go by, or the known decision `seed` where nothing better was found.
+    Attributes
+    ----------
+    solution
+        What is certified.
+    generated
+        Outcome of column generation where nothing is decided.
+    packed
+        The incumbent; ``None`` where column generation ended without a bound to go by.
+    seed
+        The known decision that the incumbent is, where nothing better was found.
+    root
+        What became of the whole problem in branch and bound.
     """
 
     solution: Solution
@@ -93,8 +102,16 @@ def solve_in_phases(
     with as much work ruin and recreate from the known decisions and from the relaxations of the nodes, until bound or a
     limit is reached.
 
-    `options` have limits, gap, seed, second opinion and known decisions, from which it starts if `seeded`; building the
-    problem took `built_s` seconds.
+    Parameters
+    ----------
+    problem
+        What is packed.
+    options
+        Limits, gap, seed, second opinion, known decisions.
+    built_s
+        Seconds that building took.
+    seeded
+        Whether it starts from known decisions.
     """
     return _Solve(problem, options, built_s, seeded).run()
 

@@ -53,9 +53,16 @@ class Windows:
     def split(self, over: Array, prices: Array, usual: float, least: float) -> tuple[Windows, Ints, Ints]:
         """Return finer windows, and begins and ends of the parts of those that were split.
 
-        Columns take ``over (count,)`` beyond the capacities, negative where they take less; ``prices (count,)`` are
-        equal within windows, and `usual` is a price as it is usual. There is no split unless it is worth `least` in
-        all.
+        Parameters
+        ----------
+        over
+            ``(count,)`` what columns take beyond the capacities; negative where they take less.
+        prices
+            ``(count,)`` prices, equal within windows.
+        usual
+            A price as it is usual.
+        least
+            What splitting has to be worth in all; otherwise there is none.
         """
         start, end = self.start, self.end
         sizes, price = end - start, prices[start]

@@ -40,7 +40,12 @@ QUICK = 0.1
 class Annealer(Packer):
     """Ruin and recreate on real servers.
 
-    Column generation proved `bound`, at prices ``(h·R·T,)``; `options` are the effort.
+    Parameters
+    ----------
+    jobs
+        What is scheduled.
+    bound, prices, options
+        What column generation proved, its prices ``(h·R·T,)``, and the effort.
     """
 
     def __init__(self, jobs: ElasticJobs, bound: float, prices: Array, options: PackingOptions | None = None) -> None:

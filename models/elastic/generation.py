@@ -45,7 +45,12 @@ def too_large(jobs: int, machines: Machines, slots: int) -> str | None:
 class Pricing(Oracle):
     """The oracle: the best schedule of every job at prices of resources.
 
-    The `grid` has capacities of classes, or of servers one by one.
+    Parameters
+    ----------
+    jobs
+        What is scheduled.
+    grid
+        Capacities of classes, or of servers one by one.
     """
 
     def __init__(self, jobs: ElasticJobs, grid: Grid) -> None:

@@ -67,7 +67,12 @@ class Grid:
 
     They are what whole workers and parameter servers can take of it: no server holds parts of them.
 
-    There are `slots` ``T`` of time; `machines` are servers, or classes of them.
+    Attributes
+    ----------
+    machines
+        Servers, or classes of them.
+    slots
+        Number of slots, ``T``.
     """
 
     machines: Machines

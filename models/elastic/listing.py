@@ -27,7 +27,14 @@ LARGE = 1e300
 class Listing:
     """Closes domains in which few schedules on real servers are left, by the MILP over them.
 
-    The `pricing` is the relaxation's; `solver` has gap, seed and threads; `packer` takes what is found.
+    Parameters
+    ----------
+    jobs, pricing
+        What is scheduled, and the relaxation's pricing.
+    solver
+        Gap, seed and threads.
+    packer
+        Takes what is found.
     """
 
     def __init__(self, jobs: ElasticJobs, pricing: Pricing, solver: SolveOptions, packer: Packer) -> None:

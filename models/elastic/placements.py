@@ -100,7 +100,10 @@ def schedules(
     They are on one server, or have all parameter servers on one: some optimum has no others. Those that are not
     `wanted` are left out.
 
-    It raises `TooManyError` if there are too many.
+    Raises
+    ------
+    TooManyError
+        If there are too many.
     """
     option: list[int] = []
     start: list[int] = []

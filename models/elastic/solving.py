@@ -38,8 +38,18 @@ def solve(
 ) -> tuple[Solution, Runs | None, Array, Branch | None]:
     """Return bound and schedule as a solution, the schedule, and the bound's prices ``(k·R, T)`` and tree.
 
-    The `sense` is 1 where values are maximised, −1 where costs are minimised; `first_slot` is the number of the first
-    slot in decisions. If `seeded`, it starts from known decisions, which `options` have beside limits, gap and seed.
+    Parameters
+    ----------
+    jobs
+        What is scheduled.
+    options
+        Limits, gap, seed, known decisions.
+    sense
+        1 where values are maximised, −1 where costs are minimised.
+    first_slot
+        Number of the first slot in decisions.
+    seeded
+        Whether it starts from known decisions.
     """
     grid = Grid(classes(jobs.machines), jobs.slots)
     pricing = Pricing(jobs, grid)

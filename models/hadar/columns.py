@@ -94,9 +94,21 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     :data:`MANY`, prices change by period, and where there are :data:`CELLS` of jobs and slots, bound and prices are
     those of a fluid over intervals; then nobody branches, and the search begins with lists of all jobs by their ends.
 
-    `options` have limits, gap, seed and known decisions, from which it starts if `seeded`.
+    Parameters
+    ----------
+    view
+        What is to be scheduled.
+    options
+        Limits, gap, seed, known decisions.
+    complete
+        Whether every job completes.
+    seeded
+        Whether it starts from known decisions.
 
-    Prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
+    Returns
+    -------
+    Outcome
+        Its prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
 
     See Also
     --------

@@ -52,8 +52,14 @@ class Gangs(Jobs):
 def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
     """Return the jobs that can complete.
 
-    As copies (`forks`) they can use more GPUs at once. A job takes at least `grain` slots, 0 where it can end within
-    one.
+    Parameters
+    ----------
+    view
+        GPUs, slots, jobs.
+    forks
+        Whether jobs run as copies, by which they can use more GPUs at once.
+    grain
+        Slots that a job takes at least; 0 where it can end within one.
     """
     work = view.workload
     if forks:

@@ -47,6 +47,11 @@ class ForkedPricing(Oracle):
     """The oracle: the cheapest GPUs that together do a job's work, for every last slot.
 
     Capacities are (class of servers, slot), row ``c·T + t``; blocks are jobs, ends are last slots.
+
+    Parameters
+    ----------
+    view
+        Jobs, GPUs, slots.
     """
 
     def __init__(self, view: View) -> None:
@@ -146,9 +151,19 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
 def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcome:
     """Solve the problem with copies by branch and price, from the bound of column generation.
 
-    `options` have limits, gap, seed and known decisions, from which it starts if `seeded`.
+    Parameters
+    ----------
+    view
+        What is to be scheduled.
+    options
+        Limits, gap, seed, known decisions.
+    seeded
+        Whether it starts from known decisions.
 
-    Prices are ``(classes, T)``: what one more GPU of a class in a slot would add to the bound at most.
+    Returns
+    -------
+    Outcome
+        Its prices are ``(classes, T)``: what one more GPU of a class in a slot would add to the bound at most.
 
     See Also
     --------

@@ -51,9 +51,18 @@ NEARLY = 5e-7
 class Jobs:
     """What the kernels need of ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
 
-    Jobs have ``arrival (n,)``, ``gpus (n,)`` and ``work (n,)``, and ``levels (n,)`` levels. Their types by rate,
-    fastest first, are ``order (n, k)``; at a level, ``among (n, k)`` of these may serve, and the gang does ``progress
-    (n, k)`` iterations in a slot.
+    Attributes
+    ----------
+    arrival, gpus, work
+        ``(n,)``.
+    order
+        ``(n, k)`` types by rate, fastest first.
+    among
+        ``(n, k)`` how many of them may serve at each level.
+    progress
+        ``(n, k)`` iterations of the gang in a slot at each level.
+    levels
+        ``(n,)`` number of levels.
     """
 
     arrival: Ints
@@ -120,7 +129,16 @@ def automaton(progress: Array, work: float, largest: int) -> Machine | None:
 def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
     """Return the automaton of a job, or the best grid if it has more than `largest` states.
 
-    In a slot at each level, descending, a job does ``progress (levels,)`` iterations of its `work`, in at most `slots`.
+    Parameters
+    ----------
+    progress
+        ``(levels,)`` iterations of a slot at each level, descending.
+    work
+        Iterations.
+    slots
+        Slots that the job may use.
+    largest
+        Number of states.
     """
     from schedgap.models.hadar import _kernels as kernels
 
@@ -168,8 +186,14 @@ class Machines:
 class Pricing(Oracle):
     """The oracle of Hadar's P2: capacities are (type, slot), row ``r·T + t``; blocks are jobs, ends are last slots.
 
-    If `complete`, every job needs a schedule, whatever it pays. With `several`, a pricing also returns each job's best
-    schedule with another last slot: a fifth to a third fewer rounds.
+    Parameters
+    ----------
+    view
+        Jobs, GPUs, slots.
+    complete
+        Whether every job needs a schedule, whatever it pays.
+    several
+        Whether a pricing also returns each job's best schedule with another last slot: a fifth to a third fewer rounds.
     """
 
     def __init__(self, view: View, complete: bool = False, several: bool = True) -> None:
@@ -259,7 +283,12 @@ class Pricing(Oracle):
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
         """Return the best schedule of one job in what is left, if there is one.
 
-        Free are ``room (k·T,)`` GPUs, at ``prices (k·T,)``.
+        Parameters
+        ----------
+        job
+            The job.
+        room, prices
+            ``(k·T,)`` free GPUs, and their prices.
         """
         if self.jobs.levels[job] == 0:
             return None

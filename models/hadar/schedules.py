@@ -74,7 +74,10 @@ def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]
 
     An `extreme` mix has no two types held in part: it is a vertex of ``Σ_r n_r = W, 0 ≤ n_r ≤ C^r``.
 
-    It raises `TooManyError` if there are more than :data:`MOST_MIXES`.
+    Raises
+    ------
+    TooManyError
+        If there are more than :data:`MOST_MIXES`.
     """
     types = usable(view, job)
     room = view.capacity[types]
@@ -109,7 +112,10 @@ def job_schedules(
     Those that pay less than `prices` ask for are left out, and, if `extreme`, those with other than extreme
     :func:`mixes`.
 
-    It raises `TooManyError` after :data:`MOST_STEPS` partial schedules.
+    Raises
+    ------
+    TooManyError
+        After :data:`MOST_STEPS` partial schedules.
     """
     prices = prices or Prices.none(view)
     options = mixes(view, job, extreme)
@@ -147,7 +153,10 @@ def job_schedules(
 def schedules(view: View, prices: Prices | None = None, extreme: bool = False, most: int = MOST_SCHEDULES) -> Schedules:
     """Return the minimal schedules of all jobs that can complete; see :func:`job_schedules`.
 
-    It raises `TooManyError` if there are more than `most`.
+    Raises
+    ------
+    TooManyError
+        If there are more than `most`.
     """
     refused = TooManyError(f"more than {most:,} schedules; hadar.p2.columns makes them as needed")
     fewest = 0  # those of a job's fastest mix alone: any of its slots, as many as it needs

@@ -79,7 +79,10 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
 def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
     """Branch and price with smoothed prices over classes of servers, and look for a schedule on real ones.
 
-    Prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
+    Returns
+    -------
+    Outcome
+        Its prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
 
     See Also
     --------

@@ -43,8 +43,10 @@ def horizon(a: Architecture) -> int:
 def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
     """Refuse a MILP over so many choices, or tables of what is free in every slot up to `end`, where it is huge.
 
-    It raises `NotApplicableError` if there are more than :data:`MOST` choices times servers, or :data:`CELLS` resources
-    of servers in slots.
+    Raises
+    ------
+    NotApplicableError
+        If there are more than :data:`MOST` choices times servers, or :data:`CELLS` resources of servers in slots.
     """
     for size, most, what in (
         (choices * a.machines.size, MOST, "choices times servers"),

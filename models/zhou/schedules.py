@@ -25,7 +25,10 @@ def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
 
     They are the runs of one decision.
 
-    It raises `TooManyError` if there are too many.
+    Raises
+    ------
+    TooManyError
+        If there are too many.
     """
     return Schedule(**vars(elastic.schedules(a.machines, a.options, earliest, end)))
 
