@@ -4,8 +4,7 @@ Until then an empty module stands for ``pyomo.environ``: importing that takes ha
 a run or generates columns builds none.
 
 Once both Pyomo and scipy are imported, Pyomo imports all of scipy's statistics, integration and geometry, to be ready
-for expressions in which they occur. It finds empty modules of these names here; everybody else gets the real ones. So
-does scipy of two parts of numpy, which it imports to list what numpy has: 0.06 s in every process.
+for expressions in which they occur. It finds empty modules of these names here; everybody else gets the real ones.
 
 Its parameters are read without a warning: 6.10 calls a method of theirs that it has marked as deprecated, and finds out
 each time who did, in half a millisecond.
@@ -22,25 +21,15 @@ import types
 from importlib import import_module
 from typing import Any
 
-import numpy as np
+_UNUSED = [name for name in ("scipy.stats", "scipy.integrate", "scipy.spatial") if name not in sys.modules]
 
-_UNUSED = {
-    name: types.ModuleType(name)
-    for name in ("scipy.stats", "scipy.integrate", "scipy.spatial", "numpy.f2py", "numpy.testing")
-    if name not in sys.modules
-}
-_LISTED = {name.partition(".")[2]: module for name, module in _UNUSED.items() if name.startswith("numpy.")}
-
-sys.modules.update(_UNUSED)
-vars(np).update(_LISTED)
+sys.modules.update({name: types.ModuleType(name) for name in _UNUSED})
 try:
     _DEPENDENCIES = import_module("pyomo.common.dependencies")
     import_module("scipy")  # whichever of the two comes last starts these imports
 finally:
     for _name in _UNUSED:
         del sys.modules[_name]
-    for _name in _LISTED:
-        del vars(np)[_name]
 
 vars(_DEPENDENCIES)["capture_output_lock"] = threading.Lock()
 
