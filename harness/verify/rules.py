@@ -21,9 +21,9 @@ from schedgap.instances.arrays import Bools
 LARGEST = 2**40
 """Slots and numbers of workers are below that, so that sums of them stay exact."""
 
-SHORTFALL = 1.001e-9
-"""Relative work that may be missing, capacity or bandwidth that may be exceeded: the 1e-9 of views, models and
-certificates, and a thousandth of it for sums of floats. Were more accepted, a schedule could beat a proved bound."""
+SHORTFALL = 1e-8
+"""Relative work that may be missing, capacity or bandwidth that may be exceeded: ten times what views round, and more
+than rows of models leave beside a solver's tolerance (:data:`schedgap.instances.elastic.machines.ROOM`)."""
 
 WHOLE = (-(2**63), 2**63)
 """Any whole number: one that is out of place is then named with its row."""

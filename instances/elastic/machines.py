@@ -17,8 +17,8 @@ SLACK = 1e-9
 """Relative part of a capacity that use may exceed it by, so that thirds of a server fit three times."""
 
 ROOM = 5 * SLACK
-"""The same in rows of models: beyond :data:`SLACK` by more than a solver's tolerance of 1e-9, so that use of exactly
-that much more is allowed here as it is there. Checkers accept :data:`SLACK`."""
+"""The same in rows of models: a solver's tolerance of 1e-9 lies within what checkers accept, 1e-8, and beyond
+:data:`SLACK`, so that use of exactly that much more is allowed here as it is there."""
 
 SUMS = 10**6
 """Sums, equal ones as well, up to which it is found how much of a capacity can be used."""
