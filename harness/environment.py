@@ -60,6 +60,14 @@ def memory_capped(most_mb: float) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
+def held_mb(pid: int | None) -> float:
+    """Return the MB of data that a process keeps, as a cap counts them; 0 where the system does not say."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except OSError:
+        return 0.0
+
+
 def git_commit() -> str | None:
     """Return the commit of the checkout this code runs from (``+changes`` if it was edited), or ``None``."""
     try:

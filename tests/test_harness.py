@@ -328,6 +328,17 @@ def test_memory_beyond_the_cap_is_a_failed_row() -> None:
     assert results["oef.gavel"].status == "optimal"
 
 
+@pytest.mark.parametrize(("share", "kept"), [(1.0, 1), (0.0, 0)])
+def test_a_worker_that_keeps_too_much_memory_gets_no_other_task(
+    share: float, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("schedgap.harness.engine.pool.SPENT", share)
+    with closing(Pool(1)) as pool:
+        results = list(pool.run([task("oef.gavel"), task("oef.maxmin")]))
+        assert [one.row.status for one in results] == ["optimal", "optimal"]
+        assert len(pool._idle) == kept
+
+
 def test_never_more_workers_times_threads_than_cores() -> None:
     from schedgap.harness.environment import cores
 
