@@ -104,9 +104,6 @@ def run_of(*rows: Any, **meta: Any) -> Comparison:
         (t.seconds, (312.0,), "5 min 12 s"),
         (t.seconds, (7199.7,), "2 h 00 min"),
         (t.seconds, (11100.0,), "3 h 05 min"),
-        (t.verdict, (True,), "✓"),
-        (t.verdict, (False,), "WRONG"),
-        (t.verdict, (None,), "–"),
         (t.numbers, ([1.0, 18 / 13],), "1, 1.3846"),
         (t.numbers, (np.array([[1, 0], [0, 0.5]]),), "1, 0; 0, 0.5"),
         (t.numbers, (np.bool_(True),), "✓"),
@@ -115,6 +112,12 @@ def run_of(*rows: Any, **meta: Any) -> Comparison:
 )
 def test_formats(function: Any, arguments: tuple[Any, ...], text: str) -> None:
     assert function(*arguments) == text
+
+
+@pytest.mark.parametrize(("verified", "text"), [(True, "✓"), (False, "WRONG"), (None, "–")])
+def test_the_sign_of_a_check(verified: bool | None, text: str) -> None:
+    column = next(column for column in COLUMNS if column.key == "verified")
+    assert column.cell(row("oef.gavel", "0123", 1.0, verified=verified)).text == text
 
 
 @given(st.floats(1.0, 1e6))
