@@ -211,19 +211,16 @@ def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> No
     sys.stdout.flush()
 
 
-def save_report(found: Found[Any], output: Path | None = None, audit: Path | None = None) -> None:
-    """Write the page, its figures, and a section about the `audit` in another folder; say where it is."""
-    from schedgap.harness.engine.study import reopen
+def save_report(found: Found[Any], output: Path | None = None) -> None:
+    """Write the page and its figures; say where it is."""
     from schedgap.harness.page import save
-    from schedgap.harness.page.audit import section
 
     if found.folder is None:
         return
     say_damage(found)
     path = output or found.folder / "report.html"
-    more = [section(reopen(audit, "audit").rows)] if audit else []
     try:
-        save(found, path, found.folder if output is None else None, more)
+        save(found, path, found.folder if output is None else None)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
     say(f"report: {path}")

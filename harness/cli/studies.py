@@ -247,14 +247,11 @@ def adversary(
 def report(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
     output: Annotated[Path | None, Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")] = None,
-    audit: Annotated[
-        Path | None, Option(help="Results folder of an audit, whose table becomes a section of the page.")
-    ] = None,
 ) -> None:
     """Write the self-contained HTML page of a results folder."""
     from schedgap.harness.engine.study import reopen
 
-    cli.save_report(reopen(folder), output, audit)
+    cli.save_report(reopen(folder), output)
 
 
 @cli.app.command()

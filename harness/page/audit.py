@@ -9,7 +9,7 @@ from schedgap.harness.audit.row import Audit, Finding, kind
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import AUDIT, LONGEST
-from schedgap.harness.page.frame import Group, Page, Section
+from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.table import USUALLY, Block, Line, Note, View, explained, listed, table
 from schedgap.harness.text import clean
 
@@ -45,11 +45,6 @@ def groups(findings: Sequence[Finding]) -> list[Group]:
     """Return a table per paper."""
     papers = {each[0].claim.paper: table(CONFIRMED_IS, AUDIT, each) for each in grouped(findings, "claim.paper")}
     return [Group(f"audit-{frame.slug(id)}", id, frame.title_of(id), [content]) for id, content in papers.items()]
-
-
-def section(findings: Sequence[Finding]) -> Section:
-    """Return findings as a section of another page: a table per paper."""
-    return frame.results_section("audit", "Claims of the papers", groups(findings))
 
 
 def page(audit: Audit) -> Page:

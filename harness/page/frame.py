@@ -140,22 +140,19 @@ class Page:
     last: Sequence[Section] = ()
 
 
-def render(
-    found: Found[Any], page: Page, drawings: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]
-) -> str:
-    """Return the page as one self-contained HTML document; sections of `more` follow the published numbers."""
+def render(found: Found[Any], page: Page, drawings: Sequence[Drawing], failures: Sequence[str]) -> str:
+    """Return the page as one self-contained HTML document."""
     # of each group the figure that answers first, folded ones last
     names = list(dict.fromkeys([*(group.name for group in page.groups), *(drawing.group for drawing in drawings)]))
     ordered = sorted(drawings, key=lambda one: (names.index(one.group), one.kind not in LEADING, one.minor))
     numbered, known = list(enumerate(ordered, start=1)), {group.name for group in page.groups}
     others = [item for item in numbered if item[1].group not in known]
     sections = [
-        results_section("results", "Results", page.groups, page.legend, numbered),
+        results_section(page, numbered),
         *page.more,
         *noted("notes", "Failures and skipped methods", page.notes),
         *(published_section(found.rows, found.instances, page.study) if page.study else []),
         *page.last,
-        *more,
         *figures_section(others, failures),
         *instances_section(found),
     ]
@@ -204,17 +201,15 @@ Numbered = Sequence[tuple[int, Drawing]]
 """Figures and their numbers."""
 
 
-def results_section(
-    id: str, title: str, groups: Sequence[Group], legend: Sequence[tuple[str, str]] = (), numbered: Numbered = ()
-) -> Section:
+def results_section(page: Page, numbered: Numbered) -> Section:
     """Return answer, first figure, tables and other figures of each group, and what the columns mean."""
-    links = [(group.id, group.name) for group in groups] if len(groups) > 1 else []
-    parts = []
-    for group in groups:
+    parts, several = [], len(page.groups) > 1
+    for group in page.groups:
         mine = [item for item in numbered if item[1].group == group.name]
         first = [item for item in mine if item[1].kind in LEADING]
         parts.append((group, first, mine[len(first) :]))
-    return Section(id, title, macro("results", parts, legend, len(groups) > 1), links)
+    links = [(group.id, group.name) for group in page.groups] if several else []
+    return Section("results", "Results", macro("results", parts, page.legend, several), links)
 
 
 def noted(id: str, title: str, listed: Sequence[tuple[str, str]]) -> list[Section]:
