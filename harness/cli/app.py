@@ -254,9 +254,7 @@ InstanceOption = Annotated[
     Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
 ]
 SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
-SeedsOption = Annotated[
-    list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
-]
+SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of methods. Repeatable.")]
 MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")]
 ResultsOption = Annotated[Path, Option(help="Folder in which the results folder is made.")]
 FormatOption = Annotated[Format, Option("--format", help="How rows are printed to standard output.")]

@@ -39,16 +39,9 @@ def compare(
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     all_sizes: Annotated[bool, Option("--all", help="Run methods above their stated size, too.")] = False,
     cross_check: Annotated[bool, Option(help="Second opinion on every model by PuLP/CBC.")] = False,
-    certificates: Annotated[
-        Path | None,
-        Option(metavar="DIR", help="Copy the certificates of bounds, with their instances, into this folder."),
-    ] = None,
-    bound: Annotated[
-        bool, Option(help="Run the cheapest model that bounds a problem, too, where no chosen method does.")
-    ] = True,
-    decisions: Annotated[
-        Path | None, Option(metavar="DIR", help="Write every decision as CSV and JSON, too (harness verify).")
-    ] = None,
+    certificates: Annotated[Path | None, Option(metavar="DIR", help="Copy certificates, with instances.")] = None,
+    bound: Annotated[bool, Option(help="Run the cheapest model that bounds a problem, where no method does.")] = True,
+    decisions: Annotated[Path | None, Option(metavar="DIR", help="Write decisions as CSV and JSON, too.")] = None,
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
@@ -122,9 +115,7 @@ def certify(
 def sweep(
     file: Annotated[Path, Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
     seed: cli.SeedsOption = [],  # noqa: B006
-    time_limit: Annotated[
-        float | None, Option(help="Seconds each solve may take, instead of what the file says for all.")
-    ] = None,
+    time_limit: Annotated[float | None, Option(help="Seconds each solve may take, instead of the file's.")] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -136,10 +127,7 @@ def sweep(
 
 @cli.study
 def reproduce(
-    figure: Annotated[
-        list[str],
-        Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all (harness list figures), or a .toml file."),
-    ],
+    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all, or a .toml file.")],
     quick: Annotated[bool, Option("--quick", help="Run small versions of the same shape.")] = False,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
@@ -153,9 +141,7 @@ def reproduce(
 @cli.study
 def simulate(
     instance: cli.InstanceOption,
-    more: Annotated[
-        list[str] | None, Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
-    ] = None,
+    more: Annotated[list[str] | None, Argument(metavar="[POLICY]...", help="More policies.")] = None,
     policy: Annotated[
         list[str] | None,
         Option(
@@ -172,15 +158,11 @@ def simulate(
     profiling_min: Annotated[
         float, Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
     ] = 0.0,
-    window: Annotated[
-        str | None, Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
-    ] = None,
+    window: Annotated[str | None, Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose times count.")] = None,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
-    logs: Annotated[
-        Path | None, Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify).")
-    ] = None,
+    logs: Annotated[Path | None, Option(metavar="DIR", help="Write histories as sacct and SWF logs, too.")] = None,
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
@@ -221,14 +203,10 @@ def audit(
 
 @cli.study
 def adversary(
-    heuristic: Annotated[
-        list[str], Option(help="Id, pattern, or paper (its online algorithms); '*' for all. Repeatable.")
-    ],
+    heuristic: Annotated[list[str], Option(help="Id, pattern, or paper (its online algorithms). Repeatable.")],
     budget: Annotated[str, Option(help="Time for the search in all: 300s, 5m, 1h.")] = "60s",
     most_jobs: Annotated[int, Option(min=1, max=20, help="Most jobs or tenants of an instance.")] = 6,
-    anywhere: Annotated[
-        bool, Option("--anywhere", help="Look also where a guarantee of the paper promises nothing.")
-    ] = False,
+    anywhere: Annotated[bool, Option("--anywhere", help="Look where no guarantee is promised, too.")] = False,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Seconds each solve of a small instance may take.")] = 2.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
@@ -273,9 +251,7 @@ def table(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
     top: cli.TopOption = 0,
     all_rows: cli.AllRowsOption = False,
-    sort: Annotated[
-        str, Option(metavar="COLUMN", help="Sort by this column; after a minus (-ratio), the largest first.")
-    ] = "",
+    sort: Annotated[str, Option(metavar="COLUMN", help="Sort by this column; -ratio: the largest first.")] = "",
     columns: Annotated[str, Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
     verbose: cli.VerboseOption = False,
     output: cli.FormatOption = Format.TABLE,
@@ -309,9 +285,7 @@ def merge(
 def diff(
     before: Annotated[Path, Argument(help="Results folder, or a figures.json of harness reproduce.")],
     after: Annotated[Path, Argument(help="Results folder of a later run.")],
-    tolerance: Annotated[
-        float, Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
-    ] = 1e-6,
+    tolerance: Annotated[float, Option(min=0, max=1, help="Relative tolerance of numbers.")] = 1e-6,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
@@ -344,9 +318,7 @@ def verify(
         list[Path],
         Option(help="Solution of an exported model by HiGHS, CBC, SCIP or Gurobi (harness export). Repeatable."),
     ] = [],  # noqa: B006
-    model: Annotated[
-        Path | None, Option(help="The .json beside the model that --solution is of. Default: of the same name.")
-    ] = None,
+    model: Annotated[Path | None, Option(help="The .json beside the model. Default: of the solution's name.")] = None,
     bound: Annotated[bool, Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
     time_limit: Annotated[float | None, Option(help="Seconds that it may take; 20 unless asked.")] = None,
     output: cli.FormatOption = Format.TABLE,
