@@ -15,11 +15,10 @@ from schedgap.harness.adversary.row import Adversary, Worst
 from schedgap.harness.audit.row import Audit, Count, Finding
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import read_run
-from schedgap.harness.diffing import Difference, diff, signed_rank_p
+from schedgap.harness.diffing import Difference, diff, lines, sentence, signed_rank_p
 from schedgap.harness.engine.sealed import SEAL, sealed
 from schedgap.harness.engine.study import merge
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.page.difference import lines, sentence
 from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.instances.errors import UsageError
 

@@ -31,18 +31,13 @@ MOST_JOBS = 6
 SHRINK_SHARE = 0.25
 """Share of the budget that is kept for making what was found simple."""
 
-SUFFIXES = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
 
 def seconds_of(text: str) -> float:
     """Return the seconds of ``300``, ``300s``, ``5m`` or ``1h``, or raise `UsageError` for no positive duration."""
-    number = text.strip().rstrip("smhin")
-    unit = SUFFIXES.get(text.strip()[len(number) :])
-    try:
-        found = float(number) * (unit or math.nan)
-    except ValueError:
-        found = math.nan
-    if not 0 < found < math.inf:
+    import pandas as pd
+
+    found = pd.to_timedelta(f"{text}s" if text[-1:].isdigit() else text, errors="coerce").total_seconds()
+    if not found > 0:
         raise UsageError(f"--budget {text}: a positive duration, such as 300s, 5m or 1h")
     return found
 

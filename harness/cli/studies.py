@@ -291,7 +291,6 @@ def diff(
     """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
     from schedgap.harness import diffing
     from schedgap.harness.engine.study import reopen
-    from schedgap.harness.page import difference
     from schedgap.harness.reproduce.row import read_rows
 
     first, second = (read_rows(path) if path.suffix == ".json" else reopen(path) for path in (before, after))
@@ -299,11 +298,11 @@ def diff(
         cli.say_damage(run)
     found = diffing.diff(first, second, tolerance)
     if output is Format.TABLE:
-        cli.write(difference.blocks(found), (), (), output)
+        cli.write(diffing.blocks(found), (), (), output)
     else:
-        for line in (difference.sentence(found), *found.reasons):
+        for line in (diffing.sentence(found), *found.reasons):
             cli.say(line)
-        cli.emit_lines("", difference.columns(found), difference.lines(found, everything=True), output)
+        cli.emit_lines("", diffing.columns(found), diffing.lines(found, everything=True), output)
     raise typer.Exit(cli.OK if found.ok else cli.FAILED)
 
 

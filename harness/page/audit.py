@@ -35,10 +35,9 @@ def blocks(audit: Audit, view: View = USUALLY) -> list[Block]:
         shown += [Line(""), Line(clean(findings[0].claim.paper), "bold"), *listed("", AUDIT, findings, view=view)]
     told = replays(audit.rows)
     shown += [Line(""), Line("witnesses", "bold")] if told else []
-    return [
-        *shown,
-        *(block for name, what, how in told for block in (Note(name, what), Note("replay", how, command=True))),
-    ]
+    for name, what, how in told:
+        shown += [Note(name, what), Note("replay", how, command=True)]
+    return shown
 
 
 def groups(findings: Sequence[Finding]) -> list[Group]:

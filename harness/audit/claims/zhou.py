@@ -312,9 +312,7 @@ def settings(lab: Lab) -> Iterator[tuple[Instance, Architecture]]:
 RANGES = "the paper's ranges, 30 jobs on 24 servers, T = 150 and 300, both architectures"
 
 
-@claim(
-    "zhou.alpha.formula", "after Theorem 5", how=f"inequality (6) on each batch, {RANGES}; close: within a factor of 2"
-)
+@claim("zhou.alpha.formula", "after Theorem 5", how=f"(6) on each batch, {RANGES}; close: within a factor of 2")
 def alpha_formula(lab: Lab) -> str:
     """α, by its formula on each batch, is typically close to 4."""
     found = []
@@ -330,7 +328,7 @@ def alpha_formula(lab: Lab) -> str:
 @claim(
     "zhou.alpha.realised",
     "after Theorem 5",
-    how=f"mean number of windows of a batch on {RANGES}; close: within a factor of 2",
+    how=f"mean windows of a batch on {RANGES}; close: within a factor of 2",
 )
 def alpha_realised(lab: Lab) -> str:
     """The number of windows that a batch really needs is typically close to 4."""
