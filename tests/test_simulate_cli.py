@@ -575,5 +575,5 @@ def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> Non
 
 def test_figures_of_histories_with_cpus(shared: sg.Simulation) -> None:
     names = {figure.name for figure in figures(shared)}
-    assert {f"simulation-{name}" for name in ("lp1", "short-long", "resources", "jct-mean")} <= names
+    assert {f"simulation-{name}" for name in ("lp1", "resources", "jct-mean")} <= names
     assert "simulation-load" not in names

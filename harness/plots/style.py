@@ -378,11 +378,10 @@ def share_lines(
     return plot(lines, mark, *axes, flat=["x", "share"], told=told, **place, **colour(looks, methods))
 
 
-def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock, split_s: float = 0.0) -> Any:
-    """Return the share of jobs completed by a time since arrival (NaN: never), short and long apart at `split_s`."""
+def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock) -> Any:
+    """Return the share of jobs completed by a time since arrival (NaN: never)."""
     known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
     end = 1.02 * float(known.max(initial=1e-9)) / unit.seconds
-    split = split_s / unit.seconds
     log = bool(known.size) and float(known.max()) > LOG_SPAN * float(np.median(known)) and known.min() > 0
     lines = []
     for method, times in times_s.items():
@@ -390,21 +389,11 @@ def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit
         start, share = shares(times / unit.seconds)
         median = unit.text(float(np.median(done))) if done.size else "–"
         told = {"median": median, "jobs that never complete": times.size - done.size}
-        stair = {"x": np.append(start, max(end, split)), "share": np.append(share, share[-1])}
+        stair = {"x": np.append(start, end), "share": np.append(share, share[-1])}
         lines.append({"method": method, **stair, **told})
-
-    def drawn(log: bool, *ends: float) -> Any:
-        axis = x("x", unit.label("completion time"), log=log, domain=ends)
-        return share_lines(lines, looks, axis, "share of jobs completed")
-
-    if not split:
-        return drawn(log, float(known.min()) / unit.seconds / 1.1 if log else 0.0, end)
-    end, half = max(end, 1.5 * split), WIDTH // 2 - 30
-    short, long = drawn(False, 0.0, split), drawn(end > 8 * split, split, end)
-    return alt.hconcat(
-        short.properties(title=f"short: below {split:g} {unit.name}", width=half),
-        long.properties(title=f"long: {split:g} {unit.name} and more", width=half),
-    )
+    ends = float(known.min()) / unit.seconds / 1.1 if log else 0.0, end
+    axis = x("x", unit.label("completion time"), log=log, domain=ends)
+    return share_lines(lines, looks, axis, "share of jobs completed")
 
 
 # ---------------------------------------------------------------- bars beside bounds
