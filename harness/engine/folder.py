@@ -113,6 +113,11 @@ class Folder:
             later = f"; finished rows are kept, go on with: --resume {self.path}" if kept else ""
             raise UsageError(f"{self.path}: results cannot be written there: {why}{later}") from error
 
+    def _append(self, line: bytes) -> None:
+        self._journal.write(line)
+        self._journal.flush()
+        os.fsync(self._journal.fileno())
+
     def _write(self, files: Mapping[str, bytes]) -> None:
         with self._explained():
             for name, content in files.items():
@@ -126,9 +131,7 @@ class Folder:
         self._write(files)
         line = sealed({"record": result.record, "key": result.key, **result.content(), "files": digests(files)})
         with self._explained():
-            self._journal.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-            self._journal.flush()
-            os.fsync(self._journal.fileno())
+            self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
         return line
 
     def describe(self, meta: Mapping[str, Any]) -> None:
