@@ -194,7 +194,7 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
         if left := [name for name in names if name not in same_name]:
             reasons.append(f"Only the {which} run has {some(left, 4)}.")
     for name, of in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")) if what.time else ():
-        here, there = (_facts(run.meta.get(name)) for run in (before, after))
+        here, there = (run.meta.get(name) or {} for run in (before, after))
         differ = [key for key in here | there if here.get(key) != there.get(key) and key != "schedgap"]
         if differ:
             parts = ", ".join(f"{key} {here.get(key, '–')} → {there.get(key, '–')}" for key in differ)
@@ -211,11 +211,6 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
         tests=tuple(_tests(what, changes)),
         times_compared=not why_not,
     )
-
-
-def _facts(value: object) -> dict[str, object]:
-    """Return a part of ``run.json``, whatever somebody wrote there."""
-    return dict(value) if isinstance(value, Mapping) else {"": value} if value else {}
 
 
 def _change(

@@ -139,11 +139,6 @@ def test_what_was_found_before_a_proof_may_differ_a_little() -> None:
     assert compared(one(own_bound=5.0, **late), one(own_bound=5.1, **late)).ok
 
 
-def test_strange_facts_are_only_different() -> None:
-    (reason,) = diff(run_of(one()), run_of(one(), versions=[1, 2])).reasons
-    assert reason.startswith("Times are not compared, the versions differ")
-
-
 def test_a_row_that_is_gone_is_worse_and_a_new_one_is_not() -> None:
     two = run_of(one(), one("oef.maxmin"))
     assert not diff(two, run_of(one())).ok

@@ -79,6 +79,14 @@ def _problem(row: Row | MethodSummary) -> str:
     return name.partition(".")[2] or name
 
 
+def _percent(row: Row) -> str:
+    return percent(row.gap, up=row.ratio_is_upper is not False)
+
+
+def _metrics(row: Row) -> str:
+    return ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT
+
+
 def _guarantee(row: Row) -> str:
     if row.guarantee:
         return clean(row.guarantee, 40)
@@ -108,57 +116,34 @@ COMPARE: tuple[Column[Row], ...] = (
     words("instance", "instance", "The instance, as it can be loaded again.", shared=True),
     words("paper", "paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
     words("method", "method", "Registered name; “harness list” prints the source of each."),
-    words(
-        "problem",
-        "problem",
-        "What the objective means; bounds of one problem are never used for another.",
-        _problem,
-        priority=1,
-        shared=True,
-    ),
+    words("problem", "problem", "What the objective means.", _problem, priority=1, shared=True),
     words("kind", "kind", KINDS, priority=2),
     words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
     numbers("seed", "seed", "Seed of the method's random generator.", "{}", priority=3, shared=True),
     words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
     numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number, priority=1),
     numbers("best_bound", "bound", "Tightest certified bound on the problem's optimum here.", number, priority=4),
-    numbers(
-        "own_bound",
-        "own bound",
-        "Bound that the method itself certified, as a relaxation or by search.",
-        number,
-        priority=4,
-    ),
-    numbers(
-        "gap",
-        "gap",
-        "|bound − objective| / |bound|.",
-        percent,
-        lambda row: percent(row.gap, up=row.ratio_is_upper is not False),
-    ),
+    numbers("own_bound", "own bound", "Bound that the method itself certified.", number, priority=4),
+    numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _percent),
     numbers("ratio", "ratio", RATIO, number, lambda row: ratio(row.ratio, row.ratio_is_upper), priority=2),
     numbers("guarantee", "guarantee", "The paper's worst-case ratio here.", number, _guarantee, _factor, priority=3),
-    words(
-        "status", "status", "How the run ended: optimal, within its limits, with a gap, skipped, failed.", bad=_failed
-    ),
+    words("status", "status", "How the run ended: optimal, at a limit, with a gap, skipped, failed.", bad=_failed),
     words("verified", "verified", VERIFIED, _verdict, bad=_wrong),
     numbers("solve_s", "solve", "Time in the solver or the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
     words("bound_by", "bound is", BY, priority=5, shared=True),
     numbers("certified_bound", "certified", CERTIFIED, number, _certified, priority=5),
-    words(
-        "metrics",
-        "properties",
-        "Properties and other numbers of the decision.",
-        lambda row: ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT,
-        priority=10,
-    ),
+    words("metrics", "properties", "Properties and other numbers of the decision.", _metrics, priority=10),
 )
 
 
 def _bad(line: MethodSummary) -> int:
     return line.failed + line.wrong
+
+
+def _passed(line: MethodSummary) -> str:
+    return f"{line.verified} of {line.results}"
 
 
 def _trouble(line: MethodSummary) -> str:
@@ -186,15 +171,7 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("problem", "problem", "What the objective means.", _problem),
     words("kind", "kind", "As in the table of results.", priority=5),
     words("limits", "limits", "Which of the sweep's limits.", align="right"),
-    numbers(
-        "verified",
-        "verified",
-        "Results that passed the checker.",
-        str,
-        lambda line: f"{line.verified} of {line.results}",
-        priority=4,
-        css="",
-    ),
+    numbers("verified", "verified", "Results that passed the checker.", str, _passed, priority=4, css=""),
     numbers("trouble", "trouble", "WRONG, failed or skipped results.", str, _trouble, _bad, bad=_bad, priority=3),
     _gap("median_gap", "median gap", "Of the certified gaps."),
     _gap("mean_gap", "mean gap", f"{MEAN} of the certified gaps, shift {GAP_SHIFT:.0%}."),
@@ -250,11 +227,16 @@ def _ended(row: SimulationRow) -> str:
     return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else clean(row.status, 40)
 
 
+def _broke(row: SimulationRow) -> bool:
+    return not row.ok and bool(row.reason)
+
+
 def _milliseconds(value_s: float) -> str:
     return number(value_s * 1000, 3)
 
 
 MOST_BUSY = "The most that any schedule can reach; 100 % where jobs on slow ones could keep all of them busy."
+CONFIRMED = "✓: an independent checker confirms every round of the history. WRONG: it does not."
 SLOWEST = "mean over the rounds, in devices of the slowest type."
 
 SIMULATE: tuple[Column[SimulationRow], ...] = (
@@ -307,22 +289,8 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     numbers("idle_gpus", "idle GPUs", "Mean number free while a job waits.", partial(number, digits=3), priority=12),
     numbers("restarts", "restarts", "Changed allocations that jobs paid for.", "{:,}", priority=14),
     numbers("changing", "changing", "Share of the rounds in which a job moves to other GPUs.", percent, priority=13),
-    words(
-        "status",
-        "status",
-        "How the simulation ended, and how many jobs were left.",
-        _ended,
-        bad=lambda row: not row.ok and bool(row.reason),
-        priority=2,
-    ),
-    words(
-        "verified",
-        "verified",
-        "✓: an independent checker confirms every round of the history. WRONG: it does not.",
-        _verdict,
-        bad=_wrong,
-        priority=2,
-    ),
+    words("status", "status", "How the simulation ended, and how many jobs were left.", _ended, bad=_broke, priority=2),
+    words("verified", "verified", CONFIRMED, _verdict, bad=_wrong, priority=2),
 )
 """Columns of a simulation; all but the outer ones are numbers."""
 
