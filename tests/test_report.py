@@ -549,7 +549,7 @@ def test_the_first_sentence_over_several_papers_names_an_algorithm_of_each() -> 
 
 def test_figures_that_could_not_be_drawn_are_named() -> None:
     run = oef_run()
-    page = render(run, compare.page(run), [], ["a figure could not be drawn: <b>"], [])
+    page = render(run, compare.page(run), [], ["a figure could not be drawn: <b>"])
     assert "a figure could not be drawn: &lt;b&gt;" in page
 
 
