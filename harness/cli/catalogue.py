@@ -42,8 +42,7 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
         case "formats":
             from schedgap.instances.importers import IMPORTERS
 
-            columns = "format", "what it is", "source"
-            found = sorted((i.id, i.title, i.source) for i in IMPORTERS)
+            columns, found = ("format", "what it is", "source"), sorted((i.id, i.title, i.source) for i in IMPORTERS)
         case "heuristics":
             from schedgap.heuristics import HEURISTICS
 
@@ -52,8 +51,7 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
         case "instances":
             from schedgap.instances.catalogue import known
 
-            columns = "instance", "kind", "what it is"
-            found = [tuple(entry) for entry in known()]
+            columns, found = ("instance", "kind", "what it is"), [tuple(entry) for entry in known()]
         case "models":
             from schedgap.models import MODELS
 
@@ -71,8 +69,7 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
         case "plugins":
             from schedgap.instances.plugins import listed
 
-            columns = "plug-in", "kind", "brought by", "registers"
-            found = listed()
+            columns, found = ("plug-in", "kind", "brought by", "registers"), listed()
         case "policies":
             from schedgap.heuristics.simulator import POLICIES
 
