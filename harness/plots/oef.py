@@ -193,7 +193,5 @@ def devices(data: Compared) -> Drawn:
     look = {"color": style.named("tenant", names) if few else ranks, "order": "order:Q"}
     place: dict[str, Any] = {"size": (150, 130), "panels": list(held), "columns": 3}
     chart = style.plot(cells, "bar", *axes, told=["method", "tenant", "type", "devices"], **look, **place)
-    words = (
-        "Colours: tenants by speedup on the fastest type, the lowest dark, neighbours together where there are many."
-    )
+    words = "Colours: tenants by speedup on the fastest type, the lowest dark; of many, neighbours together."
     return chart, _words(data, "" if few else words)
