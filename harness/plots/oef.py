@@ -190,7 +190,7 @@ def devices(data: Compared) -> Drawn:
         style.y("devices", "devices", domain=[0.0, float(view.capacity.max())]),
     )
     ranks = alt.Color("order:Q", title="speedup on the fastest type, lowest first", legend=None)
-    look = {"color": style.named("tenant", names) if few else ranks, "order": "order:Q"}
+    look: dict[str, Any] = {"color": style.named("tenant", names) if few else ranks, "order": "order:Q"}
     place: dict[str, Any] = {"size": (150, 130), "panels": list(held), "columns": 3}
     chart = style.plot(cells, "bar", *axes, told=["method", "tenant", "type", "devices"], **look, **place)
     words = "Colours: tenants by speedup on the fastest type, the lowest dark; of many, neighbours together."

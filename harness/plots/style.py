@@ -228,9 +228,9 @@ def averaged(values: Array, edges: Array) -> Array:
     return np.asarray(np.diff(integral) / np.diff(edges))
 
 
-def time_edges(slots: int, most: int = COLUMNS) -> Array:
-    """Return the slots between which values are averaged, at most so many."""
-    return np.linspace(0, slots, min(slots, most) + 1)
+def time_edges(slots: int) -> Array:
+    """Return the slots between which values are averaged, at most :data:`COLUMNS`."""
+    return np.linspace(0, slots, min(slots, COLUMNS) + 1)
 
 
 def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock, looks: Mapping[str, Look]) -> Any:
@@ -335,12 +335,10 @@ def price_map(
     return charts[0] if len(charts) == 1 else together
 
 
-def cells(
-    field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s: float, most: int = COLUMNS
-) -> list[dict[str, Any]]:
+def cells(field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s: float) -> list[dict[str, Any]]:
     """Return the positive cells of a map, equal neighbours as one; all times are in units."""
     slots = min(field.shape[1], max(1, math.ceil(end_s / slot_s - 1e-9)))
-    edges = time_edges(slots, most)
+    edges = time_edges(slots)
     found = []
     for name, row in zip(names, field[:, :slots], strict=True):
         values = np.array([float(f"{v:.4g}") for v in averaged(row, edges)])
