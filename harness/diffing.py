@@ -1,4 +1,4 @@
-"""Two runs of one kind: what got better, what got worse, and what got slower, row by row and tested in pairs.
+"""Two runs of one kind: what got better, what got worse, and what got slower, row by row and tested in pairs; as text.
 
 Objectives, bounds, times of simulations and verdicts are compared wherever both runs have the row; seconds of computing
 only between runs of one machine, versions and limits. Over several instances each method's differences are tested in
@@ -17,7 +17,8 @@ import pandas as pd
 
 from schedgap.harness.engine.result import Found
 from schedgap.harness.simulate.row import BOUNDED
-from schedgap.harness.text import some
+from schedgap.harness.table import Block, Line, of_texts, table
+from schedgap.harness.text import ABSENT, clean, counted, number, some
 from schedgap.instances.errors import UsageError
 
 TOLERANCE = 1e-6
@@ -163,12 +164,6 @@ class Difference:
     times_compared: bool = True
 
     @property
-    def counts(self) -> dict[str, int]:
-        """How many rows got better, worse or stayed as they were."""
-        better, worse = (sum(getattr(change, how) for change in self.changes) for how in ("better", "worse"))
-        return {"better": better, "worse": worse, "same": len(self.changes) - better - worse}
-
-    @property
     def ok(self) -> bool:
         """Whether something was compared, and nothing is worse or missing."""
         gone = self.missing or self.lost
@@ -199,7 +194,7 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
         if left := [name for name in names if name not in same_name]:
             reasons.append(f"Only the {which} run has {some(left, 4)}.")
     for name, of in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")) if what.time else ():
-        here, there = (_facts(run.meta.get(name)) for run in (before, after))
+        here, there = (run.meta.get(name) or {} for run in (before, after))
         differ = [key for key in here | there if here.get(key) != there.get(key) and key != "schedgap"]
         if differ:
             parts = ", ".join(f"{key} {here.get(key, '–')} → {there.get(key, '–')}" for key in differ)
@@ -216,11 +211,6 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
         tests=tuple(_tests(what, changes)),
         times_compared=not why_not,
     )
-
-
-def _facts(value: object) -> dict[str, object]:
-    """Return a part of ``run.json``, whatever somebody wrote there."""
-    return dict(value) if isinstance(value, Mapping) else {"": value} if value else {}
 
 
 def _change(
@@ -301,3 +291,105 @@ def signed_rank_p(differences: Iterable[float]) -> float | None:
     if len(moved) < LEAST_PAIRS:
         return None
     return float(wilcoxon(moved).pvalue)
+
+
+# ---------------------------------------------------------------- as text
+
+
+CHANGES = ("what", "before", "after", "change", "time")
+TEST_COLUMNS = ("method", "rows", "better", "same", "worse", "p", "time", "p (time)")
+Texts = tuple[str, ...]
+
+
+def sentence(difference: Difference) -> str:
+    """Return the answer: how many rows are better, worse, the same, or gone."""
+    if not difference.changes:
+        return "Nothing can be compared: the runs have no row of a common instance in common."
+    better, worse = (sum(getattr(change, how) for change in difference.changes) for how in ("better", "worse"))
+    parts = {
+        "worse": worse,
+        "better": better,
+        "the same": len(difference.changes) - better - worse,
+        "only in the first run": len(difference.missing),
+        "only in the second run": len(difference.new),
+        "instances only in the first run": len(difference.lost),
+    }
+    listed = ", ".join(f"{many} {what}" for what, many in parts.items() if many or what == "the same")
+    instances = _instances(difference)
+    where = f" of {counted(instances, 'instance')}" if instances else ""
+    return f"{counted(len(difference.changes), 'row')}{where} compared: {listed}."
+
+
+def _instances(difference: Difference) -> int:
+    """Return how many instances the rows are about, where these are part of what a row is."""
+    about = "fingerprint" in COMPARED[difference.kind].name
+    return len({change.after["fingerprint"] for change in difference.changes}) if about else 0
+
+
+def columns(difference: Difference) -> Texts:
+    """Return the headers of :func:`lines`."""
+    return *COMPARED[difference.kind].shown, *CHANGES
+
+
+def lines(difference: Difference, everything: bool = False) -> list[Texts]:
+    """Return a line per value that changed, or per value compared."""
+    shown = COMPARED[difference.kind].shown
+    found = [line for change in difference.changes for line in _lines(shown, change, everything)]
+    found += [(*_name(shown, row), "row", _status(row), ABSENT, "missing", ABSENT) for row in difference.missing]
+    if everything:
+        found += [(*_name(shown, row), "row", ABSENT, _status(row), "new", ABSENT) for row in difference.new]
+    return found
+
+
+def _name(shown: Texts, row: Mapping[str, Any]) -> Texts:
+    return tuple(clean(row[name], 60) for name in shown)
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    return clean(row.get("status") or ABSENT, 40)
+
+
+def _lines(shown: Texts, change: RowChange, everything: bool) -> Iterator[Texts]:
+    before, after = change.before, change.after
+    time = _given("{:.2f} ×", change.times)
+    if change.trouble:
+        yield *_name(shown, after), "row", _status(before), _status(after), clean(change.trouble, 200), time
+    for what, (old, new, how) in change.values.items():
+        if how != "none" and (everything or how != "same"):
+            yield *_name(shown, after), what, *_apart(old, new), how, time
+
+
+def _apart(old: Any, new: Any) -> tuple[str, str]:
+    """Return two values, numbers with as many digits as it takes to see that they differ."""
+    if any(isinstance(value, str | bool) for value in (old, new)):
+        return clean(ABSENT if old is None else old, 60), clean(ABSENT if new is None else new, 60)
+    short = number(old), number(new)
+    if old is None or new is None or old == new or short[0] != short[1]:
+        return short
+    return f"{old:.10g}", f"{new:.10g}"
+
+
+def _given(form: str, value: float | None) -> str:
+    return ABSENT if value is None else form.format(value)
+
+
+def blocks(difference: Difference) -> list[Block]:
+    """Return what the terminal shows."""
+    shown: list[Block] = [Line(sentence(difference), "bold" if difference.ok else "bold red")]
+    shown += [Line(clean(reason, 400)) for reason in difference.reasons]
+    if changed := lines(difference):
+        shown += [table("", of_texts(columns(difference)), changed)]
+    if any(change.times is not None for change in difference.changes):
+        shown.append(Line("time: how many times slower the second run is (below 10 ms counts as 10 ms)", "dim"))
+    if _instances(difference) > 1:
+        tests = [
+            (
+                *(clean(t.method, 60), str(t.rows), str(t.better), str(t.same), str(t.worse)),
+                *(_given("{:.2g}", t.objective_p), _given("{:.2f} ×", t.times), _given("{:.2g}", t.time_p)),
+            )
+            for t in difference.tests
+        ]
+        shown += [table("", of_texts(TEST_COLUMNS), tests)]
+        first = next(iter(COMPARED[difference.kind].values))
+        shown.append(Line(f"p: of {first}, by Wilcoxon's signed-rank test with one pair per instance", "dim"))
+    return shown

@@ -16,7 +16,7 @@ import hashlib
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -236,26 +236,11 @@ DEFAULT = (
 """Instances of a library unless others are named: together, every model has one that it can run on."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A line of a library's index. `objective` and `bound` are the best known, in the problem's own sense."""
+Entry = dict[str, Any]
+"""A line of a library's index."""
 
-    file: str
-    method: str
-    problem: str
-    kind: str
-    sense: str
-    instance: str
-    fingerprint: str
-    rows: int
-    columns: int
-    integers: int
-    nonzeros: int
-    objective: str = ""
-    objective_by: str = ""
-    bound: str = ""
-    bound_by: str = ""
-    sha256: str = ""
+KNOWN = ("objective", "objective_by", "bound", "bound_by")
+"""What a line says beside sizes and checksum: the best known values, in the problem's own sense, and whose they are."""
 
 
 def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]) -> tuple[list[Entry], list[str]]:
@@ -267,11 +252,10 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
 
     path, before = folder / "index.csv", dict[str, Entry]()
     if path.exists():
-        lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(read_text(path))))
-        try:
-            before = {line["file"]: Entry(**line) for line in lines}
-        except (KeyError, TypeError):
-            raise UsageError(f"{path}: not the index of a library: name another folder") from None
+        lines = list(csv.DictReader(io.StringIO(read_text(path))))
+        if not all({"file", "sha256", *KNOWN} <= line.keys() for line in lines):
+            raise UsageError(f"{path}: not the index of a library: name another folder")
+        before = {line["file"]: line for line in lines}
     rows = [row for comparison in known for row in (*comparison.rows, *comparison.bounds)]
     entries, left_out = [], []
     for instance in {one.fingerprint: one for one in map(load, references)}.values():
@@ -289,44 +273,45 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
             name, form = f"{place}/{spec.id}.mps.gz".replace("?", "_"), one.form
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             digest = hashlib.sha256(_write(one, folder / name)).hexdigest()
-            about = (name, spec.id, spec.problem, spec.kind, "max" if form.maximise else "min", instance.name)
-            sizes = (*form.matrix.shape, int(form.integer.sum()), form.matrix.nnz)
-            entry = Entry(*about, instance.fingerprint, *sizes, sha256=digest)
-            entry = _known(entry, spec, [row for row in rows if row.fingerprint == instance.fingerprint])
-            old = before.get(entry.file)
-            entries.append(_better(entry, old) if old and old.sha256 == entry.sha256 else entry)
+            about = {"file": name, "method": spec.id, "problem": spec.problem, "kind": spec.kind}
+            about |= {"sense": "max" if form.maximise else "min", "instance": instance.name}
+            sizes = dict(zip(("rows", "columns"), form.matrix.shape, strict=True))
+            sizes |= {"integers": int(form.integer.sum()), "nonzeros": form.matrix.nnz}
+            best = _known(spec, [row for row in rows if row.fingerprint == instance.fingerprint])
+            old = before.get(name, {"sha256": ""})
+            best = _better(best, old, about["sense"]) if old["sha256"] == digest else best
+            entries.append({**about, "fingerprint": instance.fingerprint, **sizes, **best, "sha256": digest})
     write_atomically(path, pd.DataFrame(entries).to_csv(index=False).encode())
-    names = [name for e in entries for name in (e.file, e.file.removesuffix(".mps.gz") + ".json")]
+    names = [name for e in entries for name in (e["file"], e["file"].removesuffix(".mps.gz") + ".json")]
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (*names, "index.csv")}
     told = "".join(f"{digest}  {name}\n" for name, digest in digests.items())  # as ``sha256sum -c`` reads it
     write_atomically(folder / "SHA256SUMS", told.encode())
     return entries, left_out
 
 
-def _known(entry: Entry, spec: ModelSpec, rows: Sequence[Row]) -> Entry:
-    """Return the line with the best objective and bound of its problem; a relaxation's own optimum is both."""
-    told = [row for row in rows if row.verified is not False and row.problem == spec.problem]
+def _known(spec: ModelSpec, rows: Sequence[Row]) -> Entry:
+    """Return the best objective and bound of a model's problem; a relaxation's own optimum is both."""
+    best, told = dict.fromkeys(KNOWN, ""), [r for r in rows if r.verified is not False and r.problem == spec.problem]
     if spec.kind != "exact":
-        own = [row for row in told if row.method == spec.id and row.status == "optimal"]
-        number = next((row.own_bound for row in own if row.own_bound is not None), None)
+        own = [row.own_bound for row in told if row.method == spec.id and row.status == "optimal"]
+        number = next((bound for bound in own if bound is not None), None)
         if number is None or spec.kind == "baseline":
-            return entry
-        value = f"{number:.12g}"
-        return replace(entry, objective=value, objective_by=spec.id, bound=value, bound_by=spec.id)
+            return best
+        return dict(zip(KNOWN, (f"{number:.12g}", spec.id) * 2, strict=True))
     for row in told:
         objective = f"{row.objective:.12g}" if row.objective is not None and row.verified else ""
         bound = "" if row.best_bound is None else f"{row.best_bound:.12g}"
-        new = replace(entry, objective=objective, objective_by=row.method, bound=bound, bound_by=row.bound_from or "")
-        entry = _better(new, entry)
-    return entry
+        values = (objective, row.method, bound, row.bound_from or "")
+        best = _better(dict(zip(KNOWN, values, strict=True)), best, row.sense)
+    return best
 
 
-def _better(new: Entry, old: Entry) -> Entry:
-    """Return the new line with the old one's values where the new ones are not better."""
-    sign = 1.0 if new.sense == "max" else -1.0
-    keep: dict[str, Any] = {}
+def _better(new: Entry, old: Entry, sense: str) -> Entry:
+    """Return new values, and old ones where the new ones are not better."""
+    sign, kept = 1.0 if sense == "max" else -1.0, dict(new)
     for field, upwards in (("objective", sign), ("bound", -sign)):
-        mine, other = getattr(new, field), getattr(old, field)
-        if other and (not mine or upwards * (float(mine) - float(other)) <= BETTER * abs(float(other))):
-            keep |= {field: other, f"{field}_by": getattr(old, f"{field}_by")}
-    return replace(new, **keep)
+        if old[field] and (
+            not new[field] or upwards * (float(new[field]) - float(old[field])) <= BETTER * abs(float(old[field]))
+        ):
+            kept |= {name: old[name] for name in (field, f"{field}_by")}
+    return kept

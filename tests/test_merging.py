@@ -15,11 +15,10 @@ from schedgap.harness.adversary.row import Adversary, Worst
 from schedgap.harness.audit.row import Audit, Count, Finding
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import read_run
-from schedgap.harness.diffing import Difference, diff, signed_rank_p
+from schedgap.harness.diffing import Difference, diff, lines, sentence, signed_rank_p
 from schedgap.harness.engine.sealed import SEAL, sealed
 from schedgap.harness.engine.study import merge
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.page.difference import lines, sentence
 from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.instances.errors import UsageError
 
@@ -138,11 +137,6 @@ def test_what_was_found_before_a_proof_may_differ_a_little() -> None:
     assert not compared(one(own_bound=5.0, **early), one(own_bound=5.1, **early)).ok
     late = {"status": "time limit with incumbent", "termination": "time limit"}
     assert compared(one(own_bound=5.0, **late), one(own_bound=5.1, **late)).ok
-
-
-def test_strange_facts_are_only_different() -> None:
-    (reason,) = diff(run_of(one()), run_of(one(), versions=[1, 2])).reasons
-    assert reason.startswith("Times are not compared, the versions differ")
 
 
 def test_a_row_that_is_gone_is_worse_and_a_new_one_is_not() -> None:

@@ -166,13 +166,11 @@ def test_a_failure_keeps_a_profile_below_one() -> None:
     first, second = (each["x"] for each in records(item))
     assert second[1:4] == [1.0, 1.0, 1.0]
     assert first[-2] == pytest.approx(1.25)
-    (item,) = drawn(Comparison({}, rows, {}), "profile-bound")
-    assert max(records(item)[1]["share"]) == 0.75
 
 
 def test_no_profile_of_a_single_case() -> None:
     rows = [row("oef.a", "f", 4.0), row("oef.b", "f", 4.5)]
-    for name in ("profile-time", "profile-objective", "profile-bound", "scaling"):
+    for name in ("profile-time", "profile-objective", "scaling"):
         assert drawn(Comparison({}, rows, {}), name) == []
 
 
@@ -221,8 +219,8 @@ def test_a_figure_of_a_plug_in_is_drawn(tmp_path: Path) -> None:
 
 def test_a_method_looks_the_same_in_all_figures() -> None:
     run = sweep_run(12)
-    seen = [_colours(figures(run, name)[0]) for name in ("profile-time", "profile-bound", "gap")]
-    assert len(seen[1]) == 4
+    seen = [_colours(figures(run, name)[0]) for name in ("profile-time", "profile-objective", "gap")]
+    assert len(seen[1]) == 5
     assert seen[1].items() <= seen[0].items() == seen[2].items()
 
 

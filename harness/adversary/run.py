@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Unpack
 
 from schedgap.harness.adversary.row import Adversary, Proved, Slice, Worst
@@ -31,18 +30,13 @@ MOST_JOBS = 6
 SHRINK_SHARE = 0.25
 """Share of the budget that is kept for making what was found simple."""
 
-SUFFIXES = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
 
 def seconds_of(text: str) -> float:
     """Return the seconds of ``300``, ``300s``, ``5m`` or ``1h``, or raise `UsageError` for no positive duration."""
-    number = text.strip().rstrip("smhin")
-    unit = SUFFIXES.get(text.strip()[len(number) :])
-    try:
-        found = float(number) * (unit or math.nan)
-    except ValueError:
-        found = math.nan
-    if not 0 < found < math.inf:
+    import pandas as pd
+
+    found = pd.to_timedelta(f"{text}s" if text[-1:].isdigit() else text, errors="coerce").total_seconds()
+    if not found > 0:
         raise UsageError(f"--budget {text}: a positive duration, such as 300s, 5m or 1h")
     return found
 
@@ -123,46 +117,40 @@ def adversary(
     }
     labs = [Lab(spec.id, usable(spec.id), anywhere, limits) for spec in specs]
     meta = {"command": command_line(options, "adversary"), "heuristics": [spec.id for spec in specs]}
-    plan = Plan(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1))
+    plan = staged(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1))
     return execute(STUDY, plan, meta, **running)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Stages of a search: in each a slice or several of every heuristic, from the worst found so far; then shrinking.
+def staged(
+    labs: Sequence[Lab], budget_s: float, tries: int | None, most: int, seed: int, workers: int
+) -> Callable[[Sequence[Slice]], Sequence[Task[Slice]]]:
+    """Return the stages: slices of every heuristic's search, each from the worst found so far; then shrinking.
 
     Stages depend on nothing but what the ones before found, so that a resumed search goes on where it was.
     """
+    width = math.ceil(workers / len(labs))  # slices of one heuristic in a stage: enough for all workers
+    search_s = budget_s * (1 - SHRINK_SHARE) * workers / (width * len(labs))
+    stages = max(1, int(search_s / SLICE_S)) if tries is None else 1
+    seconds = search_s / stages if tries is None else budget_s
 
-    labs: Sequence[Lab]
-    budget_s: float
-    tries: int | None
-    most: int
-    seed: int
-    workers: int
-
-    def __call__(self, done: Sequence[Slice]) -> Sequence[Task[Slice]]:
-        """Return the next stage."""
-        width = math.ceil(self.workers / len(self.labs))  # slices of one heuristic in a stage: enough for all workers
-        search_s = self.budget_s * (1 - SHRINK_SHARE) * self.workers / (width * len(self.labs))
-        stages = max(1, int(search_s / SLICE_S)) if self.tries is None else 1
-        seconds = search_s / stages if self.tries is None else self.budget_s
-        searched = sum(not one.shrunk for one in done)
-        stage = searched // (width * len(self.labs))
-        if stage < stages:
-            return [self._slice(lab, done, stage * width + k, seconds) for lab in self.labs for k in range(width)]
-        if searched < len(done):
-            return []
-        found = [(lab, one) for lab in self.labs for one in together(lab.heuristic, done).extremes if one]
-        seconds = self.budget_s * SHRINK_SHARE * min(1.0, self.workers / max(len(found), 1))
-        return [ShrinkTask(lab, seconds, one, limits=lab.limits) for lab, one in found]
-
-    def _slice(self, lab: Lab, done: Sequence[Slice], number: int, seconds: float) -> SearchTask:
+    def search(lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
         # On the worst instances that come with the package, other heuristics of a paper may be bad, too.
         packaged = (ref for ref in references() if ref.startswith(f"worst/{find_spec(lab.heuristic).paper}."))
         start = tuple(p.instance for p in together(lab.heuristic, done).elite) or tuple(map(load, packaged))
-        seed, tries = self.seed * 10**6 + number, self.tries or 10**9
-        return SearchTask(lab, seconds, seed, start, tries, self.most, limits=lab.limits)
+        return SearchTask(lab, seconds, seed * 10**6 + number, start, tries or 10**9, most, limits=lab.limits)
+
+    def following(done: Sequence[Slice]) -> Sequence[Task[Slice]]:
+        searched = sum(not one.shrunk for one in done)
+        stage = searched // (width * len(labs))
+        if stage < stages:
+            return [search(lab, done, stage * width + k) for lab in labs for k in range(width)]
+        if searched < len(done):
+            return []
+        found = [(lab, one) for lab in labs for one in together(lab.heuristic, done).extremes if one]
+        share_s = budget_s * SHRINK_SHARE * min(1.0, workers / max(len(found), 1))
+        return [ShrinkTask(lab, share_s, one, limits=lab.limits) for lab, one in found]
+
+    return following
 
 
 def together(heuristic: str, parts: Iterable[Slice]) -> Slice:

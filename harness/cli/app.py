@@ -211,19 +211,16 @@ def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> No
     sys.stdout.flush()
 
 
-def save_report(found: Found[Any], output: Path | None = None, audit: Path | None = None) -> None:
-    """Write the page, its figures, and a section about the `audit` in another folder; say where it is."""
-    from schedgap.harness.engine.study import reopen
+def save_report(found: Found[Any], output: Path | None = None) -> None:
+    """Write the page and its figures; say where it is."""
     from schedgap.harness.page import save
-    from schedgap.harness.page.audit import section
 
     if found.folder is None:
         return
     say_damage(found)
     path = output or found.folder / "report.html"
-    more = [section(reopen(audit, "audit").rows)] if audit else []
     try:
-        save(found, path, found.folder if output is None else None, more)
+        save(found, path, found.folder if output is None else None)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
     say(f"report: {path}")
@@ -257,9 +254,7 @@ InstanceOption = Annotated[
     Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
 ]
 SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
-SeedsOption = Annotated[
-    list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
-]
+SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of methods. Repeatable.")]
 MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")]
 ResultsOption = Annotated[Path, Option(help="Folder in which the results folder is made.")]
 FormatOption = Annotated[Format, Option("--format", help="How rows are printed to standard output.")]

@@ -42,8 +42,7 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
         case "formats":
             from schedgap.instances.importers import IMPORTERS
 
-            columns = "format", "what it is", "source"
-            found = sorted((i.id, i.title, i.source) for i in IMPORTERS)
+            columns, found = ("format", "what it is", "source"), sorted((i.id, i.title, i.source) for i in IMPORTERS)
         case "heuristics":
             from schedgap.heuristics import HEURISTICS
 
@@ -52,8 +51,7 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
         case "instances":
             from schedgap.instances.catalogue import known
 
-            columns = "instance", "kind", "what it is"
-            found = [tuple(entry) for entry in known()]
+            columns, found = ("instance", "kind", "what it is"), [tuple(entry) for entry in known()]
         case "models":
             from schedgap.models import MODELS
 
@@ -71,8 +69,7 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
         case "plugins":
             from schedgap.instances.plugins import listed
 
-            columns = "plug-in", "kind", "brought by", "registers"
-            found = listed()
+            columns, found = ("plug-in", "kind", "brought by", "registers"), listed()
         case "policies":
             from schedgap.heuristics.simulator import POLICIES
 
@@ -122,17 +119,13 @@ def import_(
     max_jobs: Annotated[int | None, Option(min=1, help="Only the first jobs by arrival.")] = None,
     hours: Annotated[str, Option(help="Only jobs that arrive in these hours of the trace, as 24,48.")] = "",
     gangs: Annotated[str, Option(help="Only jobs of so many GPUs, as 1,2,4.")] = "",
-    split: Annotated[
-        str, Option(help="Image, language and speech models of Synergy's by these shares, as 20,70,10.")
-    ] = "",
+    split: Annotated[str, Option(help="Shares of Synergy's image, language and speech models, as 20,70,10.")] = "",
     gpus: Annotated[str | None, Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
     gpus_per_server: Annotated[int | None, Option(min=1, help="GPUs of one server, by default the format's.")] = None,
     cpus_per_gpu: Annotated[float | None, Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
     memory_gb_per_gpu: Annotated[float | None, Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
     name: Annotated[str | None, Option(help="Name of the instance.")] = None,
-    history: Annotated[
-        bool, Option("--history", help="Read when jobs started and ended, too, on the cluster of the log.")
-    ] = False,
+    history: Annotated[bool, Option("--history", help="Read when jobs started and ended, too.")] = False,
 ) -> None:
     """Import a real trace as an instance."""
     from schedgap.instances.canonical import write
@@ -194,12 +187,8 @@ def say_derived(instance: Any) -> None:
 
 @app.command()
 def explain(
-    name: Annotated[
-        str, Argument(help="Model or heuristic, or the beginning of several ids: hadar.p1, hadar.p2, 'oef.*'.")
-    ],
-    instance: Annotated[
-        str | None, Option(help="gen/…, paper/…, or a path: where sizes are counted. Default: a small one.")
-    ] = None,
+    name: Annotated[str, Argument(help="Model or heuristic, or the beginning of ids: hadar.p1, hadar.p2, 'oef.*'.")],
+    instance: Annotated[str | None, Option(help="gen/…, paper/…, or a path. Default: a small one.")] = None,
     style: Annotated[
         Literal["text", "latex", "markdown", "json"], Option("--format", help="How it is printed to standard output.")
     ] = "text",
@@ -220,12 +209,8 @@ def explain(
 def export(
     method: Annotated[str | None, Argument(help="Id of a model (harness list models).")] = None,
     instance: Annotated[list[str], Option(help="gen/…, paper/…, or a path. A library has several.")] = [],  # noqa: B006
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="File that ends in .mps, .lp, .mps.gz or .lp.gz.")
-    ] = None,
-    library: Annotated[
-        Path | None, Option(metavar="DIR", help="Write all models of the instances, with an index, instead.")
-    ] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help="File in .mps, .lp, .mps.gz or .lp.gz.")] = None,
+    library: Annotated[Path | None, Option(metavar="DIR", help="Write all models, with an index, instead.")] = None,
     known: Annotated[
         list[Path],
         Option(metavar="RESULTS", help="Results with best known values. Default: all models run. Repeatable."),

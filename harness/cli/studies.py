@@ -39,16 +39,9 @@ def compare(
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     all_sizes: Annotated[bool, Option("--all", help="Run methods above their stated size, too.")] = False,
     cross_check: Annotated[bool, Option(help="Second opinion on every model by PuLP/CBC.")] = False,
-    certificates: Annotated[
-        Path | None,
-        Option(metavar="DIR", help="Copy the certificates of bounds, with their instances, into this folder."),
-    ] = None,
-    bound: Annotated[
-        bool, Option(help="Run the cheapest model that bounds a problem, too, where no chosen method does.")
-    ] = True,
-    decisions: Annotated[
-        Path | None, Option(metavar="DIR", help="Write every decision as CSV and JSON, too (harness verify).")
-    ] = None,
+    certificates: Annotated[Path | None, Option(metavar="DIR", help="Copy certificates, with instances.")] = None,
+    bound: Annotated[bool, Option(help="Run the cheapest model that bounds a problem, where no method does.")] = True,
+    decisions: Annotated[Path | None, Option(metavar="DIR", help="Write decisions as CSV and JSON, too.")] = None,
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
@@ -122,9 +115,7 @@ def certify(
 def sweep(
     file: Annotated[Path, Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
     seed: cli.SeedsOption = [],  # noqa: B006
-    time_limit: Annotated[
-        float | None, Option(help="Seconds each solve may take, instead of what the file says for all.")
-    ] = None,
+    time_limit: Annotated[float | None, Option(help="Seconds each solve may take, instead of the file's.")] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -136,10 +127,7 @@ def sweep(
 
 @cli.study
 def reproduce(
-    figure: Annotated[
-        list[str],
-        Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all (harness list figures), or a .toml file."),
-    ],
+    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all, or a .toml file.")],
     quick: Annotated[bool, Option("--quick", help="Run small versions of the same shape.")] = False,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
@@ -153,9 +141,7 @@ def reproduce(
 @cli.study
 def simulate(
     instance: cli.InstanceOption,
-    more: Annotated[
-        list[str] | None, Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
-    ] = None,
+    more: Annotated[list[str] | None, Argument(metavar="[POLICY]...", help="More policies.")] = None,
     policy: Annotated[
         list[str] | None,
         Option(
@@ -172,15 +158,11 @@ def simulate(
     profiling_min: Annotated[
         float, Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
     ] = 0.0,
-    window: Annotated[
-        str | None, Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
-    ] = None,
+    window: Annotated[str | None, Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose times count.")] = None,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
-    logs: Annotated[
-        Path | None, Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify).")
-    ] = None,
+    logs: Annotated[Path | None, Option(metavar="DIR", help="Write histories as sacct and SWF logs, too.")] = None,
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
@@ -221,14 +203,10 @@ def audit(
 
 @cli.study
 def adversary(
-    heuristic: Annotated[
-        list[str], Option(help="Id, pattern, or paper (its online algorithms); '*' for all. Repeatable.")
-    ],
+    heuristic: Annotated[list[str], Option(help="Id, pattern, or paper (its online algorithms). Repeatable.")],
     budget: Annotated[str, Option(help="Time for the search in all: 300s, 5m, 1h.")] = "60s",
     most_jobs: Annotated[int, Option(min=1, max=20, help="Most jobs or tenants of an instance.")] = 6,
-    anywhere: Annotated[
-        bool, Option("--anywhere", help="Look also where a guarantee of the paper promises nothing.")
-    ] = False,
+    anywhere: Annotated[bool, Option("--anywhere", help="Look where no guarantee is promised, too.")] = False,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Seconds each solve of a small instance may take.")] = 2.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
@@ -247,14 +225,11 @@ def adversary(
 def report(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
     output: Annotated[Path | None, Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")] = None,
-    audit: Annotated[
-        Path | None, Option(help="Results folder of an audit, whose table becomes a section of the page.")
-    ] = None,
 ) -> None:
     """Write the self-contained HTML page of a results folder."""
     from schedgap.harness.engine.study import reopen
 
-    cli.save_report(reopen(folder), output, audit)
+    cli.save_report(reopen(folder), output)
 
 
 @cli.app.command()
@@ -276,9 +251,7 @@ def table(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
     top: cli.TopOption = 0,
     all_rows: cli.AllRowsOption = False,
-    sort: Annotated[
-        str, Option(metavar="COLUMN", help="Sort by this column; after a minus (-ratio), the largest first.")
-    ] = "",
+    sort: Annotated[str, Option(metavar="COLUMN", help="Sort by this column; -ratio: the largest first.")] = "",
     columns: Annotated[str, Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
     verbose: cli.VerboseOption = False,
     output: cli.FormatOption = Format.TABLE,
@@ -312,15 +285,12 @@ def merge(
 def diff(
     before: Annotated[Path, Argument(help="Results folder, or a figures.json of harness reproduce.")],
     after: Annotated[Path, Argument(help="Results folder of a later run.")],
-    tolerance: Annotated[
-        float, Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
-    ] = 1e-6,
+    tolerance: Annotated[float, Option(min=0, max=1, help="Relative tolerance of numbers.")] = 1e-6,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
     from schedgap.harness import diffing
     from schedgap.harness.engine.study import reopen
-    from schedgap.harness.page import difference
     from schedgap.harness.reproduce.row import read_rows
 
     first, second = (read_rows(path) if path.suffix == ".json" else reopen(path) for path in (before, after))
@@ -328,11 +298,11 @@ def diff(
         cli.say_damage(run)
     found = diffing.diff(first, second, tolerance)
     if output is Format.TABLE:
-        cli.write(difference.blocks(found), (), (), output)
+        cli.write(diffing.blocks(found), (), (), output)
     else:
-        for line in (difference.sentence(found), *found.reasons):
+        for line in (diffing.sentence(found), *found.reasons):
             cli.say(line)
-        cli.emit_lines("", difference.columns(found), difference.lines(found, everything=True), output)
+        cli.emit_lines("", diffing.columns(found), diffing.lines(found, everything=True), output)
     raise typer.Exit(cli.OK if found.ok else cli.FAILED)
 
 
@@ -347,9 +317,7 @@ def verify(
         list[Path],
         Option(help="Solution of an exported model by HiGHS, CBC, SCIP or Gurobi (harness export). Repeatable."),
     ] = [],  # noqa: B006
-    model: Annotated[
-        Path | None, Option(help="The .json beside the model that --solution is of. Default: of the same name.")
-    ] = None,
+    model: Annotated[Path | None, Option(help="The .json beside the model. Default: of the solution's name.")] = None,
     bound: Annotated[bool, Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
     time_limit: Annotated[float | None, Option(help="Seconds that it may take; 20 unless asked.")] = None,
     output: cli.FormatOption = Format.TABLE,

@@ -13,35 +13,26 @@ from typing import Any
 from schedgap.harness.engine.result import Found
 from schedgap.harness.figure import Drawing, draw_all, write_figures
 from schedgap.harness.page.columns import RUNNING
-from schedgap.harness.page.frame import TEMPLATES, Section, render
+from schedgap.harness.page.frame import TEMPLATES, render
 from schedgap.harness.table import USUALLY, Block, Table, View, table
 from schedgap.instances.canonical import write_atomically
-from schedgap.instances.errors import UsageError
 
 
-def to_html(
-    found: Found[Any],
-    drawn: Sequence[Drawing] | None = None,
-    more: Sequence[Section] = (),
-    failures: Sequence[str] = (),
-) -> str:
+def to_html(found: Found[Any], drawn: Sequence[Drawing] | None = None, failures: Sequence[str] = ()) -> str:
     """Return the report as one self-contained HTML page, with figures that have been `drawn` already, or new ones.
 
-    The sections of `more` follow the published numbers of a comparison, `failures` say what could not be drawn. It
-    raises `UsageError` if there are more sections, and the page is not that of a comparison.
+    `failures` say what could not be drawn.
     """
     images, failures = draw_all(found) if drawn is None else (drawn, failures)
-    if more and found.kind != "compare":
-        raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
-    return render(found, _kind(found).page(found), images, failures, more)
+    return render(found, _kind(found).page(found), images, failures)
 
 
-def save(found: Found[Any], path: str | Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
+def save(found: Found[Any], path: str | Path, figures: Path | None = None) -> None:
     """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files."""
     images, failures = draw_all(found)
     if figures is not None and images:
         write_figures(images, figures)
-    write_atomically(Path(path), to_html(found, images, more, failures).encode())
+    write_atomically(Path(path), to_html(found, images, failures).encode())
 
 
 def _kind(found: Found[Any]) -> Any:

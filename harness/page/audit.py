@@ -9,7 +9,7 @@ from schedgap.harness.audit.row import Audit, Finding, kind
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import AUDIT, LONGEST
-from schedgap.harness.page.frame import Group, Page, Section
+from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.table import USUALLY, Block, Line, Note, View, explained, listed, table
 from schedgap.harness.text import clean
 
@@ -35,21 +35,15 @@ def blocks(audit: Audit, view: View = USUALLY) -> list[Block]:
         shown += [Line(""), Line(clean(findings[0].claim.paper), "bold"), *listed("", AUDIT, findings, view=view)]
     told = replays(audit.rows)
     shown += [Line(""), Line("witnesses", "bold")] if told else []
-    return [
-        *shown,
-        *(block for name, what, how in told for block in (Note(name, what), Note("replay", how, command=True))),
-    ]
+    for name, what, how in told:
+        shown += [Note(name, what), Note("replay", how, command=True)]
+    return shown
 
 
 def groups(findings: Sequence[Finding]) -> list[Group]:
     """Return a table per paper."""
     papers = {each[0].claim.paper: table(CONFIRMED_IS, AUDIT, each) for each in grouped(findings, "claim.paper")}
     return [Group(f"audit-{frame.slug(id)}", id, frame.title_of(id), [content]) for id, content in papers.items()]
-
-
-def section(findings: Sequence[Finding]) -> Section:
-    """Return findings as a section of another page: a table per paper."""
-    return frame.results_section("audit", "Claims of the papers", groups(findings))
 
 
 def page(audit: Audit) -> Page:

@@ -79,6 +79,14 @@ def _problem(row: Row | MethodSummary) -> str:
     return name.partition(".")[2] or name
 
 
+def _percent(row: Row) -> str:
+    return percent(row.gap, up=row.ratio_is_upper is not False)
+
+
+def _metrics(row: Row) -> str:
+    return ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT
+
+
 def _guarantee(row: Row) -> str:
     if row.guarantee:
         return clean(row.guarantee, 40)
@@ -108,70 +116,34 @@ COMPARE: tuple[Column[Row], ...] = (
     words("instance", "instance", "The instance, as it can be loaded again.", shared=True),
     words("paper", "paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
     words("method", "method", "Registered name; “harness list” prints the source of each."),
-    words(
-        "problem",
-        "problem",
-        "What the objective means; bounds of one problem are never used for another.",
-        _problem,
-        priority=1,
-        shared=True,
-    ),
+    words("problem", "problem", "What the objective means.", _problem, priority=1, shared=True),
     words("kind", "kind", KINDS, priority=2),
     words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
     numbers("seed", "seed", "Seed of the method's random generator.", "{}", priority=3, shared=True),
     words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
     numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number, priority=1),
-    numbers(
-        "best_bound", "bound", "Tightest certified bound on the problem's optimum on this instance.", number, priority=4
-    ),
-    numbers(
-        "own_bound",
-        "own bound",
-        "Bound that the method certified itself: the value of a relaxation or dual, what a search proved.",
-        number,
-        priority=4,
-    ),
-    numbers(
-        "gap",
-        "gap",
-        "|bound − objective| / |bound|.",
-        percent,
-        lambda row: percent(row.gap, up=row.ratio_is_upper is not False),
-    ),
+    numbers("best_bound", "bound", "Tightest certified bound on the problem's optimum here.", number, priority=4),
+    numbers("own_bound", "own bound", "Bound that the method itself certified.", number, priority=4),
+    numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _percent),
     numbers("ratio", "ratio", RATIO, number, lambda row: ratio(row.ratio, row.ratio_is_upper), priority=2),
-    numbers(
-        "guarantee",
-        "guarantee",
-        "The paper's worst-case ratio, evaluated on this instance.",
-        number,
-        _guarantee,
-        _factor,
-        priority=3,
-    ),
-    words(
-        "status",
-        "status",
-        "How the run ended: proved optimal, within its limits, with a gap left, skipped, or failed.",
-        bad=_failed,
-    ),
+    numbers("guarantee", "guarantee", "The paper's worst-case ratio here.", number, _guarantee, _factor, priority=3),
+    words("status", "status", "How the run ended: optimal, at a limit, with a gap, skipped, failed.", bad=_failed),
     words("verified", "verified", VERIFIED, _verdict, bad=_wrong),
     numbers("solve_s", "solve", "Time in the solver or the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
     words("bound_by", "bound is", BY, priority=5, shared=True),
     numbers("certified_bound", "certified", CERTIFIED, number, _certified, priority=5),
-    words(
-        "metrics",
-        "properties",
-        "Properties and other numbers of the decision.",
-        lambda row: ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT,
-        priority=10,
-    ),
+    words("metrics", "properties", "Properties and other numbers of the decision.", _metrics, priority=10),
 )
 
 
 def _bad(line: MethodSummary) -> int:
     return line.failed + line.wrong
+
+
+def _passed(line: MethodSummary) -> str:
+    return f"{line.verified} of {line.results}"
 
 
 def _trouble(line: MethodSummary) -> str:
@@ -199,25 +171,8 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("problem", "problem", "What the objective means.", _problem),
     words("kind", "kind", "As in the table of results.", priority=5),
     words("limits", "limits", "Which of the sweep's limits.", align="right"),
-    numbers(
-        "verified",
-        "verified",
-        "Results that passed the checker.",
-        str,
-        lambda line: f"{line.verified} of {line.results}",
-        priority=4,
-        css="",
-    ),
-    numbers(
-        "trouble",
-        "trouble",
-        "Results that are WRONG, failed, or were skipped.",
-        str,
-        _trouble,
-        _bad,
-        bad=_bad,
-        priority=3,
-    ),
+    numbers("verified", "verified", "Results that passed the checker.", str, _passed, priority=4, css=""),
+    numbers("trouble", "trouble", "WRONG, failed or skipped results.", str, _trouble, _bad, bad=_bad, priority=3),
     _gap("median_gap", "median gap", "Of the certified gaps."),
     _gap("mean_gap", "mean gap", f"{MEAN} of the certified gaps, shift {GAP_SHIFT:.0%}."),
     _gap("largest_gap", "largest gap", "Of the certified gaps."),
@@ -272,11 +227,16 @@ def _ended(row: SimulationRow) -> str:
     return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else clean(row.status, 40)
 
 
+def _broke(row: SimulationRow) -> bool:
+    return not row.ok and bool(row.reason)
+
+
 def _milliseconds(value_s: float) -> str:
     return number(value_s * 1000, 3)
 
 
 MOST_BUSY = "The most that any schedule can reach; 100 % where jobs on slow ones could keep all of them busy."
+CONFIRMED = "✓: an independent checker confirms every round of the history. WRONG: it does not."
 SLOWEST = "mean over the rounds, in devices of the slowest type."
 
 SIMULATE: tuple[Column[SimulationRow], ...] = (
@@ -292,17 +252,10 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     numbers("ttd_s", "TTD (h)", "Total time duration: from the first arrival to the last completion.", hours),
     numbers("ttd_ratio", "× ref", "TTD divided by that of the reference.", "{:.3f}", priority=3),
     numbers("ttd_printed", "paper", "The same ratio as the paper printed it.", "{:g}", priority=5),
-    numbers(
-        "ttd_bound_ratio",
-        "TTD/bound",
-        "TTD divided by a certified lower bound: at most so many times the least TTD.",
-        at_most,
-    ),
+    numbers("ttd_bound_ratio", "TTD/bound", "TTD divided by a certified lower bound on the least TTD.", at_most),
     numbers("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", hours),
     numbers("jct_ratio", "JCT × ref", "Mean completion time divided by that of the reference.", "{:.3f}", priority=2),
-    numbers(
-        "jct_bound_ratio", "JCT/bound", "Mean completion time divided by a certified lower bound.", at_most, priority=1
-    ),
+    numbers("jct_bound_ratio", "JCT/bound", "Mean completion time over a certified lower bound.", at_most, priority=1),
     numbers("jct_median_s", "median", "Median completion time in hours.", hours, priority=8),
     numbers("jct_p99_s", "p99", "99th percentile of the completion times in hours.", hours, priority=6),
     numbers("p99_bound_ratio", "p99/bound", "That divided by a certified lower bound.", at_most, priority=7),
@@ -313,28 +266,13 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     _sensitive("jct_short_p99_s", "p99 < 4 h", "99th percentile of short jobs in hours.", priority=19),
     _sensitive("jct_long_p95_s", "p95 ≥ 4 h", "95th percentile of long jobs in hours.", priority=20),
     _sensitive("jct_long_p99_s", "p99 ≥ 4 h", "99th percentile of long jobs in hours.", priority=21),
-    numbers(
-        "gru", "GRU", "GPU resource utilisation: share of the GPUs' time in which they computed.", percent, priority=7
-    ),
-    numbers(
-        "cru",
-        "CRU",
-        "Cluster resource utilisation: share of the servers' time in which they computed.",
-        percent,
-        priority=11,
-    ),
+    numbers("gru", "GRU", "GPU resource utilisation: share of the GPUs' time at work.", percent, priority=7),
+    numbers("cru", "CRU", "Cluster resource utilisation: share of the servers' time at work.", percent, priority=11),
     numbers("gru_bound", "GRU ≤", MOST_BUSY, percent, priority=12),
     numbers("cru_bound", "CRU ≤", MOST_BUSY, percent, priority=12),
     numbers("cpu_given", "CPUs", "Share of the CPUs' time in which a job computed with them.", percent, priority=15),
-    numbers(
-        "cpu_needed", "needed", "The same, had each job the fewest CPUs at which it is as fast.", percent, priority=16
-    ),
-    numbers(
-        "lp1_share",
-        "LP1",
-        "Mean progress of a round divided by the most that LP1 allows for the jobs that were picked.",
-        percent,
-    ),
+    numbers("cpu_needed", "needed", "The same with the fewest CPUs at which jobs are as fast.", percent, priority=16),
+    numbers("lp1_share", "LP1", "Mean progress of rounds over the most that LP1 allows for the picked jobs.", percent),
     numbers("lp1_worst", "worst", "The least of these.", percent, priority=4),
     numbers("estimated_throughput", "estimated", f"What fractional shares promise: {SLOWEST}", number),
     numbers("actual_throughput", "actual", f"What was done: {SLOWEST}", number),
@@ -347,40 +285,12 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     ),
     numbers("utility", "ΣU", "Total utility of the completed jobs.", number, priority=21),
     numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", _milliseconds, priority=19),
-    numbers(
-        "decision_max_s", "max", "Longest wall-clock time of a decision in milliseconds.", _milliseconds, priority=20
-    ),
-    numbers(
-        "idle_gpus",
-        "idle GPUs",
-        "Mean number held by nobody while a job waits.",
-        partial(number, digits=3),
-        priority=12,
-    ),
+    numbers("decision_max_s", "max", "Longest time of a decision in milliseconds.", _milliseconds, priority=20),
+    numbers("idle_gpus", "idle GPUs", "Mean number free while a job waits.", partial(number, digits=3), priority=12),
     numbers("restarts", "restarts", "Changed allocations that jobs paid for.", "{:,}", priority=14),
-    numbers(
-        "changing",
-        "changing",
-        "Share of the rounds in which a job that has run before gets other GPUs.",
-        percent,
-        priority=13,
-    ),
-    words(
-        "status",
-        "status",
-        "How the simulation ended, and how many jobs were left.",
-        _ended,
-        bad=lambda row: not row.ok and bool(row.reason),
-        priority=2,
-    ),
-    words(
-        "verified",
-        "verified",
-        "✓: an independent checker confirms every round of the history. WRONG: it does not.",
-        _verdict,
-        bad=_wrong,
-        priority=2,
-    ),
+    numbers("changing", "changing", "Share of the rounds in which a job moves to other GPUs.", percent, priority=13),
+    words("status", "status", "How the simulation ended, and how many jobs were left.", _ended, bad=_broke, priority=2),
+    words("verified", "verified", CONFIRMED, _verdict, bad=_wrong, priority=2),
 )
 """Columns of a simulation; all but the outer ones are numbers."""
 
@@ -469,9 +379,7 @@ REPRODUCE: tuple[Column[ReproducedRow], ...] = (
     words("measured", "measured", "Mean over all cases, with its 95 % bootstrap interval.", _measured, css="wide"),
     numbers("cases", "cases", "Number of cases that the mean is over.", "{}", priority=3),
     words("certified", "certified", ALLOWED, css="wide"),
-    words(
-        "verdict", "verdict", "What follows; it is computed from the numbers.", bad=attrgetter("trouble"), css="note"
-    ),
+    words("verdict", "verdict", "What follows, computed from the numbers.", bad=attrgetter("trouble"), css="note"),
     words("place", "place", "Where the paper has it.", priority=4, shared=True),
 )
 

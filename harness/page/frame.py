@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -140,22 +140,19 @@ class Page:
     last: Sequence[Section] = ()
 
 
-def render(
-    found: Found[Any], page: Page, drawings: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]
-) -> str:
-    """Return the page as one self-contained HTML document; sections of `more` follow the published numbers."""
+def render(found: Found[Any], page: Page, drawings: Sequence[Drawing], failures: Sequence[str]) -> str:
+    """Return the page as one self-contained HTML document."""
     # of each group the figure that answers first, folded ones last
     names = list(dict.fromkeys([*(group.name for group in page.groups), *(drawing.group for drawing in drawings)]))
     ordered = sorted(drawings, key=lambda one: (names.index(one.group), one.kind not in LEADING, one.minor))
     numbered, known = list(enumerate(ordered, start=1)), {group.name for group in page.groups}
     others = [item for item in numbered if item[1].group not in known]
     sections = [
-        results_section("results", "Results", page.groups, page.legend, numbered),
+        results_section(page, numbered),
         *page.more,
         *noted("notes", "Failures and skipped methods", page.notes),
         *(published_section(found.rows, found.instances, page.study) if page.study else []),
         *page.last,
-        *more,
         *figures_section(others, failures),
         *instances_section(found),
     ]
@@ -204,17 +201,15 @@ Numbered = Sequence[tuple[int, Drawing]]
 """Figures and their numbers."""
 
 
-def results_section(
-    id: str, title: str, groups: Sequence[Group], legend: Sequence[tuple[str, str]] = (), numbered: Numbered = ()
-) -> Section:
+def results_section(page: Page, numbered: Numbered) -> Section:
     """Return answer, first figure, tables and other figures of each group, and what the columns mean."""
-    links = [(group.id, group.name) for group in groups] if len(groups) > 1 else []
-    parts = []
-    for group in groups:
+    parts, several = [], len(page.groups) > 1
+    for group in page.groups:
         mine = [item for item in numbered if item[1].group == group.name]
         first = [item for item in mine if item[1].kind in LEADING]
         parts.append((group, first, mine[len(first) :]))
-    return Section(id, title, macro("results", parts, legend, len(groups) > 1), links)
+    links = [(group.id, group.name) for group in page.groups] if several else []
+    return Section("results", "Results", macro("results", parts, page.legend, several), links)
 
 
 def noted(id: str, title: str, listed: Sequence[tuple[str, str]]) -> list[Section]:
@@ -277,35 +272,25 @@ CAPTION = (
 )
 
 
-def entries(rows: AnyRows) -> Iterator[tuple[Row | SimulationRow, Mapping[str, Any], tuple[str, ...]]]:
-    """Yield row, entry and cells (see :data:`HEADERS`) of every published number; of equal ones the first."""
-    told = set()
+def published(rows: AnyRows, caption: str, every: bool = False) -> tuple[list[Table], list[tuple[str, str]]]:
+    """Return published numbers as a table, if any, where those that we do not get stand out; of equal ones the first.
+
+    Notes say something about these, such as why we do not get them, or about `every` number: (which number, note).
+    """
+    several, lines, notes = len({row.fingerprint for row in rows}) > 1, dict[Any, None](), dict[Any, None]()
     for row in rows:
+        on = f" on {clean(row.instance, 60)}" if several else ""
         for entry in row.published:
-            unit, where = clean(entry.get("unit") or "", 60), clean(entry.get("where", ""), 80)
-            name = clean(row.method, 60), clean(entry.get("quantity", ""), 40)
-            cells = (*name, *published_cells(entry), "" if unit == "1" else unit, where)
-            if (row.fingerprint, cells) not in told:
-                told.add((row.fingerprint, cells))
-                yield row, entry, cells
-
-
-def published_table(rows: AnyRows, caption: str) -> list[Table]:
-    """Return the published numbers of some rows as a table, in which those that we do not get stand out, if any."""
-    lines = [cells for _, _, cells in entries(rows)]
-    return [table(caption, of_texts(HEADERS, lambda text: text.endswith("≠")), lines)] if lines else []
-
-
-def published_notes(rows: AnyRows, only_differing: bool = True) -> list[tuple[str, str]]:
-    """Return what is to be said about published numbers, such as why we do not get them: (which number, note)."""
-    several = len({row.fingerprint for row in rows}) > 1
-    found = []
-    for row, entry, (method, quantity, *_) in entries(rows):
-        note = clean(entry.get("note") or "", 400)
-        if note and (differs(entry) or not only_differing):
-            where = f" on {clean(row.instance, 60)}" if several else ""
-            found.append((f"{method}, {quantity}{where}", note))
-    return list(dict.fromkeys(found))
+            method, quantity = clean(row.method, 60), clean(entry.get("quantity", ""), 40)
+            widths = {"unit": 60, "where": 80, "note": 400}
+            unit, where, note = (clean(entry.get(name) or "", width) for name, width in widths.items())
+            cells = (method, quantity, *published_cells(entry), "" if unit == "1" else unit, where)
+            if note and (every or differs(entry)) and (row.fingerprint, cells) not in lines:
+                notes[f"{method}, {quantity}{on}", note] = None
+            lines[row.fingerprint, cells] = None
+    shown = [cells for _, cells in lines]
+    tables = [table(caption, of_texts(HEADERS, lambda text: text.endswith("≠")), shown)] if shown else []
+    return tables, list(notes)
 
 
 def not_compared(rows: AnyRows, instances: Mapping[str, Instance], study: Measures) -> list[tuple[str, str]]:
@@ -322,15 +307,15 @@ def published_blocks(
     rows: AnyRows, instances: Mapping[str, Instance], study: Measures, notes: Sequence[tuple[str, str]]
 ) -> list[Block]:
     """Return what a command prints of published numbers, with other notes at the end."""
-    told = [(f"≠ {which}", note) for which, note in published_notes(rows)]
-    told += [*not_compared(rows, instances, study), *notes]
-    return [*published_table(rows, "published beside measured"), *(Note(which, note) for which, note in told)]
+    tables, noted = published(rows, "published beside measured")
+    told = [*((f"≠ {which}", note) for which, note in noted), *not_compared(rows, instances, study), *notes]
+    return [*tables, *(Note(which, note) for which, note in told)]
 
 
 def published_section(rows: AnyRows, instances: Mapping[str, Instance], study: Measures) -> list[Section]:
     """Return published numbers beside ours and what is to be said about them as a section, where there are any."""
-    tables = published_table(rows, CAPTION)
-    listed = [*published_notes(rows, only_differing=False), *not_compared(rows, instances, study)]
+    tables, noted = published(rows, CAPTION, every=True)
+    listed = [*noted, *not_compared(rows, instances, study)]
     if not tables and not listed:
         return []
     from schedgap.harness.reproduce.setting import about  # imports pandas, of which tables alone need nothing

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from schedgap.harness.compare.row import Comparison, Row, ratio
-from schedgap.harness.page.columns import numbers, words
+from schedgap.harness.page.columns import at_most, numbers, words
 from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import clean, number, percent
 from schedgap.harness.text import ratio as shown_ratio
@@ -46,6 +46,12 @@ class Measured:
     best_by: str
     bound: float | None
     bound_by: str
+
+    @property
+    def words(self) -> str:
+        """The objective in words, with its unit, which GPU-hours have already."""
+        unit = "" if self.objective == "idle" else UNITS[self.objective].strip()
+        return WORDS[self.objective] + (f" [{unit}]" if unit else "")
 
     @property
     def at_most(self) -> float | None:
@@ -147,24 +153,11 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
 
 
 SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
-    words(
-        "objective",
-        "objective",
-        "What is measured.",
-        lambda m: (
-            WORDS[m.objective]
-            + (f" [{unit}]" if (unit := UNITS[m.objective].strip()) and m.objective != "idle" else "")
-        ),
-    ),
+    words("objective", "objective", "What is measured.", attrgetter("words")),
     numbers("executed", "executed", "As executed.", number),
     numbers("best", "best found", "The best schedule found that interrupts nobody.", number),
     numbers("bound", "bound ≥", "Certified for every schedule that may interrupt jobs only if what ran did.", number),
-    numbers(
-        "at_most",
-        "executed / optimum",
-        "How many times the optimum the executed schedule is, at most.",
-        partial(shown_ratio, is_upper=True),
-    ),
+    numbers("at_most", "executed / optimum", "How many times the optimum what ran is, at most.", at_most),
     words("best_by", "found by", "Which method found it."),
     words("bound_by", "bound from", "Which model proved the bound."),
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -21,14 +19,11 @@ from schedgap.instances.views.admission import UTILITY, View
 
 ONLINE = "admission.online"
 
-MAX_STEPS = 40
-"""Rows of a map of prices; more admitted jobs are shown at equal distances."""
+MAX_STEPS = 20
+"""Colours of prices; more admitted jobs are taken together in so many groups."""
 
 MAX_TYPES = 4
 """Types of workers and PSs that are drawn, the dearest."""
-
-SMALL = 1e-6
-"""Part of the largest price below which a price counts as 0."""
 
 
 def replayed(view: View, runs: Runs, after: Ints) -> Array:
@@ -58,63 +53,44 @@ def steps(data: Compared) -> Drawn:
         return None
     view: View = data.view
     admitted = runs.job.size
-    few = admitted <= NAMED_JOBS
-    after = np.arange(admitted + 1) if few else np.unique(np.linspace(0, admitted, MAX_STEPS + 1).astype(np.int64))[1:]
+    after = np.linspace(0, admitted, min(admitted, MAX_STEPS) + 1).astype(np.int64)
     prices = replayed(view, runs, after)
     shown = style.dearest(prices.max(axis=0), MAX_TYPES)
-    end = int(np.flatnonzero(prices.any(axis=(0, 1)))[-1]) + 1
+    edges = style.time_edges(int(np.flatnonzero(prices.any(axis=(0, 1)))[-1]) + 1)
+    times = edges * view.slot_s / data.clock.seconds
     panels = {r: f"price η of one {clean(view.machines.resources[r], 20)}" for r in shown.tolist()}
-    if few:
-        ids = [clean(view.ids[j], 16) for j in runs.job.tolist()]
-        chart = _stacked(data, {title: np.diff(prices[:, r, :end], axis=0) for r, title in panels.items()}, ids)
-        words = "Colours: what each admitted job adds, in the order of admission, one on top of the other."
-    else:
-        chart = _maps(data, {title: prices[:, r, :end] for r, title in panels.items()}, after)
-        words = "A row shows them when so many jobs have been admitted, a column is a slot (many are averaged)."
+    jobs = [
+        clean(view.ids[runs.job[first]], 16) if last == first + 1 else f"{first + 1} to {last}"
+        for first, last in pairwise(after.tolist())
+    ]
+    records = []
+    for r, title in panels.items():
+        for k, row in enumerate(np.diff(prices[:, r], axis=0)):
+            added = style.averaged(row, edges)
+            records.append(
+                {"panel": title, "job": jobs[k], "order": k, "time": times, "added": np.append(added, added[-1])}
+            )
+    few = len(jobs) <= NAMED_JOBS
+    chart = style.plot(
+        records,
+        alt.MarkDef("area", interpolate="step-after"),
+        style.time_axis(data.clock, times[-1]),
+        style.y("added", "utility per slot").stack("zero"),
+        color=style.named("job", jobs) if few else alt.Color("order:Q", title="order of admission", legend=None),
+        order="order:Q",
+        told=["job", ("panel", "what")],
+        flat=["time", "added"],
+        size=(style.WIDTH // 2 - 40, 140),
+        panels=list(panels.values()),
+        columns=2,
+    )
+    each = "each admitted job adds" if len(jobs) == admitted else f"the admitted jobs add, in {MAX_STEPS} groups"
+    words = f"Colours: what {each}, in the order of admission, one on top of the other."
     used = len(np.unique(runs.worker_type)) + 1
     free = len(view.machines.resources) - used
     words += f" Free throughout and not drawn: {counted(free, 'type')}." if free else ""
     words += f" The {MAX_TYPES} dearest of {used} types." if used > MAX_TYPES else ""
     return chart, f"{words} {counted(admitted, 'job')} admitted. {data.n(1)}"
-
-
-def _stacked(data: Compared, added: dict[str, Array], ids: Sequence[str]) -> Any:
-    """Return what each admission adds to the price in each slot, one on top of the other."""
-    times = np.arange(next(iter(added.values())).shape[1] + 1) * data.view.slot_s / data.clock.seconds
-    records = [
-        {"panel": title, "job": job, "order": k, "time": times, "added": np.append(row, row[-1])}
-        for title, each in added.items()
-        for k, (job, row) in enumerate(zip(ids, each, strict=True))
-    ]
-    return style.plot(
-        records,
-        alt.MarkDef("area", interpolate="step-after"),
-        style.time_axis(data.clock, times[-1]),
-        style.y("added", "utility per slot").stack("zero"),
-        color=style.named("job", ids),
-        order="order:Q",
-        told=["job", ("panel", "what")],
-        flat=["time", "added"],
-        **_panels(added, 140),
-    )
-
-
-def _maps(data: Compared, prices: dict[str, Array], after: Ints) -> Any:
-    """Return a map for each resource: a row for each admission, a column for each slot."""
-    dust = max(float(field.max()) for field in prices.values()) * SMALL
-    end_s, cells = data.view.slot_s * max(field.shape[1] for field in prices.values()), []
-    for title, field in prices.items():
-        found = style.cells(field, after.tolist(), data.view.slot_s, data.clock, end_s, MAX_STEPS)
-        cells += [{"panel": title, "admitted": one["name"], **one} for one in found if one["value"] > dust]
-    down = alt.Y("admitted:O", title="admitted jobs", axis=alt.Axis(values=after[:: -(-len(after) // 6)].tolist()))
-    across = style.time_axis(data.clock, end_s / data.clock.seconds), alt.X2("end:Q")
-    colours = style.heat("utility per slot", [cell["value"] for cell in cells])
-    told = [("admitted", "admitted jobs"), "time", ("value", "price")]
-    return style.plot(cells, "rect", *across, down, color=colours, told=told, **_panels(prices, 160))
-
-
-def _panels(titles: Iterable[str], height: int) -> dict[str, Any]:
-    return {"size": (style.WIDTH // 2 - 40, height), "panels": list(titles), "columns": 2}
 
 
 @figure("admission.workers", "Admitted jobs", of="instance")

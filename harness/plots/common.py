@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -216,21 +216,7 @@ def _trace(method: str, time: Array, incumbent: Array, bound: Array) -> dict[str
 # ---------------------------------------------------------------- performance profiles
 
 Ratios = dict[str, Array]
-"""Ratios to the best, or to a bound, by method; ``inf`` where it failed."""
-
-
-def _by_problem(
-    rows: Sequence[Row], ratios: Callable[[list[Row]], Mapping[str, Array]], least: int
-) -> dict[str, Ratios]:
-    """Return ratios by problem, those with the most rows first, where there are so many methods at `least`.
-
-    Methods of a single case or no success are left out.
-    """
-    found: dict[str, Ratios] = {}
-    for mine in sorted(grouped(rows, "problem"), key=len, reverse=True):
-        known = {method: r for method, r in ratios(mine).items() if r.size > 1 and np.isfinite(r).any()}
-        found |= {mine[0].problem: known} if len(known) >= least else {}
-    return dict(some([*found.items()])[:MOST_PANELS])
+"""Ratios to the best by method; ``inf`` where it failed."""
 
 
 @figure("profile", "Performance profiles of {}", each={"time": "time", "objective": "the objective"}, minor=True)
@@ -244,39 +230,18 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     # Bounds and relaxations have no decision, so nothing that could be compared with one.
     decided = {row.method for row in data.rows if measure == "time" or row.objective is not None}
     rows = [row for row in data.rows if row.method in decided - skipped]
-    found = _by_problem(rows, lambda rows: profiles(rows, measure), 2)
+    found: dict[str, Ratios] = {}
+    for mine in sorted(grouped(rows, "problem"), key=len, reverse=True):
+        # methods of a single case or no success are left out
+        known = {method: r for method, r in profiles(mine, measure).items() if r.size > 1 and np.isfinite(r).any()}
+        found |= {mine[0].problem: known} if len(known) > 1 else {}
+    found = dict(some([*found.items()])[:MOST_PANELS])
     sizes = [next(iter(ratios.values())).size for ratios in found.values()]
     titled = {f"{clean(p, 34)}, n = {n}": ratios for n, (p, ratios) in zip(sizes, found.items(), strict=True)}
     chart = _profiles(data.looks, titled, "time / fastest" if measure == "time" else "ratio to the best objective")
     left = f"Left out because somewhere skipped: {counted(len(skipped), 'method')}. " if skipped else ""
     methods = counted(len({*chain(*found.values())}), "method")
     return chart, f"{left}n = {counted(max(sizes), 'case')}, {methods} on {data.where}."
-
-
-@figure("profile-bound", "Ratio to the bound", minor=True)
-def bound_ratios(data: Compared) -> Drawn:
-    """Share of each method's cases in which its ratio to the certified bound is at most so large, by problem.
-
-    This ratio is an upper estimate of that to the optimum. Failures count as never.
-    """
-    found = _by_problem(data.rows, _ratios, 1)
-    methods = counted(len({*chain(*found.values())}), "method")
-    n = counted(sum(values.size for ratios in found.values() for values in ratios.values()), "result")
-    chart = _profiles(data.looks, {clean(problem, 34): found[problem] for problem in found}, "ratio to the bound")
-    return chart, f"n = {n} of {methods} on {data.where}."
-
-
-def _ratios(rows: Sequence[Row]) -> Ratios:
-    """Return ratios to the certified bound by method, ``inf`` where it failed or is WRONG."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        if row.kind in ("relaxation", "bound") or row.status == "skipped":
-            continue
-        if row.certified and row.ratio is not None:
-            found.setdefault(row.method, []).append(max(row.ratio, 1.0))
-        elif row.wrong or row.failed:
-            found.setdefault(row.method, []).append(np.inf)
-    return {method: np.array(values) for method, values in found.items()}
 
 
 @figure("profile-solvers", "Performance profile of solvers", minor=True)

@@ -7,7 +7,6 @@ type, and neighbours are averaged where cells would become too small.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import altair as alt
@@ -183,17 +182,16 @@ def devices(data: Compared) -> Drawn:
         {"method": method, "panel": method, "type": kind, "tenant": tenant, "devices": value, "order": i}
         for method, amounts in held.items()
         for i, (tenant, group) in enumerate(zip(names, groups, strict=True))
-        for kind, value in zip(kinds, amounts[group].mean(axis=0), strict=True)
+        for kind, value in zip(kinds, amounts[group].sum(axis=0), strict=True)
         if value > 0
     ]
-    draw = partial(style.plot, cells, size=(150, 130), panels=list(held), columns=3)
-    across, told = alt.X("type:N", sort=kinds, title=None), ["method", "tenant", "type", "devices"]
-    if few:
-        height = style.y("devices", "devices", domain=[0.0, float(view.capacity.max())])
-        chart = draw("bar", across, height, color=style.named("tenant", names), order="order:Q", told=told)
-        return chart, _words(data, "")
-    # by the square root, so that small shares show beside whole types in one hand
-    colours = alt.Color("devices:Q", scale=alt.Scale(type="sqrt"), title="devices per tenant")
-    words = "Tenants by speedup on the fastest type (lowest on top), neighbours averaged where there are many."
-    chart = draw("rect", across, style.listed(alt.Y, "tenant", names), color=colours, told=told)
-    return chart, _words(data, words)
+    axes = (
+        alt.X("type:N", sort=kinds, title=None),
+        style.y("devices", "devices", domain=[0.0, float(view.capacity.max())]),
+    )
+    ranks = alt.Color("order:Q", title="speedup on the fastest type, lowest first", legend=None)
+    look: dict[str, Any] = {"color": style.named("tenant", names) if few else ranks, "order": "order:Q"}
+    place: dict[str, Any] = {"size": (150, 130), "panels": list(held), "columns": 3}
+    chart = style.plot(cells, "bar", *axes, told=["method", "tenant", "type", "devices"], **look, **place)
+    words = "Colours: tenants by speedup on the fastest type, the lowest dark; of many, neighbours together."
+    return chart, _words(data, "" if few else words)

@@ -17,7 +17,6 @@ from schedgap.harness.plots.results import some
 from schedgap.harness.simulate.row import Rounds, Simulation, SimulationRow
 from schedgap.harness.text import clean, counted
 from schedgap.heuristics.simulator import Trace
-from schedgap.heuristics.simulator.metrics import LONG_S
 from schedgap.instances.arrays import Array
 
 MAX_CHARTS = 4
@@ -157,14 +156,6 @@ def against_lp1(progress: Mapping[str, Array], most: Mapping[str, Array], round_
     top = 1.04 * max(float(np.nanmax(each)) for each in most.values())
     axis = style.time_axis(unit, times[-1])
     return style.between(records, axis, (REACHED, ALLOWED), "progress [fair shares]", "mean", top)
-
-
-@simulated("simulation.short-long", "Completion times of short and long jobs", minor=True)
-def short_and_long_jobs(data: Histories) -> Drawn:
-    """Share of all jobs that have completed after a time since their arrival, on two scales."""
-    shown, n = data.few(data.rounds)
-    times_s = {policy: trace.jct_s for policy, trace in shown.items()}
-    return style.completion_cdf(times_s, data.looks, data.clock, LONG_S), n
 
 
 @simulated("simulation.resources", "GPUs and CPUs in use", minor=True)

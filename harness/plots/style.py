@@ -228,9 +228,9 @@ def averaged(values: Array, edges: Array) -> Array:
     return np.asarray(np.diff(integral) / np.diff(edges))
 
 
-def time_edges(slots: int, most: int = COLUMNS) -> Array:
-    """Return the slots between which values are averaged, at most so many."""
-    return np.linspace(0, slots, min(slots, most) + 1)
+def time_edges(slots: int) -> Array:
+    """Return the slots between which values are averaged, at most :data:`COLUMNS`."""
+    return np.linspace(0, slots, min(slots, COLUMNS) + 1)
 
 
 def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock, looks: Mapping[str, Look]) -> Any:
@@ -335,12 +335,10 @@ def price_map(
     return charts[0] if len(charts) == 1 else together
 
 
-def cells(
-    field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s: float, most: int = COLUMNS
-) -> list[dict[str, Any]]:
+def cells(field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s: float) -> list[dict[str, Any]]:
     """Return the positive cells of a map, equal neighbours as one; all times are in units."""
     slots = min(field.shape[1], max(1, math.ceil(end_s / slot_s - 1e-9)))
-    edges = time_edges(slots, most)
+    edges = time_edges(slots)
     found = []
     for name, row in zip(names, field[:, :slots], strict=True):
         values = np.array([float(f"{v:.4g}") for v in averaged(row, edges)])
@@ -378,11 +376,10 @@ def share_lines(
     return plot(lines, mark, *axes, flat=["x", "share"], told=told, **place, **colour(looks, methods))
 
 
-def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock, split_s: float = 0.0) -> Any:
-    """Return the share of jobs completed by a time since arrival (NaN: never), short and long apart at `split_s`."""
+def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock) -> Any:
+    """Return the share of jobs completed by a time since arrival (NaN: never)."""
     known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
     end = 1.02 * float(known.max(initial=1e-9)) / unit.seconds
-    split = split_s / unit.seconds
     log = bool(known.size) and float(known.max()) > LOG_SPAN * float(np.median(known)) and known.min() > 0
     lines = []
     for method, times in times_s.items():
@@ -390,21 +387,11 @@ def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit
         start, share = shares(times / unit.seconds)
         median = unit.text(float(np.median(done))) if done.size else "–"
         told = {"median": median, "jobs that never complete": times.size - done.size}
-        stair = {"x": np.append(start, max(end, split)), "share": np.append(share, share[-1])}
+        stair = {"x": np.append(start, end), "share": np.append(share, share[-1])}
         lines.append({"method": method, **stair, **told})
-
-    def drawn(log: bool, *ends: float) -> Any:
-        axis = x("x", unit.label("completion time"), log=log, domain=ends)
-        return share_lines(lines, looks, axis, "share of jobs completed")
-
-    if not split:
-        return drawn(log, float(known.min()) / unit.seconds / 1.1 if log else 0.0, end)
-    end, half = max(end, 1.5 * split), WIDTH // 2 - 30
-    short, long = drawn(False, 0.0, split), drawn(end > 8 * split, split, end)
-    return alt.hconcat(
-        short.properties(title=f"short: below {split:g} {unit.name}", width=half),
-        long.properties(title=f"long: {split:g} {unit.name} and more", width=half),
-    )
+    ends = float(known.min()) / unit.seconds / 1.1 if log else 0.0, end
+    axis = x("x", unit.label("completion time"), log=log, domain=ends)
+    return share_lines(lines, looks, axis, "share of jobs completed")
 
 
 # ---------------------------------------------------------------- bars beside bounds

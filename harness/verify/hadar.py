@@ -87,11 +87,7 @@ def _measured(view: View, held: Rows, jobs: Rows, lines: list[str], cost: float)
     """
     completed, objective = int(jobs.appears.sum()), float(jobs.worth.sum()) - cost
     ttd = max(int(jobs.last.max()) + 1 - int(view.arrival.min()), 0)
-    metrics: dict[str, float | int | bool] = {
-        "completed": completed,
-        "rejected": view.size - completed,
-        "ttd_rounds": ttd,
-    }
+    metrics: dict[str, float] = {"completed": completed, "rejected": view.size - completed, "ttd_rounds": ttd}
     if completed and ttd:
         metrics["mean_completion_slots"] = float(jobs.took[jobs.appears].mean())
         metrics["gru"] = float(held.gpus.sum() / (view.servers.gpus.sum() * ttd))

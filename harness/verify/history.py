@@ -301,11 +301,8 @@ def _ending(facts: Facts) -> list[str]:
     left = np.where(work.leave_s <= end_s, LEFT, STALLED if stalled else HORIZON)
     made = np.where(jobs.possible, left, IMPOSSIBLE).astype(object)
     made[np.isfinite(jobs.completion_s)] = None
-    claimed, told = (
-        np.array(trace.unfinished, object),
-        "{job}: {reason} for not completing, from its rates and times: {follows}",
-    )
+    claimed, told = trace.unfinished, "{job}: {reason} for not completing, from its rates and times: {follows}"
     return [
         *jobs.broken(early, f"the simulation ends before the round at {end_s:g} s, {{job}} is not done"),
-        *jobs.broken(claimed != made, told, reason=claimed, follows=made),
+        *jobs.broken(np.array(claimed, object) != made, told, reason=claimed, follows=made),
     ]

@@ -103,18 +103,12 @@ def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
     arrival = view.arrival[runs.job]
     run = f"{AT}its run, up to slot {{last}}, is not within one "
     also = {"last": runs.end - 1, "begins": begins, "rounds": rounds, "tau": tau, "arrival": arrival}
+    between = f"{run}of the rounds of {{tau}} slots ({{rounds}} from slot {{begins}})"
+    late = f"{AT}arrives in slot {{arrival}}, after its batch was made at τ = {{tau}}"
     return [
         *runs.broken(outside, f"{run}window", **also),
-        *runs.broken(
-            ~outside & ((first >= rounds) | (first != last)),
-            f"{run}of the rounds of {{tau}} slots ({{rounds}} from slot {{begins}})",
-            **also,
-        ),
-        *runs.broken(
-            ~outside & (arrival > tau),
-            f"{AT}arrives in slot {{arrival}}, after its batch was made at τ = {{tau}}",
-            **also,
-        ),
+        *runs.broken(~outside & ((first >= rounds) | (first != last)), between, **also),
+        *runs.broken(~outside & (arrival > tau), late, **also),
     ]
 
 

@@ -85,11 +85,7 @@ def line_20(lab: Lab) -> str:
     return f"{empty} of {lab.tested} literal runs schedule nothing although a plan with a positive payoff exists"
 
 
-@claim(
-    "hadar.definition-1",
-    "Definition 1 with Lemma 3",
-    how="every whole step of every server in random instances, prices by (5)–(7)",
-)
+@claim("hadar.definition-1", "Definition 1 with Lemma 3", how="every whole step in random instances, prices by (5)–(7)")
 def definition_1(lab: Lab) -> str:
     """k(γ)·Δγ ≥ (c/α)·(k(γ+Δγ) − k(γ)) with α = max_r (1, ln(U_max/U_min)) and the prices (5)."""
     # U_max/U_min = 100 by (6) and (7).

@@ -151,11 +151,7 @@ def dilemma(lab: Lab) -> str:
     return shown
 
 
-@claim(
-    "oef.theorem-5.1",
-    "Theorem 5.1",
-    how="both properties by exact checkers; efficiency against the LP with all n(n−1) rows",
-)
+@claim("oef.theorem-5.1", "Theorem 5.1", how="exact checkers of both; efficiency against the LP with all rows")
 def theorem_5_1(lab: Lab) -> str:
     """Cooperative OEF is envy-free and sharing-incentive, and no envy-free allocation is more efficient."""
     for instance in (*map(ones, (SKIPPING, WASTING, TEMPTING)), *lab.drawn(draw, 150)):
@@ -172,7 +168,7 @@ def theorem_5_1(lab: Lab) -> str:
     "oef.theorem-5.2",
     "Theorem 5.2",
     scope="cooperative and non-cooperative OEF",
-    how="types of the vertex that the simplex method finds",
+    how="types of the simplex method's vertex",
 )
 def theorem_5_2(lab: Lab) -> str:
     """Every tenant gets types that are neighbours in speed."""
@@ -435,11 +431,7 @@ def support(lab: Lab) -> str:
     return f"{text} allocations ({DRAWN})"
 
 
-@claim(
-    "oef.slip.gavel-total",
-    "section 2.4, after (3)",
-    how="both exactly, Gavel with and without at most one device per tenant",
-)
+@claim("oef.slip.gavel-total", "section 2.4, after (3)", how="both exactly, Gavel with and without the row cap")
 def slip_gavel(lab: Lab) -> str:
     """Gavel's total efficiency on (1) is even lower than that of Gandiva_fair."""
     instance = load("paper/oef-eq1")
@@ -468,11 +460,7 @@ def slip_drop(lab: Lab) -> str:
     return f"{recomputed(lab, Printed('per cent', 8, drop, 0.5))}; the honest total is {first / second - 1:.1%} more"
 
 
-@claim(
-    "oef.slip.coefficient",
-    "section 3.1.1, after (6)",
-    how="the coefficient with which an equal split gives the printed right-hand side",
-)
+@claim("oef.slip.coefficient", "section 3.1.1, after (6)", how="the one with which an equal split gives the right side")
 def slip_coefficient(lab: Lab) -> str:
     """Sharing incentive on (6) asks for x_2^1 + 4·x_2^2 ≥ 3."""
     instance = load("paper/oef-eq6")
@@ -480,9 +468,7 @@ def slip_coefficient(lab: Lab) -> str:
     return recomputed(lab, Printed("coefficient of x_2^2", 4, (3 - 0.5) / 0.5, 0.0))
 
 
-@claim(
-    "oef.slip.0.0495", "section 2.4, after (3)", how="what u2 has in (3) and what u1 gives away: 0.45 + (0.09 − 0.045)"
-)
+@claim("oef.slip.0.0495", "section 2.4, after (3)", how="what u2 has in (3) and u1 gives away: 0.45 + (0.09 − 0.045)")
 def slip_trade(lab: Lab) -> str:
     """By trading with u1, u2 comes to 0.0495 of GPU2."""
     return recomputed(lab, Printed("u2's share of GPU2", 0.0495, 0.45 + (0.09 - 0.045), 0.00005))

@@ -235,9 +235,7 @@ TABLE_5 = {"deployed": (16, 11.6, 4.81, 3.21, 17.32, 8.59), "simulated": (15.67,
 """Hours of makespan, mean and 99th percentile of completion times, each of proportional shares and of Tune."""
 
 
-@claim(
-    "synergy.slip.table-5", "Table 5, caption", scope="deployed and simulated", how="recomputed from the table's hours"
-)
+@claim("synergy.slip.table-5", "Table 5, caption", scope="deployed and simulated", how="recomputed from its hours")
 def table_5(lab: Lab) -> str:
     """Tune improves makespan by 1.4, average JCT by 1.5 and 99th percentile JCT by 2."""
     claimed = (("makespan", 1.4, 0.05), ("JCT", 1.5, 0.05), ("p99", 2, 0.5))

@@ -61,11 +61,8 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     devices, weights = shared(data)
     unit, tenants, envy = Fraction(proof["unit"]), proof.get("tenants", []), proof.get("envy", [])
     speedups, weight = [[Fraction(x) for x in row] for row in weights], list(weights.values())
-    own, rest, problem = (
-        [unit * Fraction(x) for x in tenants] or [Fraction(0)] * len(weight),
-        Fraction(0),
-        proof["problem"],
-    )
+    own, rest = [unit * Fraction(x) for x in tenants] or [Fraction(0)] * len(weight), Fraction(0)
+    problem = proof["problem"]
     require(len(own) == len(weight), "multipliers are not one for each kind of tenant")
     if problem == "oef.equal_efficiency":
         mean = sum((o * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
