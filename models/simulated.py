@@ -30,7 +30,7 @@ class SimulationBound:
 
 
 SIMULATED: dict[str, SimulationBound] = {}
-"""By model, in the order of registration; of several that bound the same, the best counts."""
+"""By model. Of several that bound the same metric of the same kind of policies, the largest bound counts."""
 
 
 def bounds_simulations(model: str, metric: str, settings: dict[str, Any], **fields: Any) -> Callable[[Build], Build]:

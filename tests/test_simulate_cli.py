@@ -24,8 +24,8 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.page.simulate import blocks, headline
-from schedgap.harness.simulate.bounds import SIMULATED, Bound, compared, lower_bound
-from schedgap.harness.simulate.row import FIELDS, Simulation, SimulationRow
+from schedgap.harness.simulate.bounds import compared, lower_bound
+from schedgap.harness.simulate.row import FIELDS, Bound, Simulation, SimulationRow
 from schedgap.harness.simulate.run import resolve
 from schedgap.harness.simulate.task import SimulationTask, history_file
 from schedgap.harness.table import to_csv, to_json, to_markdown
@@ -35,6 +35,7 @@ from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance, Published
+from schedgap.models.simulated import SIMULATED
 
 TTD, JCT = SIMULATED["gavel.makespan_fluid"], SIMULATED["synergy.jct"]
 
@@ -393,13 +394,22 @@ def test_ratios_refer_to_hadar_and_published_numbers_stand_beside_ours() -> None
 def test_a_ttd_below_its_lower_bound_is_wrong() -> None:
     instance = printed()
     ours = [row(name, 100.0).replace(fingerprint=instance.fingerprint) for name in ("hadar.fifo", "hadar.hadare")]
-    bound = [Bound(instance.fingerprint, TTD.model, 200.0)]
+    bound = [Bound(instance.fingerprint, "ttd_s", model=TTD.model, seconds=200.0, round_s=100.0)]
     fifo, hadare = compared(ours, {instance.fingerprint: instance}, bound)
     assert fifo.verified is False
     assert "below the lower bound" in fifo.violations[0]
     assert hadare.verified
     near = compared([ours[0].replace(ttd_s=200.0)], {instance.fingerprint: instance}, bound)[0]
     assert near.ttd_bound_ratio == 1
+
+
+def test_bounds_of_earlier_versions_named_their_model_alone() -> None:
+    for model in SIMULATED.values():
+        earlier = {"fingerprint": "f", "model": model.model, "seconds": 7.0, "round_s": 100.0}
+        bound = Bound.restored({"bound": earlier}, None)  # type: ignore[arg-type]
+        kind = model.metric, model.sensitive, model.forks
+        assert bound.place == ("f", *kind, None, 100.0)
+        assert (bound.model, bound.seconds) == (model.model, 7.0)
 
 
 def test_the_bound_counts_from_the_first_arrival() -> None:
@@ -538,7 +548,7 @@ def test_policies_are_measured_against_their_reference() -> None:
 
 def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
     instance = printed()
-    bound = [Bound(instance.fingerprint, JCT.model, 50.0)]
+    bound = [Bound(instance.fingerprint, "jct_mean_s", True, model=JCT.model, seconds=50.0, round_s=100.0)]
     names = ("synergy.tune.fifo", "hadar.fifo", "synergy.tune.las", "synergy.tune.ftf")
     ours = [row(name, 9e9, jct_mean_s=40.0).replace(fingerprint=instance.fingerprint) for name in names]
     ours[2] = ours[2].replace(window="3:4")
@@ -550,7 +560,7 @@ def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
 
 
 def test_the_bound_on_mean_times_is_that_of_the_model() -> None:
-    found, _ = lower_bound(JCT, instances.load(TINY), 900.0)
+    found, *_ = lower_bound(JCT, instances.load(TINY), 900.0)
     assert found is not None
     assert found > 0
 

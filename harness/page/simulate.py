@@ -13,7 +13,6 @@ from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.row import BOUNDED, Bound, Simulation, SimulationRow
 from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, listed, table
 from schedgap.harness.text import ABSENT, at_most, clean, number, seconds
-from schedgap.models.simulated import SIMULATED
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -98,7 +97,7 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
     columns: list[Column[Bound]] = [
         words("instance", "instance", "", lambda bound: names.get(bound.fingerprint, "")),
-        words("of", "of", "", lambda bound: BOUNDED[SIMULATED[bound.model].metric][1]),
+        words("of", "of", "", lambda bound: BOUNDED[bound.metric][1]),
         words("model", "model", "", css="method"),
         numbers("seconds", "at least", "", lambda bound_s: f"{bound_s / 3600:.4g} h"),
         numbers("took_s", "took", "", seconds),

@@ -21,7 +21,7 @@ from schedgap.harness.reproduce import measure
 from schedgap.harness.reproduce.row import Case, ReproducedRow, Reproduction
 from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, Trend, find
 from schedgap.harness.reproduce.task import BoundTask, MethodResult, MethodTask, SimulationResult
-from schedgap.harness.simulate.row import Bound, SimulationRow
+from schedgap.harness.simulate.row import BOUNDED, Bound, SimulationRow
 from schedgap.harness.simulate.run import USUAL, resolve
 from schedgap.harness.simulate.run import collected as simulated
 from schedgap.harness.simulate.run import plan as simulations_of
@@ -31,7 +31,6 @@ from schedgap.harness.text import clean
 from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
-from schedgap.models.simulated import SIMULATED
 
 References = dict[str, str]
 """Fingerprints by reference."""
@@ -90,8 +89,7 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
     instances: list[Instance] = []
     references: dict[str, References] = {}
     absent, about = "", [item.quantity.replace("makespan", "ttd") for item in setting.items]
-    metrics = {one.model: one.metric.removesuffix("_s") for one in SIMULATED.values()}
-    bounded = {model for model, metric in metrics.items() if any(quantity.startswith(metric) for quantity in about)}
+    bounded = {metric for metric in BOUNDED if any(one.startswith(metric.removesuffix("_s")) for one in about)}
     for run in setting.runs:
         try:
             loaded = run.loaded()
@@ -101,7 +99,7 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
                 kinds = run.options.kinds(whole=True)
                 simulations = simulations_of(different, resolve(run.chosen), kinds, run.seeds, limits)
                 # bounds on times only where quantities are about these
-                tasks += [one for one in simulations if not isinstance(one, BoundTask) or one.model in bounded]
+                tasks += [one for one in simulations if not isinstance(one, BoundTask) or one.metric in bounded]
             else:
                 by_label = {_label(one): one for one in run.kinds(Limits(memory_mb=memory_mb)).values()}
                 tasks += methods_of(different, run.specs(), run.seeds, by_label)

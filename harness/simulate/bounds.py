@@ -1,10 +1,14 @@
-"""Certified bounds beside simulations: one mechanism for all times that papers compare."""
+"""Certified lower bounds on the times that simulations measure.
+
+Which models bound a metric is known to the models alone, which only workers import: the main process asks for metrics.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,9 +24,10 @@ from schedgap.instances import clock
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon, Instance
-from schedgap.models import MODELS
-from schedgap.models.certificates import Proof, prove
-from schedgap.models.simulated import SIMULATED, SimulationBound
+
+if TYPE_CHECKING:
+    from schedgap.models.certificates import Proof
+    from schedgap.models.simulated import SimulationBound
 
 ENDLESS = 2**31
 """Slots of a horizon that ends after everything."""
@@ -32,17 +37,19 @@ KILLED_S = 120.0
 """Wall-clock seconds after which a bound is given up: solvers end within 20 s, but the rest takes long under load."""
 
 
-def applies(bound: SimulationBound, policy: PolicySpec) -> bool:
-    """Return whether a model bounds a policy."""
-    return (policy.sensitive, policy.forks) == (bound.sensitive, bound.forks)
-
-
 @dataclass(frozen=True)
 class BoundTask(InstanceTask[Bound]):
-    """A model's lower bound on a metric of any schedule, of the jobs of a window, whom others can only delay."""
+    """Bound one metric of all schedules of an instance from below.
+
+    The bound holds for policies that give out CPUs and memory where it is `sensitive`, for policies that run jobs as
+    copies where it `forks` them, and for all others without either. With a `window`, only its jobs count; other jobs
+    could only delay them.
+    """
 
     round_s: float
-    model: str
+    metric: str
+    sensitive: bool = False
+    forks: bool = False
     window: Window = ALL
 
     @property
@@ -51,41 +58,59 @@ class BoundTask(InstanceTask[Bound]):
         return KILLED_S
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the bound depends on: content, length of a round, model and window."""
-        return {"of": [self.fingerprint, repr(self.round_s), self.model, *filter(None, [self.window.told])]}
+        """Return all that the bound depends on: content, length of a round, metric, kind of policies and window."""
+        kind = [name for name in ("sensitive", "forks") if getattr(self, name)]
+        return {"of": [self.fingerprint, repr(self.round_s), self.metric, *kind, *filter(None, [self.window.told])]}
 
     def failed(self, status: str, reason: str) -> Bound:
         return self._bound(reason=f"{status}: {reason}")
 
-    def _bound(self, **found: Any) -> Bound:
-        about = self.fingerprint, self.model
-        return Bound(*about, key=self.key, round_s=self.round_s, window=self.window.told, **found)
+    def _bound(self, **fields: Any) -> Bound:
+        about = self.fingerprint, self.metric, self.sensitive, self.forks
+        return Bound(*about, key=self.key, round_s=self.round_s, window=self.window.told, **fields)
 
     def attempt(self) -> Bound:
+        from schedgap.models.simulated import SIMULATED
+
         instance, began = self.instance, clock.now()
         if self.window != ALL:  # certificates count jobs by arrival where there is a window, else as the instance does
             counted = self.window.jobs(workload(instance).arrival_s).tolist()
             instance = instance.model_copy(update={"jobs": tuple(instance.jobs[j] for j in counted)})
-        found, proof = lower_bound(SIMULATED[self.model], instance, self.round_s)
-        bound = self._bound(seconds=found, took_s=clock.now() - began)
+        kind = self.metric, self.sensitive, self.forks
+        models = [one for one in SIMULATED.values() if (one.metric, one.sensitive, one.forks) == kind]
+        if not models:
+            raise NotApplicableError("no model bounds this metric of such policies")
+        bounds = [self._of(model, instance) for model in models]
+        best = max(bounds, key=lambda bound: -1.0 if bound.seconds is None else bound.seconds)
+        return replace(best, took_s=clock.now() - began)
+
+    def _of(self, model: SimulationBound, instance: Instance) -> Bound:
+        """Return the bound of one model."""
+        seconds, problem, proof = lower_bound(model, instance, self.round_s)
+        bound = self._bound(model=model.model, seconds=seconds)
         if proof is None:
             return bound
-        bound = replace(bound, problem=MODELS.get(self.model).problem, proved=proof.bound)
+        bound = replace(bound, problem=problem, proved=proof.bound)
         return replace(bound, certificate=certificate(bound.about, proof))
 
 
-def wanted(policies: Iterable[PolicySpec], window: Window) -> dict[str, Window]:
-    """Return the models that bound some policy, and the jobs that they are about: the TTD is always of all.
+def wanted(policies: Iterable[PolicySpec], window: Window) -> list[tuple[str, bool, bool, Window]]:
+    """Return the bounds that apply to some policy: metric, `sensitive`, `forks`, and the window of jobs.
 
-    Bounds on the TTD, which take least, come last, so that workers are done at about the same time.
+    Bounds on the TTD, which count all jobs in any case, take least and come last, so that workers end together.
     """
-    chosen = list(policies)
-    known = [spec for spec in reversed(SIMULATED.values()) if any(applies(spec, policy) for policy in chosen)]
-    return {spec.model: ALL if spec.metric == TTD else window for spec in known}
+    kinds = sorted({(policy.sensitive, policy.forks) for policy in policies})
+    return [(metric, *kind, ALL if metric == TTD else window) for kind, metric in product(kinds, reversed(BOUNDED))]
 
 
-def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
-    """Return a lower bound on a metric, in seconds, and its proof, or raise `NotApplicableError`."""
+def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, str, Proof | None]:
+    """Return a lower bound on a metric in seconds, the problem it is about, and its proof.
+
+    It raises `NotApplicableError` where the model does not apply to the instance.
+    """
+    from schedgap.models import MODELS
+    from schedgap.models.certificates import prove
+
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
     view = PAPERS.get(spec.paper).view(endless)
@@ -94,10 +119,10 @@ def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> t
     options = Limits(time_limit_s=bound.limit_s).options(0)
     outcome = spec.run(view, options)
     if outcome.solution.bound is None:
-        return None, None
+        return None, spec.problem, None
     proof = prove(spec.problem, view, outcome, options)
     found = proof.bound if proof else outcome.solution.bound
-    return found - (float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0), proof
+    return found - (float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0), spec.problem, proof
 
 
 TTD = "ttd_s"
@@ -108,7 +133,7 @@ def compared(
     rows: Sequence[SimulationRow], instances: Mapping[str, Instance], bounds: Iterable[Bound]
 ) -> list[SimulationRow]:
     """Return the rows with ratios, bounds and published numbers filled in; order is kept."""
-    known = {(bound.fingerprint, bound.model, bound.window, bound.round_s): bound for bound in bounds}
+    known = {bound.place: bound for bound in bounds}
     cases = {case[0].case: {row.policy: row for row in case} for case in grouped(rows, "case")}
     out = []
     for row in rows:
@@ -119,10 +144,9 @@ def compared(
             ttd_ratio=_ratio(row.ttd_s, reference.ttd_s),
             jct_ratio=_ratio(row.jct_mean_s, reference.jct_mean_s),
         )
-        for model, bound in SIMULATED.items():
-            window = None if bound.metric == TTD else row.window
-            places = ((row.fingerprint, model, window, round_s) for round_s in (row.round_s, None))
-            bounded = _with_bound(bounded, next((known[place] for place in places if place in known), None))
+        for metric in BOUNDED:
+            kind = row.fingerprint, metric, spec.sensitive, spec.forks, None if metric == TTD else row.window
+            bounded = _with_bound(bounded, known.get((*kind, row.round_s)))
         out.append(_with_utilisation(bounded, instances.get(row.fingerprint)))
     out = with_published(out, instances)
     entries = ((row, entry) for row in out for entry in reversed(row.published))
@@ -176,19 +200,18 @@ def _ratio(ours: float | None, theirs: float | None) -> float | None:
 
 
 def _with_bound(row: SimulationRow, bound: Bound | None) -> SimulationRow:
-    """Add a bound to a policy to which it applies; a verified time below it contradicts one of the two.
+    """Add a bound to the row of a policy; a verified time below it contradicts one of the two.
 
     Bounds are about all jobs, or all of a window: where some are left, there is nothing to compare.
     """
     if bound is None or bound.seconds is None:
         return row
-    spec, least_s, model = SIMULATED[bound.model], bound.seconds, bound.model
-    time_s = getattr(row, spec.metric)
-    if not applies(spec, POLICIES.get(row.policy)) or time_s is None or row.unfinished:
+    least_s, time_s = bound.seconds, getattr(row, bound.metric)
+    if time_s is None or row.unfinished:
         return row
-    prefix, name = BOUNDED[spec.metric]
-    row = row.replace(**{f"{prefix}_bound_s": least_s, f"{prefix}_bound_from": model})
+    prefix, name = BOUNDED[bound.metric]
+    row = row.replace(**{f"{prefix}_bound_s": least_s, f"{prefix}_bound_from": bound.model})
     if time_s < least_s * (1 - TOLERANCE):
-        line = f"{name} {time_s:.9g} s is below the lower bound {least_s:.9g} s of {model}"
+        line = f"{name} {time_s:.9g} s is below the lower bound {least_s:.9g} s of {bound.model}"
         return row.replace(verified=False, violations=(*row.violations, line))
     return row.replace(**{f"{prefix}_bound_ratio": max(time_s / least_s, 1.0) if least_s > 0 else None})

@@ -190,14 +190,17 @@ ALIASES = ("makespan_s", "ttd_rounds")
 
 @dataclass(frozen=True)
 class Bound(Result):
-    """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
+    """Certified lower bound on a metric of all schedules of an instance, in seconds; absent with a reason.
 
-    It is about rounds of `round_s`, of any length where that is ``None``, and the jobs of a `window`, if any. A
-    `certificate` proves that the `problem` has the bound `proved`, which may count from time 0.
+    It holds for policies of one kind (`sensitive`, `forks`), rounds of `round_s`, and the jobs of a `window`, if any.
+    A `certificate` proves that the `problem` of the `model` has the bound `proved`, which may count from time 0.
     """
 
     fingerprint: str
-    model: str
+    metric: str
+    sensitive: bool = False
+    forks: bool = False
+    model: str = ""
     seconds: float | None = None
     reason: str | None = None
     took_s: float | None = None
@@ -213,11 +216,17 @@ class Bound(Result):
 
     @property
     def label(self) -> str:
-        return f"{self.model}: {'no bound' if self.seconds is None else 'bound'}"
+        name = self.model or BOUNDED[self.metric][1]
+        return f"{name}: {'no bound' if self.seconds is None else 'bound'}"
 
     @property
     def finished(self) -> bool:
         return self.seconds is not None
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Which rows it is for: those of this instance, metric, kind of policy, window and length of a round."""
+        return self.fingerprint, self.metric, self.sensitive, self.forks, self.window, self.round_s
 
     @property
     def about(self) -> dict[str, Any]:
@@ -247,7 +256,12 @@ class Bound(Result):
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:
-        found = typed(cls, content["bound"])
+        fields = content["bound"]
+        if "metric" not in fields:  # written by a version whose bounds named their model alone
+            from schedgap.models.simulated import SIMULATED
+
+            fields = vars(SIMULATED[fields["model"]]) | fields
+        found = typed(cls, fields)
         if found.proved is None:
             return found
         file = stored.file(content["key"], found._file)

@@ -163,8 +163,7 @@ def plan(
                 for seed in seeds
                 for spec in chosen
             ]
-            asked_for = wanted(chosen, asked.window).items()
-            bounds += [BoundTask(*of, rules.round_s, model, window) for model, window in asked_for]
+            bounds += [BoundTask(*of, rules.round_s, *kind) for kind in wanted(chosen, asked.window)]
     return [*tasks, *{task.key: task for task in bounds}.values()]
 
 
