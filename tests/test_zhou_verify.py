@@ -99,7 +99,7 @@ def test_rings_have_their_own_rates_and_no_ps() -> None:
         (GOOD[:2], "J3 does not run, but every job completes here"),
         (GOOD[:1], "J2 does not run (and 1 more)"),
         ([*GOOD, (2, 8, 2, 0, 0, [(1, 1, 1)])], "J3: 2 runs; a job runs once"),
-        (changed(2, start=2), "J3 from slot 2: starts before it may, in slot 3"),
+        (changed(2, start=2), "J3 from slot 2: starts too early, its first possible slot is 3"),
         (changed(0, slots=2), "J1 does 4 of its 6 mini-batches"),
         (changed(0, at=[(0, 1, 0), (2, 0, 1)]), "J1 does 3 of its 6"),  # over the network: 1 s each
         (changed(1, ps_type=0, at=[(1, 2, 1), (2, 1, 0)]), "J2 does 4 of its 6"),
@@ -108,7 +108,7 @@ def test_rings_have_their_own_rates_and_no_ps() -> None:
         (changed(0, at=[(0, 1, 0)]), "J1 from slot 1: no parameter server"),
         (changed(1, at=[]), "J2 from slot 1: no workers"),
         (changed(2, worker_type=1), "J3 from slot 3: its workers of type w1 cannot train it"),
-        (changed(0, start=9, at=[(2, 1, 1)]), "workers of type w1 on g1, of another kind"),
+        (changed(0, start=9, at=[(2, 1, 1)]), "workers of type w1 on g1, of another GPU type"),
         # Three workers on other servers need three PSs of 1 Gbit/s.
         (
             changed(1, start=5, slots=3, ps_type=0, at=[(0, 1, 0), (2, 0, 2), (1, 2, 0)]),
