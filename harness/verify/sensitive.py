@@ -79,7 +79,7 @@ def offered(offers: Rows, gangs: Ints, total: float, at: str) -> list[str]:
 
 
 class Classes(NamedTuple):
-    """Classes of jobs with equal gangs, rates and sensitivities: ``(K,)`` one job of each, ``(n,)`` class of each job."""
+    """Classes of jobs with equal gangs, rates and sensitivities: ``(K,)`` one job of each, ``(n,)`` job classes."""
 
     first: Ints
     of: Ints
