@@ -167,7 +167,7 @@ class Hadar(Packing):
     def cost(self, among: Array, prices: Array, low: Array, high: Array, gang: int) -> Array:
         """Return the cost of the cheapest gang on some types by slot, with `low` to `high` GPUs of each type.
 
-        `prices` has prices of the first, second, … GPU of a type and slot; covers make later ones dearer, never cheaper.
+        `prices` has prices of the first, second, … GPU of a type and slot; covers may make later ones dearer.
         """
         number = np.arange(gang)[:, None]
         held, free = number < low[:, None], (number >= low[:, None]) & (number < high[:, None])
