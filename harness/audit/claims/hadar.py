@@ -225,7 +225,7 @@ def one_by_one(v: View) -> tuple[Array, float]:
 
 
 def _cheapest(slot: Ints, gpu_type: Ints, gpus: Ints, hosts: Servers, used: Ints, price: Array) -> Ints | None:
-    """Return the ``(T, h)`` cheapest free GPUs with the given numbers by slot and type; ``None`` if there are not enough."""
+    """Return the ``(T, h)`` cheapest free GPUs with the given numbers by slot and type; ``None`` if too few."""
     held = np.zeros_like(used)
     for t, kind, count in zip(slot.tolist(), gpu_type.tolist(), gpus.tolist(), strict=True):
         of = np.flatnonzero(hosts.gpu_type == kind)
