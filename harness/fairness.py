@@ -37,8 +37,7 @@ W = TypeVar("W")
 class Finding(Generic[W]):
     """Whether a property holds within the tolerance, with a witness.
 
-    Each checker defines its `witness` and its `margin`, by which the property holds, or fails if negative; `text` is
-    one line for tables.
+    Each checker defines its `witness` and its `margin`, which is negative if the property fails; `text` is for tables.
     """
 
     name: str

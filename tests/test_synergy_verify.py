@@ -92,7 +92,7 @@ def test_the_paper_s_tables_are_verified_and_measured() -> None:
         (changed(0, 3, 3.0), FAIR, "iterations/s, its fair progress is"),
         (TUNED[:3], FAIR, "J4 does not run, but every job of the round does here"),
         (TUNED[:2], IDEAL, "does not run (and 1 more)"),
-        ([(0, 0, 4, 25.0, 400.0)], FREE, "J1 in round 0: 25 CPUs, more than as many servers have as its GPUs need"),
+        ([(0, 0, 4, 25.0, 400.0)], FREE, "J1 in round 0: 25 CPUs, more than the servers that its GPUs need can have"),
     ],
 )
 def test_each_broken_rule_of_a_round_is_named(rows: Any, problem: str, message: str) -> None:

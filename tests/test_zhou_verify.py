@@ -338,10 +338,10 @@ def test_the_cost_of_the_heaviest_job_is_that_of_its_slots_and_servers() -> None
     ("used", "line"),
     [
         ((0.0, 0.0, 0.0, 6.0), None),
-        ((0.0, 0.0, 0.0, 6.1), "2 bandwidth of g0.0 taken, 1.9 available beside the loads"),
-        ((2.0, 0.0, 0.0, 0.0), "1 GPU of g0.0 taken, 0 available beside the loads"),
-        ((0.0, 3.0, 0.0, 0.0), "2 CPU of g0.0 taken, 1 available beside the loads"),
-        ((0.0, 0.0, 15.0, 0.0), "2 memory of g0.0 taken, 1 available beside the loads"),
+        ((0.0, 0.0, 0.0, 6.1), "2 bandwidth of g0.0 taken, 1.9 available next to the loads"),
+        ((2.0, 0.0, 0.0, 0.0), "1 GPU of g0.0 taken, 0 available next to the loads"),
+        ((0.0, 3.0, 0.0, 0.0), "2 CPU of g0.0 taken, 1 available next to the loads"),
+        ((0.0, 0.0, 15.0, 0.0), "2 memory of g0.0 taken, 1 available next to the loads"),
     ],
 )
 def test_the_loads_leave_less_room(used: Any, line: str | None) -> None:

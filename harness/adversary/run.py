@@ -44,8 +44,7 @@ def seconds_of(text: str) -> float:
 def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
     """Return the heuristics that match names: ids, patterns, papers (all their online heuristics), or ``*`` for all.
 
-    Raise `UnknownNameError` if a name matches nothing, and `UsageError` if no model proves optima of the problem, so no
-    ratio could be proved.
+    Raise `UnknownNameError` if a name matches nothing, and `UsageError` if no model proves optima of the problem.
     """
     possible = [spec.id for spec in searchable()]
     chosen: dict[str, HeuristicSpec] = {}

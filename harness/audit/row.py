@@ -1,8 +1,7 @@
 """An audit as plain data: the papers' claims, the cases tried, and the verdicts that follow from their counts.
 
-A claim's verdict is computed on every run and not written down anywhere. Its check tries cases and counts those in
-which the claim fails, within the scope that the paper states and within narrower scopes, if any; :func:`decide` derives
-the verdict from these counts.
+A claim's verdict is computed on every run, never stored. Its check tries cases and counts those in which it fails,
+within the scope that the paper states and within any narrower scopes; :func:`decide` derives the verdict from these.
 """
 
 from __future__ import annotations
@@ -132,13 +131,13 @@ class Finding(DataRow, Result):
     """The verdict on a claim, or the `reason` for which its check failed.
 
     `counts` has the cases within the scope that the paper states, then those within narrower scopes; it is empty if the
-    check failed. `told` describes the cases, and `numbers` has the key figures. `witnesses` begin with the smallest
-    counterexample; `folder` is the results folder that holds them, if they were saved.
+    check failed. `description` says which cases were tried, and `numbers` has the key figures. `witnesses` begin with the
+    smallest counterexample; `folder` is the results folder that holds them, if they were saved.
     """
 
     id: str
     counts: Sequence[Count] = ()
-    told: str = ""
+    description: str = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     witnesses: Sequence[Witness] = ()
     reason: str | None = None
@@ -184,7 +183,7 @@ class Finding(DataRow, Result):
     @property
     def text(self) -> str:
         """The description of the cases, or the reason for the failure."""
-        return self.told if self.ok else f"failed: {self.reason}"
+        return self.description if self.ok else f"failed: {self.reason}"
 
     def content(self) -> dict[str, Any]:
         data: dict[str, Any] = plain(self.as_dict())
@@ -204,7 +203,7 @@ class Finding(DataRow, Result):
             stated = {name: content[name] for name in ("scope", "tested", "failed")}
             fields |= {
                 "counts": (stated, *content["narrower"]),
-                "told": content["found"],
+                "description": content["found"],
                 "numbers": content["numbers"],
                 "witnesses": [
                     {"instance": read(inside(stored.path, w["file"])), "methods": w["methods"], "shows": w["shows"]}

@@ -218,9 +218,8 @@ def _speeds(facts: Facts) -> list[str]:
 def _run(facts: Facts) -> None:
     """Compute iterations and computing seconds of each run, and first start and completion of each job.
 
-    Progress is a fraction of the job's work and is summed separately for each job over its earlier runs, so that large
-    jobs take no digits from small ones. If the last run ends within :data:`SLIVER` of the work, the record decides
-    whether the job is done.
+    Progress is a fraction of the job's work, summed separately for each job over its earlier runs, so that large jobs
+    take no digits from small ones. If a run ends within :data:`SLIVER` of the work, the record says if the job is done.
     """
     trace, work, runs, held, jobs = facts.trace, facts.work, facts.runs, facts.held, facts.jobs
     jobs.completion_s, jobs.first_start_s = np.full(work.size, math.nan), np.full(work.size, math.nan)

@@ -43,13 +43,10 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
         "support_size": int((x > TOLERANCE * view.capacity).sum()),
         "true_total": float(true.sum()),
     }
+    unmet = [findings[name].text for name in required if not findings[name]]
     return Verdict(
         objective=float(own.sum()),
-        violations=(
-            *_capacity(view, x),
-            *_rounds(view, decision),
-            *(findings[name].text for name in required if not findings[name]),
-        ),
+        violations=(*_capacity(view, x), *_rounds(view, decision), *unmet),
         metrics=metrics,
         quantities={"devices": x, "efficiency": own, "true_efficiency": true, "true_total": float(true.sum())},
     )

@@ -26,8 +26,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """Check the intervals in which jobs hold their gangs, and measure all objectives.
 
     Each job runs for its duration in a single pool that can run it, not before its release, never twice at once, and
-    without interruption unless the problem allows it. No pool exceeds its GPUs, nor does any server if the decision
-    names servers.
+    without interruption unless the problem allows it. No pool exceeds its GPUs, nor does any server that is named.
     """
     fields: dict[str, Range] = {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON), "pool": len(view.pools)}
     tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"

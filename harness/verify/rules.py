@@ -58,7 +58,8 @@ def well_formed(decision: object, *tables: Mapping[str, Range]) -> list[dict[str
 
     Each table maps the names of equally long attributes of the decision to the values they may hold.
     """
-    arrays = {name: np.asarray(getattr(decision, name)) for table in tables for name in table}
+    ranges = {name: allowed for table in tables for name, allowed in table.items()}
+    arrays = {name: np.asarray(getattr(decision, name)) for name in ranges}
     for table in tables:
         first = next(iter(table))
         for name, allowed in table.items():
@@ -67,18 +68,17 @@ def well_formed(decision: object, *tables: Mapping[str, Range]) -> list[dict[str
                 refuse([f"{name}: a list of {what}, not {array.dtype} of shape {array.shape}"])
             if array.size != arrays[first].size:
                 refuse([f"{name}: {array.size} entries, {first} has {arrays[first].size}"])
-    for table in tables:
-        for name, allowed in table.items():
-            array = arrays[name]
-            if allowed is None:
-                refuse([] if np.all(np.isfinite(array) & (array >= 0)) else [f"{name}: numbers of 0 or more"])
-            elif array.size:
-                least, beyond = allowed if isinstance(allowed, tuple) else (0, allowed)
-                lowest, highest = int(array.min()), int(array.max())
-                right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
-                odd = [lowest] * (lowest < least) or [highest] * (highest >= beyond)
-                refuse(f"{name} {value}: {right if beyond > least else 'there are none'}" for value in odd)
-    kinds = {name: np.float64 if allowed is None else np.int64 for table in tables for name, allowed in table.items()}
+    for name, allowed in ranges.items():
+        array = arrays[name]
+        if allowed is None:
+            refuse([] if np.all(np.isfinite(array) & (array >= 0)) else [f"{name}: numbers of 0 or more"])
+        elif array.size:
+            least, beyond = allowed if isinstance(allowed, tuple) else (0, allowed)
+            lowest, highest = int(array.min()), int(array.max())
+            right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
+            odd = [lowest] * (lowest < least) or [highest] * (highest >= beyond)
+            refuse(f"{name} {value}: {right if beyond > least else 'there are none'}" for value in odd)
+    kinds = {name: np.float64 if allowed is None else np.int64 for name, allowed in ranges.items()}
     return [{name: arrays[name].astype(kinds[name]) for name in table} for table in tables]
 
 

@@ -38,8 +38,7 @@ def gangs(held: Rows) -> Groups:
     `held` has one row per job, round (`row`) and server: its `gpu_type`, and the `gpus` (more than 0), `cpus` and
     `memory_gb` held there. The result has their totals, the GPU type of the first server, and whether there are others
     (`mixed`). `enough` has the ``(g, 2)`` effective CPUs and gigabytes: those per GPU on the server with the fewest,
-    times the GPUs. `uneven` is the largest relative deviation of any server's CPUs or memory from proportion to its
-    GPUs.
+    times the GPUs. `uneven` is a server's largest relative deviation of CPUs or memory from proportion to its GPUs.
     """
     gang = held.by("job", "row")
     gang.gpus, gang.cpus, gang.memory_gb = (gang.total(x) for x in (held.gpus, held.cpus, held.memory_gb))

@@ -78,8 +78,7 @@ class Facts:
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check a schedule.
 
-    ``synergy.placement`` does not require the CPUs and memory of an optimal ILP1, only that every job reaches its fair
-    progress with them.
+    ``synergy.placement`` requires fair progress of every job, but not the CPUs and memory of an optimal ILP1.
     """
     facts = Facts(view, decision, problem)
     entries = facts.held.by("row", "job", "server")
@@ -109,8 +108,8 @@ def _gangs(facts: Facts) -> list[str]:
         (half, "{gpus:g} GPUs, its gang is all {gang} or none"),
         (runs.mixed, "holds GPUs of several types"),
         (runs.uneven > EVEN, "its CPUs and memory are not in proportion to its GPUs over servers"),
-        (runs.cpus > limit[:, 0], "{cpus:g} CPUs, more than as many servers have as its GPUs need"),
-        (runs.memory_gb > limit[:, 1], "{memory_gb:g} GB, more than as many servers have as its GPUs need"),
+        (runs.cpus > limit[:, 0], "{cpus:g} CPUs, more than the servers that its GPUs need can have"),
+        (runs.memory_gb > limit[:, 1], "{memory_gb:g} GB, more than the servers that its GPUs need can have"),
         (runs.rate <= 0, "makes no progress with what it holds"),
     ]
     return [line for odd, text in rules for line in runs.broken(odd, f"{AT}{text}{{more}}", " ({count} of this kind)")]

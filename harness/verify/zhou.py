@@ -28,9 +28,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """Check a schedule.
 
     Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job has one run), ``preemptive`` (or several),
-    ``weight`` (jobs may run from slot 1 and complete by τ, or do not run) and ``cost`` (only the heaviest job runs,
-    next to the loads, by τ). A claim in :data:`~schedgap.instances.views.zhou.RESTARTS` sets the cost of an
-    interruption.
+    ``weight`` (jobs run from slot 1 on and complete by τ, or not at all) and ``cost`` (the heaviest job runs next to
+    the loads, by τ). A claim in :data:`~schedgap.instances.views.zhou.RESTARTS` sets the cost of an interruption.
     """
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
@@ -152,7 +151,7 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
     free = (there - loads).min(axis=2)
     lines = []
     for r, resource in enumerate(RESOURCES):
-        text = f"{{taken:.9g}} {resource} of {{server}} taken, {{free:.9g}} available beside the loads"
+        text = f"{{taken:.9g}} {resource} of {{server}} taken, {{free:.9g}} available next to the loads"
         lines += entries.broken(over[:, r], text, taken=entries.takes[:, r], free=free[:, r])
     base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
     part = np.divide(loads, there, out=np.zeros(loads.shape), where=there > 0)

@@ -67,8 +67,8 @@ def slip_total(lab: Lab) -> str:
 def slip_theta(lab: Lab) -> str:
     """θ_w is one number, fixed beforehand."""
     used = {"part 1, j1": 145.63 / 4 + 1, "part 1, j2": 142.85 / 4 + 1, "part 2": 142.85 / 8 + 1}
-    first = used["part 1, j1"]
-    for base in list(used.values())[1:]:
+    first, *others = used.values()
+    for base in others:
         lab.add(abs(base - first) <= 0.05)
     lab.numbers = used
     return f"bases of the price of a worker: {', '.join(f'{where}: {base:.1f}' for where, base in used.items())}"

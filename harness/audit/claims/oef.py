@@ -212,11 +212,10 @@ def pareto(lab: Lab, method: str) -> str:
     for one in (*by_hand, *lab.drawn(draw, 100)):
         counts = [lab, two] if view(one).capacity.size == 2 else [lab]
         examples += tried([one], method, fairness.pareto_efficient, counts)
-    text = (
+    return (
         f"W = ⟨1,1.5,2; 1,2,5; 1,3,8⟩, m = 1: {examples[0]}; ⟨1,1.3; 1,2.5; 1,2.6; 1,3.9⟩, m = 2: {examples[1]}; "
-        f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab} instances"
+        f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab} instances ({DRAWN})"
     )
-    return f"{text} ({DRAWN})"
 
 
 @claim(
@@ -308,7 +307,7 @@ def multi_strategy_proof(lab: Lab) -> str:
             factor = np.exp(rng.uniform(0, np.log(4), v.capacity.size))
             report = np.r_[1.0, (v.true_speedups[0] * factor)[1:]]
             _lie(lab, several(v.true_speedups, [int(m) for m in v.capacity]), 0, report)
-    text = f"a tenant with ⟨1,1.1⟩ and ⟨1,10⟩ reports ⟨1,9⟩ for the former and gains {example:.0%} beside ⟨1,10⟩"
+    text = f"a tenant with ⟨1,1.1⟩ and ⟨1,10⟩ reports ⟨1,9⟩ for the former and gains {example:.0%} next to a tenant with ⟨1,10⟩"
     return f"{text}, m = (1,1); over-reports gain in {lab} cases"
 
 

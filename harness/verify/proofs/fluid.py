@@ -29,8 +29,7 @@ class Fleet:
     """Jobs with their earliest `start`, shortest duration (`alone`) and `weight`; `there` is the capacity.
 
     `arrived_s` has arrivals in seconds, if they count. `grain` is the least duration of a job, and its start and end
-    are multiples of it (0: unrestricted). A job works in several ways at once if `together` is true, else in one at a
-    time.
+    are multiples of it (0: unrestricted). If `together` is true, a job works in several ways at once, else in one.
     """
 
     grain = 0.0
@@ -161,12 +160,12 @@ class ElasticFleet(Elastic, Fleet):
         each = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
         fewest = np.full(most, 2**30)
         for c in range(len(self.has)):
-            for beside in range(min(self.room[m][c], most) + 1):
-                n = np.arange(beside + 1, most + 1)
-                need = np.maximum(np.ceil((n - beside) * each), 1)
-                fits = (beside * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * MORE).all(axis=1)
-                fits &= n - beside <= self.room[m] @ self.count - self.room[m][c]
-                fewest[beside:] = np.minimum(fewest[beside:], np.where(fits, need, 2**30))
+            for local in range(min(self.room[m][c], most) + 1):
+                n = np.arange(local + 1, most + 1)
+                need = np.maximum(np.ceil((n - local) * each), 1)
+                fits = (local * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * MORE).all(axis=1)
+                fits &= n - local <= self.room[m] @ self.count - self.room[m][c]
+                fewest[local:] = np.minimum(fewest[local:], np.where(fits, need, 2**30))
         return np.minimum.accumulate(fewest[::-1])[::-1]
 
     @cache  # noqa: B019 -- there is one object
@@ -444,40 +443,34 @@ Kind = Callable[[Data, Data], Any]
 """A function that makes a fleet of an instance and a certificate."""
 
 
-def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction]) -> Rule:
-    """Return the rule for a time in seconds: the makespan, or the mean or the 99th percentile of JCTs."""
-
-    def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
-        fleet = kind(data, proof)
-        time_s = bound(fleet, proof) * Fraction(proof["slot_s"])
-        return -1, (time_s - total(fleet.arrived_s)) / len(fleet.start) if bound is completion else time_s
-
-    return rule
+def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction], data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on a time in seconds: the makespan, or the mean or the 99th percentile of JCTs."""
+    fleet = kind(data, proof)
+    time_s = bound(fleet, proof) * Fraction(proof["slot_s"])
+    return -1, (time_s - total(fleet.arrived_s)) / len(fleet.start) if bound is completion else time_s
 
 
-def worth(kind: Kind, must: bool = False) -> Rule:
-    """Return the rule for utilities over intervals."""
-
-    def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
-        edges = np.array(proof["edges"], float)
-        require(edges[-1] == data["horizon"]["slots"], "intervals do not end with the instance")
-        return 1, over_intervals(kind(data, proof), proof, edges, utilities, must)
-
-    return rule
+def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int, Fraction]:
+    """Return a bound on total utility, by prices over intervals; every job completes if it `must`."""
+    edges = np.array(proof["edges"], float)
+    require(edges[-1] == data["horizon"]["slots"], "intervals do not end with the instance")
+    return 1, over_intervals(kind(data, proof), proof, edges, utilities, must)
 
 
 COPIES = partial(GangFleet, together=True)
 TIMES = {"makespan": last_end, "mean": completion, "p99": percentile}
 PROBLEMS: dict[str, Rule] = {
-    **{f"gavel.{name}": seconds(GangFleet, bound) for name, bound in TIMES.items()},
-    **{f"gavel.{name}_copies": seconds(COPIES, bound) for name, bound in TIMES.items()},
-    **{f"synergy.{name.replace('mean', 'run')}": seconds(SensitiveFleet, bound) for name, bound in TIMES.items()},
+    **{f"gavel.{name}": partial(seconds, GangFleet, bound) for name, bound in TIMES.items()},
+    **{f"gavel.{name}_copies": partial(seconds, COPIES, bound) for name, bound in TIMES.items()},
+    "synergy.makespan": partial(seconds, SensitiveFleet, last_end),
+    "synergy.run": partial(seconds, SensitiveFleet, completion),
+    "synergy.p99": partial(seconds, SensitiveFleet, percentile),
     "zhou.ps.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof), proof)),
     "zhou.ra.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof, ring=True), proof)),
 }
 WORTH: dict[str, Rule] = {
-    "hadar.utility": worth(partial(GangFleet, grain=1.0)),
-    "hadar.complete": worth(partial(GangFleet, grain=1.0), must=True),
-    "hadar.forked": worth(partial(COPIES, grain=1.0)),
+    "hadar.utility": partial(worth, partial(GangFleet, grain=1.0)),
+    "hadar.complete": partial(worth, partial(GangFleet, grain=1.0), must=True),
+    "hadar.forked": partial(worth, partial(COPIES, grain=1.0)),
 }
 """Rules for certificates with intervals instead of slots."""

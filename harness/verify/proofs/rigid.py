@@ -4,8 +4,7 @@ Fractions of a pool that are in use at once add up to at most 1, and so do the v
 these fractions. ``area`` is the fraction itself; ``from`` λ is 1 above 1 − λ, 0 below λ, and the fraction in between;
 ``above`` k is ⌊(k + 1) fraction⌋/k, or the fraction itself where (k + 1) fraction is an integer. Times are integer
 ticks: seconds if all times of the instance are whole seconds, else rounded microseconds. Each busy period of a machine
-counts by its best bound. Pools among which a job may choose are merged, and the job is as fast as in the fastest of
-them.
+counts by its best bound. Pools among which a job may choose are merged; the job is as fast as in its fastest pool.
 """
 
 from __future__ import annotations
@@ -130,11 +129,11 @@ def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:
 
 def machines(rigid: Rigid, proof: Data) -> Iterator[tuple[list[int], int, list[int], Data]]:
     """Yield, for each pool, its jobs, the units per tick, the jobs' volumes in units, and the proof's entry for it."""
-    order = sorted(range(len(rigid.gangs)), key=lambda j: (rigid.gangs[j].release, j))
-    each = [(p, [j for j in order if rigid.gangs[j].pool == p]) for p in range(len(rigid.there))]
-    pools = [(p, jobs) for p, jobs in each if jobs]
+    order = sorted(range(len(rigid.gangs)), key=lambda j: rigid.gangs[j].release)
+    pools = sorted({gang.pool for gang in rigid.gangs})
     require(len(pools) == len(proof["pools"]), "the number of pools is wrong")
-    for (pool, jobs), entry in zip(pools, proof["pools"], strict=True):
+    for pool, entry in zip(pools, proof["pools"], strict=True):
+        jobs = [j for j in order if rigid.gangs[j].pool == pool]
         values = [scaled(entry["share"], rigid.gangs[j].gpus, rigid.there[pool]) for j in jobs]
         yield jobs, values[0][1], [rigid.gangs[j].duration * v for j, (v, _) in zip(jobs, values, strict=True)], entry
 
@@ -154,22 +153,21 @@ def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
     return -1, max(bound, Fraction(separate)) / rigid.size
 
 
-def periods(
-    release: list[int], alone: list[int], due: list[int], volume: list[int], weight: list[int], parts: list[int]
-) -> int:
-    """Return a bound on the weighted sum of times from release to completion: the best one of each busy period."""
+def periods(*columns: list[int]) -> int:
+    """Return a bound on the weighted sum of times from release to completion: the best one of each busy period.
+
+    The columns are those of :func:`period`.
+    """
+    release, _, _, volume, _, parts = columns
     valid = all(isinstance(p, int) and 0 <= p <= PARTS for p in parts)
     require(valid and len(parts) == len(release), f"parts must be one integer from 0 to {PARTS} per job")
-    bound, first, last = 0, 0, release[0]
-    for i in range(len(release) + 1):
-        if i == len(release) or release[i] >= last:
-            mine = slice(first, i)
-            columns = (release[mine], alone[mine], due[mine], volume[mine], weight[mine], parts[mine])
-            bound += period(*columns) if i > first else 0
+    bound, first, last = 0, 0, release[0] + volume[0]
+    for i in range(1, len(release)):
+        if release[i] >= last:
+            bound += period(*(column[first:i] for column in columns))
             first = i
-        if i < len(release):
-            last = max(last, release[i]) + volume[i]
-    return bound
+        last = max(last, release[i]) + volume[i]
+    return bound + period(*(column[first:] for column in columns))
 
 
 def period(
