@@ -131,8 +131,8 @@ class Finding(DataRow, Result):
     """The verdict on a claim, or the `reason` for which its check failed.
 
     `counts` has the cases within the scope that the paper states, then those within narrower scopes; it is empty if the
-    check failed. `description` says which cases were tried, and `numbers` has the key figures. `witnesses` begin with the
-    smallest counterexample; `folder` is the results folder that holds them, if they were saved.
+    check failed. `description` says which cases were tried, and `numbers` has the key figures. `witnesses` begin with
+    the smallest counterexample; `folder` is the results folder that holds them, if they were saved.
     """
 
     id: str

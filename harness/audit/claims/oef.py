@@ -307,7 +307,7 @@ def multi_strategy_proof(lab: Lab) -> str:
             factor = np.exp(rng.uniform(0, np.log(4), v.capacity.size))
             report = np.r_[1.0, (v.true_speedups[0] * factor)[1:]]
             _lie(lab, several(v.true_speedups, [int(m) for m in v.capacity]), 0, report)
-    text = f"a tenant with ⟨1,1.1⟩ and ⟨1,10⟩ reports ⟨1,9⟩ for the former and gains {example:.0%} next to a tenant with ⟨1,10⟩"
+    text = f"next to ⟨1,10⟩, a tenant with ⟨1,1.1⟩ and ⟨1,10⟩ reports ⟨1,9⟩ for the former and gains {example:.0%}"
     return f"{text}, m = (1,1); over-reports gain in {lab} cases"
 
 
