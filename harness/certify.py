@@ -109,9 +109,9 @@ def held(trace: Trace) -> Iterator[Held]:
     """Yield the periods of all jobs, job by job; consecutive rounds with the same GPUs form one period."""
     work, servers = trace.workload, trace.servers
     order = np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))
-    for job, mine in groupby(trace.allocation[order].tolist(), key=itemgetter(1)):
+    for job, entries in groupby(trace.allocation[order].tolist(), key=itemgetter(1)):
         periods: list[Held] = []
-        for row, cells in groupby(mine, key=itemgetter(0)):
+        for row, cells in groupby(entries, key=itemgetter(0)):
             gpus, places = Counter[str](), []
             for _, _, server, number in cells:
                 gpus[work.gpu_types[servers.gpu_type[server]]] += number

@@ -161,25 +161,24 @@ def together(heuristic: str, parts: Iterable[Slice]) -> Slice:
     return Slice(heuristic, tuple(elite), nothing, sum(part.tried for part in mine), sum(part.proved for part in mine))
 
 
-def _collected(found: Finished) -> Adversary:
+def _collected(finished: Finished) -> Adversary:
     entries = []
-    for name in found.meta["heuristics"]:
-        whole = together(name, found.results)
+    for name in finished.meta["heuristics"]:
+        whole = together(name, finished.results)
         # Shrunk instances replace their originals; after Ctrl-C there may be none.
-        simple = together(name, (part for part in found.results if part.shrunk))
+        simple = together(name, (part for part in finished.results if part.shrunk))
         best, nothing = (a or b for a, b in zip(simple.extremes, whole.extremes, strict=True))
         entries.append(Worst(name, find_spec(name).problem, best, nothing, whole.tried, whole.proved))
-    return Adversary(found.meta, entries, folder=found.folder)
+    return Adversary(finished.meta, entries, folder=finished.folder)
 
 
-def _tables(found: Adversary) -> Mapping[str, bytes]:
+def _tables(result: Adversary) -> Mapping[str, bytes]:
     """Return ``adversary.json`` and the instances, ``worst/<heuristic>.json``."""
-    files = {"adversary.json": (json.dumps([row.as_dict() for row in found.rows], indent=2) + "\n").encode()}
-    named = [(row.heuristic, name, p) for row in found.rows for name, p in (("", row.found), (".nothing", row.nothing))]
-    for heuristic, ending, proved in named:
-        if proved:
-            name = f"{heuristic}{ending}"
-            files[f"worst/{name}.json"] = to_json(described(proved, heuristic, name)).encode()
+    files = {"adversary.json": (json.dumps([row.as_dict() for row in result.rows], indent=2) + "\n").encode()}
+    for row in result.rows:
+        for name, proved in ((row.heuristic, row.found), (f"{row.heuristic}.nothing", row.nothing)):
+            if proved:
+                files[f"worst/{name}.json"] = to_json(described(proved, row.heuristic, name)).encode()
     return files
 
 

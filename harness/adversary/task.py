@@ -358,20 +358,20 @@ class ShrinkTask(_Part):
         return {"of": [self.lab.heuristic, self.lab.anywhere, self.found.instance.fingerprint, self.seconds]}
 
     def attempt(self) -> Slice:
-        found = self.found
-        least, ends = self.found.ratio * (1 - LOSS), time.perf_counter() + self.seconds
+        best = self.found
+        least, ends = best.ratio * (1 - LOSS), time.perf_counter() + self.seconds
         for _ in range(self.tries):
-            for content in simpler(document(found.instance)):
+            for content in simpler(document(best.instance)):
                 if time.perf_counter() >= ends:
-                    return self._slice(found)
-                instance = possible(content, found.size)
+                    return self._slice(best)
+                instance = possible(content, best.size)
                 simple = self.lab.prove(instance) if instance else None
                 if simple is not None and simple.ratio >= least:
-                    found = simple
+                    best = simple
                     break
             else:
                 break
-        return self._slice(found)
+        return self._slice(best)
 
     def failed(self, status: Any, reason: str) -> Slice:
         """Return the original instance with the reason."""

@@ -74,8 +74,8 @@ def decide(stated: Count, narrower: Sequence[Count] = ()) -> str:
         return NOT_TESTABLE
     if stated.failed == 0:
         return CONFIRMED
-    kept = [count.scope for count in narrower if decide(count) == CONFIRMED]
-    return f"{ONLY} {' and '.join(kept)}" if kept else REFUTED
+    scopes = [count.scope for count in narrower if decide(count) == CONFIRMED]
+    return f"{ONLY} {' and '.join(scopes)}" if scopes else REFUTED
 
 
 @dataclass(frozen=True)

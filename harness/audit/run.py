@@ -75,9 +75,9 @@ def audit(
     return execute(STUDY, [ClaimTask(claim, seed, effort, limits=limits) for claim in chosen], meta, **running)
 
 
-def _collected(found: Finished) -> Audit:
-    rows = [replace(finding, folder=found.folder) for finding in found.results]
-    return Audit(found.meta, rows, folder=found.folder)
+def _collected(finished: Finished) -> Audit:
+    rows = [replace(finding, folder=finished.folder) for finding in finished.results]
+    return Audit(finished.meta, rows, folder=finished.folder)
 
 
 def _tables(audit: Audit) -> Mapping[str, bytes]:

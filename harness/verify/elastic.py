@@ -63,11 +63,11 @@ class Plan:
     Slots count from `first`. Every run of a job except its first begins with `restart` slots without work.
 
     `runs` has one row per run, which occupies slots ``start … end − 1``. Besides the decision's fields, it has the
-    numbers of workers (`total`), PSs (`servers`) and servers in use (`hosts`), the largest number of workers the job
-    may have (`most`), the `seconds` a worker takes for a mini-batch (infinite where it cannot run), the number of slots
-    `lost` after an interruption, and the mini-batches done in the other slots (`work`). `entries` has one row per run
-    and server: the run's job, types, `start` and `end`, and the ``(e, R)`` resources it `takes`. `jobs` has one row per
-    job: the number of its `runs`, and its mini-batches `done` and `asked` for.
+    numbers of workers (`total`), PSs (`servers`) and servers in use (`hosts`), the most workers the job may have
+    (`chunks`), the `seconds` a worker takes for a mini-batch (infinite where it cannot run), the number of slots `lost`
+    after an interruption, and the mini-batches done in the other slots (`work`). `entries` has one row per run and
+    server: the run's job, types, `start` and `end`, and the ``(e, R)`` resources it `takes`. `jobs` has one row per
+    job: the number of its `runs`, and its mini-batches `done` and to do (`work`).
     """
 
     def __init__(self, decision: Runs, machines: Hardware, slot_s: float, first: int, restart: int = 0) -> None:
@@ -102,7 +102,7 @@ class Plan:
             job=np.arange(len(jobs)),
             runs=np.bincount(runs.job, minlength=len(jobs)),
             done=np.bincount(runs.job, runs.work, len(jobs)),
-            asked=np.array([job.iterations for job in jobs], float),
+            work=np.array([job.iterations for job in jobs], float),
         )
 
     def _work(self, slot_s: float, restart: int) -> None:
@@ -112,7 +112,7 @@ class Plan:
         runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)
         runs.servers = np.bincount(entries.run, entries.ps, count)
         runs.hosts = np.bincount(entries.run, minlength=count)
-        runs.most = np.array([job.chunks for job in machines.instance.jobs])[runs.job]
+        runs.chunks = np.array([job.chunks for job in machines.instance.jobs])[runs.job]
         runs.seconds = _seconds(machines, runs)
         rate = np.divide(slot_s, runs.seconds, out=np.zeros(count), where=runs.seconds > 0)
         order = np.lexsort((runs.start, runs.job))
@@ -160,7 +160,7 @@ def placements(plan: Plan) -> list[str]:
     overload = "{ps} parameter servers on {server} carry {carried:.9g} Gbit/s, workers elsewhere send {sent:.9g} (2i)"
     return [
         *runs.broken(runs.total < 1, AT + "no workers"),
-        *runs.broken(runs.total > runs.most, AT + "{total} workers, at most {most} (one per chunk)"),  # (2g)
+        *runs.broken(runs.total > runs.chunks, AT + "{total} workers, at most {chunks} (one per chunk)"),  # (2g)
         *runs.broken(~np.isfinite(runs.seconds), AT + "its workers of type {worker_type} cannot train it"),
         *runs.broken((runs.servers < 1) & (not machines.ring), AT + "no parameter server"),  # (2e)
         *entries.broken(other, AT + "workers of type {worker_type} on {server}, of another GPU type"),
@@ -198,7 +198,7 @@ def unfinished(plan: Plan) -> list[str]:
     """Report a job whose runs do less than its work, (2f)."""
     jobs = plan.jobs
     return jobs.broken(
-        (jobs.runs > 0) & (jobs.done < jobs.asked * (1 - SHORTFALL)),
-        "{job} does {done:.9g} of its {asked:.9g} mini-batches{more}",
+        (jobs.runs > 0) & (jobs.done < jobs.work * (1 - SHORTFALL)),
+        "{job} does {done:.9g} of its {work:.9g} mini-batches{more}",
         " ({count} jobs fall short)",
     )

@@ -92,13 +92,13 @@ def definition_1(lab: Lab) -> str:
     four_gpus = linear([worth(1.0, 1, {"a": 1.0}), worth(1.25, 1, {"a": 1.0})], {"a": 4}, slots=5)
     for instance in (four_gpus, *lab.drawn(draw, 200)):
         v = view(instance)
-        found = prices(v)
+        pricing = prices(v)
         if not v.possible.size:
             continue
         for kind, gpus in zip(v.servers.gpu_type.tolist(), v.servers.gpus.tolist(), strict=True):
-            ratio = float(found.high[kind] / found.low[kind])
+            ratio = float(pricing.high[kind] / pricing.low[kind])
             for step in range(1, gpus + 1):
-                right = _right_side(ratio, gpus, step, found.alpha)
+                right = _right_side(ratio, gpus, step, pricing.alpha)
                 shown = f"U_max/U_min = {ratio:.4g}, c = {gpus}: {step} < {right:.4g}"
                 lab.add(step >= right * (1 - TOLERANCE), instance, ["hadar.online"], shown)
     alpha = float(np.log(100))
@@ -156,13 +156,13 @@ def theorem_2(lab: Lab) -> str:
 
 def start_of_dual(v: View) -> tuple[float, float]:
     """Return D_0 with the largest ``1/η`` that (9) allows, as printed and repaired."""
-    found = prices(v)
+    pricing = prices(v)
     jobs = np.arange(v.size)
     rounds = v.rounds(jobs, v.workload.work)[:, v.capacity > 0]
     able = rounds.min(axis=1) <= v.slots - v.arrival
     longest = np.where(np.isfinite(rounds), rounds, 0.0).max(axis=1)
     least = float((longest * v.workload.gpus)[able].min(initial=np.inf))
-    repaired = v.slots * float(found.low @ v.capacity)
+    repaired = v.slots * float(pricing.low @ v.capacity)
     everything = float(v.capacity.sum())
     return repaired * (least / everything) / min(1.0, least / (v.slots * everything)), repaired
 
@@ -205,10 +205,10 @@ def one_by_one(v: View) -> tuple[Array, float]:
     As in the proof, each job is decided once, at its arrival: it takes its schedule of highest payoff, (4), at the
     current prices (5), if that payoff is positive and there is room, and raises the prices of what it takes.
     """
-    found, columns, hosts = prices(v), schedules(v), v.servers
+    pricing, columns, hosts = prices(v), schedules(v), v.servers
     used, alpha, steps = np.zeros((v.slots, hosts.size), np.int64), 1.0, []
     for job in np.argsort(v.arrival, kind="stable"):
-        price = found.price(hosts.gpu_type, used, hosts.gpus)
+        price = pricing.price(hosts.gpu_type, used, hosts.gpus)
         best, taken = 0.0, np.zeros_like(used)
         for s in np.flatnonzero(columns.job == job):
             cells = columns.schedule == s
@@ -217,7 +217,7 @@ def one_by_one(v: View) -> tuple[Array, float]:
                 best, taken = float(columns.utility[s] - (held * price).sum()), held
         if best > 0:
             used = used + taken
-            rise = (found.price(hosts.gpu_type, used, hosts.gpus) - price) * hosts.gpus
+            rise = (pricing.price(hosts.gpu_type, used, hosts.gpus) - price) * hosts.gpus
             cost = taken * price
             alpha = max(alpha, float((rise[taken > 0] / cost[taken > 0]).max()))
             steps.append((best + cost.sum(), best + rise.sum()))

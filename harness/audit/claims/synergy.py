@@ -156,20 +156,20 @@ def three_jobs() -> Instance:
     return instance(jobs, [servers(1)], name="three jobs")
 
 
-def switched_total(asked: Array, everybody: bool) -> Array:
+def switched_total(demand: Array, everybody: bool) -> Array:
     """Return the GPUs, CPUs and gigabytes in use after other jobs are switched to their shares to place the last job.
 
-    `asked` has the ``(jobs, 3)`` demands; all jobs but the last fit together. Either all jobs above their share in some
+    `demand` is ``(jobs, 3)``; all jobs but the last fit together. Either all jobs above their share in some
     dimension (`everybody`) are switched, or the fewest that release what the last job lacks.
     """
-    share = asked[:, :1] * SERVER / SERVER[0]
-    above = (asked > share + SLACK).any(axis=1)
-    held = asked.copy()
+    share = demand[:, :1] * SERVER / SERVER[0]
+    above = (demand > share + SLACK).any(axis=1)
+    held = demand.copy()
     if above[-1]:  # step 1
         held[-1] = share[-1]
-    peers = [i for i in range(len(asked) - 1) if above[i]]
+    peers = [i for i in range(len(demand) - 1) if above[i]]
     missing = held.sum(axis=0) - SERVER
-    released = np.maximum(asked - share, 0.0)
+    released = np.maximum(demand - share, 0.0)
     sets = [peers] if everybody else [list(subset) for n in range(len(peers) + 1) for subset in combinations(peers, n)]
     for subset in sets:
         if everybody or (released[subset].sum(axis=0) >= missing - SLACK).all():
@@ -199,13 +199,13 @@ def switching(lab: Lab, everybody: bool = False) -> str:
     cases = [THREE]
     while len(cases) < 1 + lab.times(500):
         gpus = rng.multinomial(5, [1 / 3] * 3) + 1
-        asked = np.column_stack((gpus, rng.integers(1, 25, 3), rng.integers(20, 500, 3))).astype(float)
-        if (asked[:2].sum(axis=0) <= SERVER).all() and (asked.sum(axis=0) > SERVER).any():
-            cases.append(asked)
+        demand = np.column_stack((gpus, rng.integers(1, 25, 3), rng.integers(20, 500, 3))).astype(float)
+        if (demand[:2].sum(axis=0) <= SERVER).all() and (demand.sum(axis=0) > SERVER).any():
+            cases.append(demand)
     used = switched_total(THREE, everybody)
     shown = f"A (4, 20, 100), B (3, 4, 330), C (1, 3, 62.5): {used[1]:g} of 24 CPUs and {used[2]:g} of 500 GB in use"
-    for k, asked in enumerate(cases):
-        fits = bool((switched_total(asked, everybody) <= SERVER + SLACK).all())
+    for k, demand in enumerate(cases):
+        fits = bool((switched_total(demand, everybody) <= SERVER + SLACK).all())
         lab.add(fits, None if k else three_jobs(), ["synergy.tune", "synergy.proportional"], shown)
     return f"the server overflows in {lab} cases of three jobs; {shown}"
 

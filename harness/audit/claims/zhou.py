@@ -225,7 +225,7 @@ def lemma_2(lab: Lab) -> str:
                 got = float(a.weight[[j for j, _ in plan]].sum())
                 gamma = max(gamma, weight_by_deadline(instance, arch, left) / got)
                 left = np.setdiff1d(left, [j for j, _ in plan])
-                inside &= all(found.end < a.deadline for _, found in plan)
+                inside &= all(run.end < a.deadline for _, run in plan)
                 reached, rounds = reached + got, rounds + 1
             alpha, methods = a.alpha_of(everyone, gamma), [f"zhou.{arch}.amaxweight", f"zhou.{arch}.schedules"]
             shown = f"{rounds} rounds reach the optimum {best:g}; with γ = {gamma:.4g}, α = {alpha}"
@@ -239,9 +239,9 @@ def underpaid(a: Architecture, plan: Plan) -> int | None:
     """Return a job that violates (9a), if any: at the final prices, some schedule is worth more than its payoff."""
     ledger = Ledger(a.machines, a.options, a.deadline - 1)
     used, payoff = np.zeros(ledger.price.shape), np.zeros(a.size)
-    for j, found in plan:
-        used[:, :, found.start : found.end] += ledger.use(found)[:, :, None]
-        payoff[j] = max(a.weight[j] - found.cost, 0.0)
+    for j, run in plan:
+        used[:, :, run.start : run.end] += ledger.use(run)[:, :, None]
+        payoff[j] = max(a.weight[j] - run.cost, 0.0)
     ledger.post(a.prices(used))
     for j, most in enumerate((a.weight * (1 - NEAR) - payoff).tolist()):
         if most > 0 and ledger.find(j, 0, limit=most):

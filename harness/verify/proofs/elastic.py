@@ -100,8 +100,8 @@ class Elastic(Packing):
     def options(self, j: int) -> list[tuple[int, int, int, int, int]]:
         """Return the layouts with the fewest workers for each duration: types, on one server or not, workers, slots."""
         options = []
-        for m, p, together, n, each in self.layouts(j):
-            slots = np.maximum(np.ceil(self.work[j] * each / n * LESS), 1)
+        for m, p, together, n, per_batch in self.layouts(j):
+            slots = np.maximum(np.ceil(self.work[j] * per_batch / n * LESS), 1)
             options += [(m, p, together, int(n[i]), int(slots[i])) for i in np.unique(slots, return_index=True)[1]]
         return options
 
@@ -109,8 +109,8 @@ class Elastic(Packing):
     def cost(self, which: int, part: int, kind: int, slots: int) -> Array:
         """Return the cost of a worker (part 0) or PS (part 1) in each window of `slots` slots, by class of servers."""
         prices = self.prices[which].reshape(*self.has.shape, -1)
-        each = np.floor(np.einsum("crt,r->ct", prices, self.need[part][kind]) * (1 - 1e-14)).astype(np.int64)
-        total = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
+        per_slot = np.floor(np.einsum("crt,r->ct", prices, self.need[part][kind]) * (1 - 1e-14)).astype(np.int64)
+        total = np.pad(np.cumsum(per_slot, axis=1), ((0, 0), (1, 0)))
         return np.asarray(total[:, slots:] - total[:, :-slots])
 
     @cache  # noqa: B019
@@ -131,9 +131,9 @@ class Elastic(Packing):
             whole = np.where(room >= number, number * cost, dear).min(axis=0)
             return whole if together else spread(cost, everywhere, number, dear)
         best = np.full(cost.shape[1], dear)
-        each = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
+        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
         for g in [number] if together else range(min(number - 1, room.max()) + 1):
-            s = max(1, math.ceil((number - g) * each))
+            s = max(1, math.ceil((number - g) * ps_per_worker))
             needed = g * self.need[0][m] + s * self.need[1][p]
             fits = (room >= g) & (needed[:, None] <= free).all(axis=1)
             for c in np.flatnonzero(fits.any(axis=1)):
@@ -148,13 +148,13 @@ class Elastic(Packing):
 
     def shared(self, which: int, j: int, m: int, number: int, slots: int) -> Array:
         """Return the cover costs of `number` workers by window, if they fit on one class of servers only."""
-        each, classes = np.zeros(self.slots + 1, np.int64), np.flatnonzero(self.room[m])
+        per_slot, classes = np.zeros(self.slots + 1, np.int64), np.flatnonzero(self.room[m])
         for ((row, t), spare, kept), price in zip(self.covers, self.extra[which], strict=True):
             c, resource = divmod(row, self.has.shape[1])
             if price and classes.tolist() == [c]:
                 use = number * Fraction(float(self.need[0][m][resource]))
-                each[t + 1] += math.floor(price * max(min(use, kept.get(j, 0)), use - spare))
-        total = np.cumsum(each)
+                per_slot[t + 1] += math.floor(price * max(min(use, kept.get(j, 0)), use - spare))
+        total = np.cumsum(per_slot)
         return np.asarray(total[slots:] - total[:-slots])
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
@@ -300,14 +300,14 @@ class Cheapest(Elastic):
 
     def window(self, slots: int) -> tuple[Array, Array]:
         """Return, for each window of `slots` slots, what is free throughout and the total price of a unit."""
-        if slots > self.slots:
-            return self.has[:, :, None][:, :, :0], self.has[:, :, None][:, :, :0]
         has = self.has[:, :, None]
+        if slots > self.slots:
+            return has[:, :, :0], has[:, :, :0]
         part = np.divide(self.used, has, out=np.zeros_like(self.used), where=has > 0)
         price = np.expm1(part * math.log(self.base))
         free = has - self.used
-        each = np.lib.stride_tricks.sliding_window_view
-        return each(free, slots, axis=2).min(axis=3), each(price, slots, axis=2).sum(axis=3)
+        windows = np.lib.stride_tricks.sliding_window_view
+        return windows(free, slots, axis=2).min(axis=3), windows(price, slots, axis=2).sum(axis=3)
 
     def value(self, proof: Data) -> Fraction:
         weights = [job.get("weight", 1.0) for job in self.jobs]

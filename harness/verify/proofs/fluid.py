@@ -157,12 +157,12 @@ class ElasticFleet(Elastic, Fleet):
     @cache  # noqa: B019 -- there is one object
     def serving(self, m: int, p: int, most: int) -> Array:
         """Return the fewest PSs on one server that can serve 1, 2, … workers, there and on other servers."""
-        each = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
+        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
         fewest = np.full(most, 2**30)
         for c in range(len(self.has)):
             for local in range(min(self.room[m][c], most) + 1):
                 n = np.arange(local + 1, most + 1)
-                need = np.maximum(np.ceil((n - local) * each), 1)
+                need = np.maximum(np.ceil((n - local) * ps_per_worker), 1)
                 fits = (local * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * MORE).all(axis=1)
                 fits &= n - local <= self.room[m] @ self.count - self.room[m][c]
                 fewest[local:] = np.minimum(fewest[local:], np.where(fits, need, 2**30))
@@ -172,8 +172,8 @@ class ElasticFleet(Elastic, Fleet):
     def choices(self, j: int) -> tuple[Array, ...]:
         """Return worker type, PS type, numbers of workers and PSs, and slots for all of the work, of each choice."""
         choices = []
-        for m, p, together, n, each in self.layouts(self.which[j]):
-            slots = np.maximum(self.work[self.which[j]] * LESS * each / n, 1.0)
+        for m, p, together, n, per_batch in self.layouts(self.which[j]):
+            slots = np.maximum(self.work[self.which[j]] * LESS * per_batch / n, 1.0)
             ps = np.zeros(len(n)) if self.ring else np.ones(len(n)) if together else self.serving(m, p, len(n))
             whole = self.need[0][m] * n[:, None] + (0 if self.ring else self.need[1][p] * together)
             held = (whole[:, None] <= self.has * MORE).all(axis=2)[:, self.room[m] > 0].any(axis=1)
@@ -206,22 +206,22 @@ def normalised(fleet: Fleet, proof: Data) -> tuple[Array, list[Array], Fraction]
     own = [np.atleast_1d(np.array(numbers, float)) for numbers in proof.get("jobs", [0] * len(fleet.start))]
     require(prices.shape[1] == len(fleet.there) and len(own) == len(fleet.start), "the number of multipliers is wrong")
     require(bool((prices >= 0).all() and all((numbers >= 0).all() for numbers in own)), "a multiplier is negative")
-    mine = sum(map(total, own), Fraction(0))
-    size = sum((Fraction(p) * Fraction(c) for p, c in zip(prices[0], fleet.there, strict=True)), mine)
+    own_sum = sum(map(total, own), Fraction(0))
+    size = sum((Fraction(p) * Fraction(c) for p, c in zip(prices[0], fleet.there, strict=True)), own_sum)
     require(size > TINY**4, "all multipliers are 0")  # or so small that dividing by their sum would lose digits
-    return prices / float(size), [numbers / float(size) for numbers in own], mine / size
+    return prices / float(size), [numbers / float(size) for numbers in own], own_sum / size
 
 
 def last_end(fleet: Fleet, proof: Data) -> Fraction:
     """Return a bound on the end of the last job."""
-    prices, own, mine = normalised(fleet, proof)
+    prices, own, own_sum = normalised(fleet, proof)
     spent = []
     for j, numbers in enumerate(own):
         cost, times = fleet.costs(j, prices)[0], fleet.times(j)
         require(not fleet.together or len(numbers) == len(times), "copies that run at once need a multiplier each")
         each = np.where(np.isfinite(cost), cost + numbers * np.where(np.isfinite(times), times, 0.0), np.inf)
         spent.append(float(each.min()) + float(numbers.sum()) * fleet.start[j])
-    return (min(fleet.start) * (1 - mine) + total(spent)) * Fraction(LOW)
+    return (min(fleet.start) * (1 - own_sum) + total(spent)) * Fraction(LOW)
 
 
 def counted(times: Iterable[float]) -> list[int]:
