@@ -57,7 +57,7 @@ class VerifierSpec:
         ``quantities(problem)`` lists the metrics and quantities that verdicts for a problem may contain, so that a
         published number that nothing measures is detected without running anything.
     posed
-        ``posed(view, problem)`` returns the fields that a certificate must have but the instance does not determine.
+        ``posed(view, problem)`` returns the certificate fields that the instance does not determine, with their values.
     """
 
     id: str

@@ -76,7 +76,7 @@ class Facts:
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Check a schedule.
+    """Check the schedule of a round or of a whole run.
 
     ``synergy.placement`` requires fair progress of every job, but not the CPUs and memory of an optimal ILP1.
     """

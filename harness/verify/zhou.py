@@ -25,7 +25,7 @@ which all servers idle while jobs wait, is an error in a slot, not a decision.""
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Check a schedule.
+    """Check a schedule of elastic jobs.
 
     Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job has one run), ``preemptive`` (or several),
     ``weight`` (jobs run from slot 1 on and complete by τ, or not at all) and ``cost`` (the heaviest job runs next to

@@ -239,8 +239,8 @@ def one_machine(fleet: Fleet, proof: Data) -> Fraction:
     """Return a bound on the weighted sum of completion times.
 
     Without `parts`, the machine serves the job with the shortest remaining time first. With them, these fractions of
-    the jobs' weights count their mean busy times, which are least if the largest fraction per volume goes first, and
-    the rest counts their earliest completions.
+    the weights apply to the jobs' mean busy times, which are least if the largest weighted part per volume goes first,
+    and the rest applies to their earliest completions.
     """
     start, alone, volume = counted(fleet.start), counted(fleet.alone), volumes(fleet, proof)
     weight = [Fraction(w) for w in fleet.weight]
@@ -451,7 +451,7 @@ def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction], data: Data, proo
 
 
 def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int, Fraction]:
-    """Return a bound on total utility, by prices over intervals; every job completes if it `must`."""
+    """Return a bound on total utility, by prices over intervals; `must` requires every job to complete."""
     edges = np.array(proof["edges"], float)
     require(edges[-1] == data["horizon"]["slots"], "intervals do not end with the instance")
     return 1, over_intervals(kind(data, proof), proof, edges, utilities, must)

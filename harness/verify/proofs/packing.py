@@ -50,7 +50,7 @@ class Packing:
         raise NotImplementedError
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
-        """Return the largest worth of a job less its payment at one set of prices."""
+        """Return the largest worth less payment of a job's schedules at one set of prices."""
         raise NotImplementedError
 
     def take(self, proof: Data) -> None:
@@ -76,9 +76,9 @@ class Packing:
     def paid(self, which: int) -> Fraction:
         """Return the price of all capacity and of the right sides of the covers, at one set of prices.
 
-        A cover is a row: the amounts that its jobs keep, which fit next to ``spare`` of a capacity, plus whatever any
-        job takes beyond its own kept amount and ``spare``, are at most the rest of the capacity. What a job takes
-        beyond that is missing for the others.
+        A cover is a row: each job counts with what it takes up to the amount it keeps, or beyond ``spare``, whichever
+        is more, and the sum is at most the rest of the capacity. It is valid since the kept amounts fit next to
+        ``spare``: if a job takes more, that much is missing for the others.
         """
         rows = zip(self.whole, self.prices[which].tolist(), strict=True)
         shared = zip(self.covers, self.extra[which], strict=True)
@@ -204,7 +204,7 @@ class Hadar(Packing):
         return best
 
     def divided(self, j: int, worth: Array, costs: Array) -> int:
-        """Return the largest worth of a job less its payment if it may use fractions of slots.
+        """Return the largest worth less payment of a job that may use fractions of slots.
 
         At any price per unit of work, the slots up to an end cost at least the price of the work, less the largest
         profit that each slot can make of that price.
