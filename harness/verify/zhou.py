@@ -38,7 +38,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     parts = instance.cluster.servers, workers, ps
     room, by_worker, by_ps = ([(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in part] for part in parts)
     machines = Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, name == "ra")
-    plan = elastic.Plan(decision, machines, view.slot_s, 1, restart)
+    plan = Plan(decision, machines, view.slot_s, 1, restart)
     twice = AT + "its run before ends with slot {before}"
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
