@@ -138,7 +138,7 @@ def test_every_violation_is_told_with_its_numbers(tmp_path: Path, command: Comma
     done = command("verify", "--instance", JOBS, "--problem", "hadar.utility", file)
     assert done.returncode == 1
     text = " ".join(done.stdout.split())
-    for told in ("3 GPUs, its gang is all 4 or none", "runs before its arrival in slot", "(2 jobs fall short)"):
+    for told in ("3 GPUs, its gang needs all 4 or none", "runs before its arrival in slot", "(2 jobs fall short)"):
         assert told in text
     file.write_text(GOOD.replace("server", "type").replace("-rack1", "").replace(",4", ",9"))
     (row,) = verify(JOBS, "hadar.utility", [file]).rows

@@ -198,7 +198,8 @@ def test_runs_of_an_interrupted_job_add_up() -> None:
 
 def test_runs_of_one_job_do_not_overlap() -> None:
     twice = [*HALVES[:3], (0, 1, 4, 0, 1, [(2, 1, 1)])]
-    assert any("J1 from slot 1: its run before ends with slot 1" in x for x in check(twice, "ps.preemptive").violations)
+    lines = check(twice, "ps.preemptive").violations
+    assert any("J1 from slot 1: its previous run ends with slot 1" in line for line in lines)
     early = changed(3, HALVES, start=1)
     assert check(early, "ps.preemptive").violations
 
@@ -236,8 +237,8 @@ def test_windows_of_batches_are_measured() -> None:
     [
         ([(4, 4, 1, 4)], "its run, up to slot 10, is not within one window"),
         ([(8, 8, 1, 8)], "J2 from slot 4: its run, up to slot 5, is not within one window"),
-        ([(4, 4, 1, 4), (7, 16, 2, 8)], "window 1: starts in slot 7, the one before ends before slot 8"),
-        ([(4, 8, 2, 4), (8, 16, 2, 8)], "window 1: starts in slot 8, the one before ends before slot 12"),
+        ([(4, 4, 1, 4), (7, 16, 2, 8)], "window 1: starts in slot 7, the previous ends before slot 8"),
+        ([(4, 8, 2, 4), (8, 16, 2, 8)], "window 1: starts in slot 8, the previous ends before slot 12"),
         ([(4, 4, 1, 4), (8, 16, 2, 6)], "window 1: from slot 8, τ = 6 is not a power of two above 4 and at most 8"),
         ([(4, 4, 1, 4), (8, 16, 2, 16)], "window 1: from slot 8, τ = 16 is not a power of two above 4 and at most 8"),
         ([(4, 4, 1, 4), (8, 16, 4, 4)], "window 1: from slot 8, τ = 4 is not a power of two above 4 and at most 8"),

@@ -34,7 +34,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     else:
         runs = held.by("job", "slot")
         runs.gpus, runs.rate, runs.gang = runs.total(held.gpus), runs.least(held.rate), work.gpus[runs.job]
-        odd, text = runs.gpus != runs.gang, "{gpus} GPUs, its gang is all {gang} or none"
+        odd, text = runs.gpus != runs.gang, "{gpus} GPUs, its gang needs all {gang} or none"
     jobs, entries, cells = _jobs(view, runs), held.by("job", "slot", "server"), held.by("slot", "server")
     used, there = cells.total(held.gpus), hosts.gpus[cells.server]
     full = "slot {slot}: {used} GPUs of server {server} given out, {there} available"

@@ -83,7 +83,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     work, cluster = workload(instance), servers(instance)
     foreign = {"workload": (trace.workload, work), "servers": (trace.servers, cluster), "rules": (trace.rules, rules)}
     others = [name for name, (claimed, actual) in foreign.items() if not _equal(claimed, actual)]
-    refuse(f"{name}: not those that were to be simulated" for name in others)
+    refuse(f"{name}: they differ from those to simulate" for name in others)
     _readable(trace, work, cluster)
     facts = Facts(trace, work, cluster, Speeds(instance, work, cluster) if rules.sensitive else None)
     runs, jobs = facts.runs, facts.jobs
@@ -91,7 +91,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     if rules.forks:
         lines = held.broken(held.gpus > gang, AT + "a copy of {gpus} GPUs, its gang has {gang}", gang=gang)
     else:
-        lines = runs.broken(runs.width != runs.gang, AT + "{width} GPUs, its gang is all {gang} or none")
+        lines = runs.broken(runs.width != runs.gang, AT + "{width} GPUs, its gang needs all {gang} or none")
     offers = Rows(held.names, row=trace.offered[:, 0], job=trace.offered[:, 1])
     lines += offered(offers, work.gpus, cluster.gpus.sum(), "round at {row}")
     absent = [*_absent(facts, runs, "runs"), *_absent(facts, offers, "offered")]
@@ -99,7 +99,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     refuse(runs.broken(runs.rate <= 0, AT + "holds GPUs that it cannot run on"))
     order = np.lexsort((trace.progress[:, 0], trace.progress[:, 1]))
     same = np.array_equal(trace.progress[order], np.column_stack((runs.row, runs.job, runs.width)))
-    refuse([] if same else ["progress: not the jobs that hold GPUs, by round"])
+    refuse([] if same else ["progress: its rows are not the jobs that hold GPUs, by round"])
     runs.speed, runs.claimed, runs.claimed_s = (x[order] for x in (trace.speed, trace.iterations, trace.busy_s))
     refuse(_speeds(facts))
     runs.rate = runs.rate * runs.speed
@@ -112,7 +112,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
         ("first start", jobs, trace.first_start_s, jobs.first_start_s, TOLERANCE),
     ):
         differ = ~np.isclose(claimed, made, rtol=TOLERANCE, atol=least, equal_nan=True)
-        text = f"{{job}}: {what} {{claimed:.9g}}, its GPUs make it {{made:.9g}}{{more}}"
+        text = f"{{job}}: {what} {{claimed:.9g}}, recomputed {{made:.9g}}{{more}}"
         lines += rows.broken(differ, text, " ({count} differ)", claimed=claimed, made=made)
     done = np.flatnonzero(np.isfinite(jobs.completion_s))
     worth = work.utilities.value(done, jobs.completion_s[done] - work.arrival_s[done])
@@ -208,7 +208,7 @@ def _speeds(facts: Facts) -> list[str]:
     wrong = ~(np.isclose(runs.speed, made, rtol=SLIVER, atol=0.0) & (runs.speed > 0))
     return [
         *held.broken(held.mixed, AT + "holds GPUs of several types"),
-        *runs.broken(wrong, AT + "speed {speed:.9g}, its CPUs and memory make it {made:.9g}", made=made),
+        *runs.broken(wrong, AT + "speed {speed:.9g}, but its CPUs and memory give {made:.9g}", made=made),
     ]
 
 
@@ -274,8 +274,8 @@ def _counts(facts: Facts) -> list[str]:
     present = np.searchsorted(come, rounds.number, "right") - np.searchsorted(go, rounds.number, "right")
     due = np.append(0.0, rounds.number + 1)[:-1]
     skipped = (due < rounds.number) & (np.searchsorted(come, rounds.number, "left") > np.searchsorted(go, due, "right"))
-    text, due_s = "a job is there at {due:g} s or soon after, but no round begins", due * trace.rules.round_s
-    lines = rounds.broken(present < 1, "round at {row}: no job is there") + rounds.broken(skipped, text, due=due_s)
+    text, due_s = "a job is present from about {due:g} s, but no round begins", due * trace.rules.round_s
+    lines = rounds.broken(present < 1, "round at {row}: no job is present") + rounds.broken(skipped, text, due=due_s)
     mixed = (runs.least(facts.held.gpu_type) != runs.most(facts.held.gpu_type)) & (not trace.rules.forks)
     counted = {
         "waiting": (trace.waiting, present - np.bincount(runs.row, minlength=size)),
@@ -283,7 +283,7 @@ def _counts(facts: Facts) -> list[str]:
         "stragglers": (trace.stragglers, np.bincount(runs.row, runs.width * mixed, size)),
     }
     for what, (claimed, made) in counted.items():
-        text = f"round at {{row}}: {what} {{claimed:g}}, its jobs and GPUs make it {{made:g}}"
+        text = f"round at {{row}}: {what} {{claimed:g}}, recomputed {{made:g}}"
         lines += rounds.broken(claimed != made, text, claimed=claimed, made=made)
     return lines
 
@@ -301,7 +301,7 @@ def _ending(facts: Facts) -> list[str]:
     left = np.where(work.leave_s <= end_s, LEFT, STALLED if stalled else HORIZON)
     made = np.where(jobs.possible, left, IMPOSSIBLE).astype(object)
     made[np.isfinite(jobs.completion_s)] = None
-    claimed, text = trace.unfinished, "{job}: {reason} for not completing, from its rates and times: {follows}"
+    claimed, text = trace.unfinished, "{job}: {reason} for not completing; its rates and times imply: {follows}"
     return [
         *jobs.broken(early, f"the simulation ends before the round at {end_s:g} s, {{job}} is not done"),
         *jobs.broken(np.array(claimed, object) != made, text, reason=claimed, follows=made),

@@ -58,7 +58,7 @@ class Facts:
         order = np.lexsort((entered["server"], entered["round"], entered["job"]))
         held = Rows(names, row=entered.pop("round")[order], **{name: column[order] for name, column in entered.items()})
         held.gpu_type = held.server if pools else hosts.gpu_type[held.server]
-        refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
+        refuse(held.broken(held.gpus <= 0, "gpus: an entry has more than 0 GPUs"))
         fractional = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
         refuse(held.broken(fractional, "gpus {gpus:g}: GPUs are whole"))
         self.view, self.problem, self.held = view, problem, held
@@ -105,7 +105,7 @@ def _gangs(facts: Facts) -> list[str]:
     least = runs.gang * (1 - SLACK)
     half = runs.gpus < least if facts.problem == PLACEMENT.id else runs.gpus != runs.gang
     rules = [
-        (half, "{gpus:g} GPUs, its gang is all {gang} or none"),
+        (half, "{gpus:g} GPUs, its gang needs all {gang} or none"),
         (runs.mixed, "holds GPUs of several types"),
         (runs.uneven > EVEN, "its CPUs and memory are not in proportion to its GPUs over servers"),
         (runs.cpus > limit[:, 0], "{cpus:g} CPUs, more than the servers that its GPUs need can have"),
@@ -138,8 +138,8 @@ def _offers(facts: Facts) -> list[str]:
     silent = ~np.isin(runs.row, offers.row) & (offers.row.size > 0)
     return [
         *offered(offers, view.workload.gpus, facts.speeds.pooled.gpus.sum(), "round {row}"),
-        *offers.broken(absent, AT + "is offered, but not there"),
-        *runs.broken(silent, "round {row}: jobs run, but none is offered, as in other rounds"),
+        *offers.broken(absent, AT + "is offered, but absent"),
+        *runs.broken(silent, "round {row}: jobs run, but none is offered, unlike in other rounds"),
     ]
 
 
@@ -151,8 +151,8 @@ def _all_offered(facts: Facts) -> list[str]:
     runs, offers = facts.gangs, facts.offers
     run, offered = (rows.row * facts.view.size + rows.job for rows in (runs, offers))
     return [
-        *runs.broken(~np.isin(run, offered), "round {row}: {job} runs, unlike its offer"),
-        *offers.broken(~np.isin(offered, run), "round {row}: {job} waits, unlike its offer"),
+        *runs.broken(~np.isin(run, offered), "round {row}: {job} runs without an offer"),
+        *offers.broken(~np.isin(offered, run), "round {row}: {job} waits despite its offer"),
     ]
 
 
@@ -179,7 +179,7 @@ def _fragments(facts: Facts) -> int:
 def _three_per_server(facts: Facts) -> list[str]:
     """Report more than three fragmented jobs per server (Theorem A.2)."""
     fragments, most = _fragments(facts), 3 * int((facts.view.servers.gpus > 0).sum())
-    text = f"{fragments} jobs are fragmented, at most three per server, {most}, should be"
+    text = f"{fragments} jobs are fragmented, more than three per server ({most})"
     return [text] if fragments > most else []
 
 
@@ -203,7 +203,7 @@ def _round(facts: Facts) -> list[str]:
     view, runs = facts.view, facts.gangs
     jobs = Rows(runs.names, job=view.runnable)
     return [
-        *runs.broken(runs.row > 0, "round {row}: there is one round, 0"),
+        *runs.broken(runs.row > 0, "round {row}: the only round is 0"),
         *runs.broken(~np.isin(runs.job, view.runnable), "{job} is not among the jobs of the round"),
         *jobs.broken(
             ~np.isin(view.runnable, runs.job) & (facts.problem in EVERYBODY),

@@ -39,7 +39,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     room, by_worker, by_ps = ([(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in part] for part in parts)
     machines = Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, name == "ra")
     plan = Plan(decision, machines, view.slot_s, 1, restart)
-    twice = AT + "its run before ends with slot {before}"
+    twice = AT + "its previous run ends with slot {before}"
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
         *elastic.placements(plan),
@@ -83,7 +83,7 @@ def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
     used = tau.astype(float) * np.stack((rounds - 1, rounds))  # as integers, these products may overflow
     window = "window {window}: "
     odd = [
-        *made.broken(start < made.before, window + "starts in slot {start}, the one before ends before slot {before}"),
+        *made.broken(start < made.before, window + "starts in slot {start}, the previous ends before slot {before}"),
         *made.broken(
             (tau & (tau - 1) > 0) | (tau <= made.above) | (tau > start),
             window + "from slot {start}, τ = {tau} is not a power of two above {above} and at most {start}",
