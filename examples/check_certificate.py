@@ -1,6 +1,6 @@
 """Check certificates of bounds without running any code of the models: ``check_certificate.py RUN/certificates/*``.
 
-The rules are those of ``harness verify``, a folder that imports nothing but numpy; :mod:`proofs` says how they work.
+The rules are those of ``harness verify``, in a folder that imports only numpy; see :mod:`proofs` for how they work.
 """
 
 import sys

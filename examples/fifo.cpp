@@ -1,15 +1,15 @@
-// FIFO in a program of its own: this file, and nothing but C++17's standard library.
+// A FIFO scheduler as an external program: this single file uses only C++17's standard library.
 //
-// As a scheduler, it speaks the protocol of `harness schema policy`. Jobs are served in the order of their arrival, each
-// on the fastest GPU type that has room for its whole gang; the first that has to wait stops those behind it (the policy
+// As a scheduler, it speaks the protocol of `harness schema policy`. Jobs are served in order of arrival, each on the
+// fastest GPU type that has room for its whole gang; the first job that must wait blocks those behind it (the policy
 // hadar.fifo). To compile and simulate it:
 //
 //     g++ -std=c++17 -O2 -o my_scheduler examples/fifo.cpp
 //     harness simulate --instance gen/20jobs --policy exec:./my_scheduler fifo
 //
-// Where the first line is an instance, it answers with a schedule for Hadar's problem, which the harness checks and
-// certifies. Jobs come in the order of their arrival; each runs without interruption on the GPU type where it ends first
-// in what the jobs before it have left over, and one that would end too late is rejected:
+// If the first line is an instance, it answers with a schedule for Hadar's problem, which the harness checks and
+// certifies. Jobs are scheduled in order of arrival; each runs without interruption on the GPU type where it ends first,
+// given the GPUs that earlier jobs have left, and a job that would end after the horizon is rejected:
 //
 //     harness show gen/20jobs --json | ./my_scheduler > mine.csv
 //     harness verify --instance gen/20jobs --problem hadar.utility mine.csv
@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-// A JSON value. Text keeps its escapes: it is compared and passed on.
+// A JSON value. Strings keep their escapes, since they are only compared and passed on.
 struct Json {
     double number = 0;
     std::string text;
@@ -119,7 +119,7 @@ struct Scheduler {
 
     const std::vector<Json>& servers() const { return hello["servers"].items; }
 
-    // All GPUs of one type, the fastest first; of several only where no type could ever hold the gang.
+    // All GPUs of one type, the fastest first; of several types only if no single type could ever hold the gang.
     std::vector<Need> options(const Json& job) const {
         const auto& rates = job["rates"].items;
         const int gang = job["gpus"].whole();
@@ -160,7 +160,7 @@ struct Scheduler {
         return found;
     }
 
-    // A gang that keeps its types keeps its servers, so that it need not restart; the others go where there is room.
+    // A gang that keeps its types keeps its servers, so it need not restart; the others go wherever there is room.
     std::vector<Entry> decide(const Json& state) const {
         std::vector<int> free;
         for (const Json& server : servers()) free.push_back(server["gpus"].whole());
@@ -188,7 +188,7 @@ struct Scheduler {
         return run;
     }
 
-    // The emptiest servers of a type first.
+    // Take the emptiest servers of a type first.
     void place(int job, int type, int gpus, std::vector<int>& free, std::vector<Entry>& run) const {
         std::vector<int> hosts;
         for (std::size_t s = 0; s < free.size(); ++s)
@@ -206,11 +206,11 @@ struct Scheduler {
 
 struct Job {
     std::string id;
-    int gpus, first;                     // the first slot that it may use
-    std::map<std::string, int> lasts;    // slots that its work takes, by GPU type
+    int gpus, first;                     // size of the gang, first slot that it may use
+    std::map<std::string, int> lasts;    // duration in slots, by GPU type
 };
 
-// Iterations per second of one GPU by type: the job's own, or those of its model, which its tenant has.
+// Iterations per second of one GPU by type: the job's own rates, or its tenant's rates for the job's model.
 const Json& rates(const Json& job, const Json& instance) {
     if (job.has("rates") && !job["rates"].fields.empty()) return job["rates"];
     for (const Json& tenant : instance["tenants"].items)
@@ -259,7 +259,7 @@ void schedule(const Json& instance) {
 }
 
 int main() {
-    std::vector<Scheduler> scheduler;  // one, once hello has come
+    std::vector<Scheduler> scheduler;  // empty until the hello message
     for (std::string line; std::getline(std::cin, line);) {
         Json message = Reader(line).value();
         if (!message.has("type")) {

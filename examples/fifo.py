@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""FIFO in a program of its own, with nothing but Python's standard library.
+"""A FIFO scheduler as an external program, with only Python's standard library.
 
-Jobs are served in the order of their arrival, each on the fastest GPU type that has room for its whole gang; the first
-that has to wait stops those behind it (the policy hadar.fifo). To simulate it:
+Jobs are served in order of arrival, each on the fastest GPU type that has room for its whole gang; the first job that
+must wait blocks those behind it (the policy hadar.fifo). To simulate it:
 
     harness simulate --instance gen/20jobs --policy exec:examples/fifo.py fifo
 """
@@ -12,7 +12,7 @@ import sys
 
 
 def options(hello, job):
-    """Return how a job could run, best first, each as {type: GPUs}: all of one type, or of several if it must."""
+    """Return a job's possible allocations {type: GPUs}, best first; they mix types only if no single type suffices."""
     rates, gang = job["rates"], job["gpus"]
     total = [sum(s["gpus"] for s in hello["servers"] if s["gpu_type"] == t) for t in range(len(rates))]
     types = sorted((t for t in range(len(rates)) if rates[t] > 0), key=lambda t: -rates[t])
@@ -27,21 +27,21 @@ def options(hello, job):
     return [mixed] if sum(mixed.values()) == gang else []
 
 
-def chosen(state, order, choices, free):
-    """Return who runs, as {job: {type: GPUs}}, where `free` GPUs of each type are left."""
+def choose(state, order, choices, free):
+    """Return the jobs to run, {job: {type: GPUs}}, and subtract their GPUs from the `free` GPUs of each type."""
     present = {job["job"] for job in state["jobs"]}
-    found = {}
+    allocation = {}
     for job in (job for job in order if job in present):
         fitting = [o for o in choices[job] if all(free[t] >= gpus for t, gpus in o.items())]
         if not fitting:
             break
-        found[job] = fitting[0]
+        allocation[job] = fitting[0]
         for t, gpus in fitting[0].items():
             free[t] -= gpus
-    return found
+    return allocation
 
 
-def placed(hello, state, wanted):
+def place(hello, state, allocation):
     """Return the entries of an assignment; a gang that keeps its types keeps its servers, so it need not restart."""
     servers = hello["servers"]
     free = [server["gpus"] for server in servers]
@@ -49,7 +49,7 @@ def placed(hello, state, wanted):
     for entry in state["running"]:
         before.setdefault(entry["job"], []).append(entry)
     run = []
-    for job, need in wanted.items():
+    for job, need in allocation.items():
         held = {}
         for entry in before.get(job, []):
             t = servers[entry["server"]]["gpu_type"]
@@ -59,7 +59,7 @@ def placed(hello, state, wanted):
     for entry in run:
         free[entry["server"]] -= entry["gpus"]
     settled = {entry["job"] for entry in run}
-    for job, need in wanted.items():
+    for job, need in allocation.items():
         for t, gpus in need.items() if job not in settled else ():
             left = gpus
             for s in sorted(range(len(servers)), key=lambda s: -free[s]):
@@ -71,12 +71,12 @@ def placed(hello, state, wanted):
 
 
 def say(message):
-    """Write a line, at once."""
+    """Write a message as one line and flush it."""
     print(json.dumps(message), flush=True)
 
 
 def main():
-    """Answer line by line."""
+    """Read messages and answer each one."""
     for line in sys.stdin:
         message = json.loads(line)
         if message["type"] == "hello":
@@ -88,7 +88,7 @@ def main():
             free = [0] * len(hello["gpu_types"])
             for server in hello["servers"]:
                 free[server["gpu_type"]] += server["gpus"]
-            run = placed(hello, message, chosen(message, order, choices, free))
+            run = place(hello, message, choose(message, order, choices, free))
             say({"type": "assignment", "round": message["round"], "run": run})
 
 

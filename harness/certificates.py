@@ -1,4 +1,4 @@
-"""Files that prove bounds, beside the rows; :mod:`schedgap.harness.verify.proofs` checks them without any model."""
+"""Certificate files that prove the bounds of rows; :mod:`schedgap.harness.verify.proofs` checks them without models."""
 
 from __future__ import annotations
 
@@ -22,32 +22,31 @@ FOLDER = "certificates"
 
 
 def certificate(about: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
-    """Return a certificate: instance, method and problem that it is about, bound, multipliers, and a digest of that."""
+    """Return a certificate: the fields of `about` (instance, method, problem), bound, multipliers, and a digest."""
     content = {**about, "bound": proof.bound, **proof.content}
     return content | {"digest": proofs.digest(content, set())}
 
 
 def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, Any]:
-    """Return the certificate in a file, or raise `UsageError` if it is damaged, or of another bound."""
+    """Return the certificate in a file; raise `UsageError` if it is damaged or certifies another bound."""
     with damage_explained(file.folder / file.name):
         content: dict[str, Any] = file.unpacked()
         if proofs.digest(content, {"digest"}) != content["digest"]:
-            raise ValueError("its digest is that of another content")
-        told = {"window": None, "round_s": None, **about, "bound": bound}
-        if any(content.get(name) != value for name, value in told.items()):
-            raise ValueError("it is about another bound than that of its row")
+            raise ValueError("its digest does not match its content")
+        expected = {"window": None, "round_s": None, **about, "bound": bound}
+        if any(content.get(name) != value for name, value in expected.items()):
+            raise ValueError("it certifies another bound than that of its row")
         return content
 
 
 def checked(content: Mapping[str, Any], instance: Instance, posed: Mapping[str, Any]) -> str:
-    """Derive the bound of a certificate again from its multipliers; say that it holds, or raise `ValueError`.
+    """Derive a certificate's bound again from its multipliers; return that it holds, or raise `ValueError`.
 
-    It takes from the certificate what the instance does not fix, which is to be as the problem is `posed`; lists may
-    have another order.
+    Fields that the instance does not determine come from the certificate; they must equal `posed`, lists in any order.
     """
-    told = {name: sorted(value) if isinstance(value := content.get(name), list) else value for name in posed}
-    if others := [name for name, value in posed.items() if told[name] != value]:
-        raise ValueError(f"its certificate is about another problem: its {', '.join(others)} are others")
+    stated = {name: sorted(value) if isinstance(value := content.get(name), list) else value for name in posed}
+    if others := [name for name, value in posed.items() if stated[name] != value]:
+        raise ValueError(f"its certificate is about another problem, with a different {', '.join(others)}")
     try:
         proofs.check(content, json.loads(to_json(instance)))
     except (proofs.RefusedError, ArithmeticError, AttributeError, LookupError, TypeError) as reason:
@@ -56,7 +55,7 @@ def checked(content: Mapping[str, Any], instance: Instance, posed: Mapping[str, 
 
 
 def export(run: Path, folder: Path) -> None:
-    """Copy certificates of a results folder, with their instances; raise `UsageError` if they cannot be written."""
+    """Copy the certificates of a results folder and their instances; raise `UsageError` if that fails."""
     try:
         for part in (FOLDER, "instances"):
             if (run / part).is_dir():

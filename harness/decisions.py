@@ -1,18 +1,19 @@
-"""Decisions in files, for programs elsewhere: ``harness compare --decisions`` writes them, ``harness verify`` reads.
+"""Decisions in files, for other programs: ``harness compare --decisions`` writes them, ``harness verify`` reads them.
 
 A file is CSV with a header, or JSON, ``{"problem": ID, "rows": [{column: value, …}, …]}``. Both have the same columns,
-in any order; times are seconds since the start of the instance, on borders of the problem's slots.
+in any order; times are seconds since the start of the instance, at boundaries of the problem's slots.
 
-Gangs (``hadar.*``, ``gavel.makespan``): ``job,start,end,server,gpus``, a line per job, server and time in which the job
-holds so many GPUs; ``type`` instead of ``server`` names a GPU type, whose servers are then filled in order. Rounds
-(``synergy.*``): ``job,start,end,server,gpus,cpus,memory_gb``, the same with what else the job holds there; a problem of
-one round has the first one, and where all servers of a GPU type are one machine, that is the server. Elastic
-jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, a line per uninterrupted
-run and server; in a ring, ``ps_type`` is empty and ``ps`` is 0. Shares (``oef.*``): ``tenant,type,devices``; pairs that
-are absent have nothing. Rigid jobs (``rigid.*``): ``job,start,end``, a line per uninterrupted run; where a job may
-choose among pools, ``type`` says which. A job that does not appear is rejected; without any line, all are.
+Gangs (``hadar.*``, ``gavel.makespan``): ``job,start,end,server,gpus``, one line per job, server and period in which the
+job holds this number of GPUs; a column ``type`` instead of ``server`` names a GPU type, whose servers are then filled
+in order. Rounds (``synergy.*``): ``job,start,end,server,gpus,cpus,memory_gb``, the same with the job's CPUs and memory;
+a problem of one round uses the first slot, and if all servers of a GPU type are one machine, the server is the type.
+Elastic jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, one line per
+uninterrupted run and server; in a ring, ``ps_type`` is empty and ``ps`` is 0. Shares (``oef.*``):
+``tenant,type,devices``; missing pairs are 0. Rigid jobs (``rigid.*``): ``job,start,end``, one line per uninterrupted
+run; if a job may choose among pools, ``type`` names its pool. A job that does not appear is rejected; a file without
+lines rejects all.
 
-A_online's windows, a placer's rounds and whom a policy picked are no part of a file: they say how a decision was found.
+A_online's windows, a placer's rounds and a policy's picks are not in a file: they describe how a decision was found.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from schedgap.instances.views import hadar, oef, synergy, zhou
 from schedgap.instances.workload import GangView
 
 MAX_CELLS = 20_000_000
-"""Most pairs of a line and a slot that a schedule of gangs may have; they take 32 bytes each."""
+"""Largest number of pairs of a line and a slot in a schedule of gangs; they take 32 bytes each."""
 
 ON_BORDER = 1e-9
-"""Relative error of a time that lies on a border of slots."""
+"""Relative tolerance for a time to be at a boundary of slots."""
 
 _job = Column("job", "text", "the id of a job")
 _start = Column("start", "number", "seconds since the start of the instance, 0 or more")
@@ -79,18 +80,18 @@ SHARES = (
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a file: its columns by name, converted; the index is the number of the line, or of the row."""
+    """The lines of a file as a table of converted columns; its index has the numbers of the lines or rows."""
 
     path: Path
     at: str
     frame: pd.DataFrame
 
     def where(self, row: int) -> str:
-        """Return which line a row is."""
+        """Return a row's location in the file, such as ``line 3``."""
         return f"{self.at} {self.frame.index[row]}"
 
     def refuse(self, wrong: Bools, field: str, right: str, before: Ints | None = None) -> None:
-        """Raise on the first line that is `wrong` in a field; ``{before}`` in `right` names the row in `before`."""
+        """Raise `UsageError` for the first `wrong` line of a field; ``{before}`` in `right` is the line in `before`."""
         if wrong.any():
             row = int(wrong.argmax())
             other = "" if before is None else self.where(int(before[row]))
@@ -98,20 +99,20 @@ class Lines:
             raise UsageError(f"{self.path}: {self.where(row)}: {field} = {value}: {right.format(before=other)}")
 
     def whole(self, field: str) -> Ints:
-        """Return whole numbers."""
+        """Return a field as integers."""
         return self.frame[field].to_numpy().astype(np.int64)
 
     def indices(self, field: str, names: Sequence[str]) -> Ints:
-        """Return which of the names each line has, or raise on one that is not known."""
-        found = pd.Index(names).get_indexer(pd.Index(self.frame[field]))
-        if (found < 0).any():
-            row = int((found < 0).argmax())
-            said = unknown(field.replace("_", " "), self.frame[field].iloc[row], names)
-            raise UsageError(f"{self.path}: {self.where(row)}: {field}: {said}")
-        return found.astype(np.int64)
+        """Return each line's index into `names`; raise `UsageError` for an unknown name."""
+        indices = pd.Index(names).get_indexer(pd.Index(self.frame[field]))
+        if (indices < 0).any():
+            row = int((indices < 0).argmax())
+            message = unknown(field.replace("_", " "), self.frame[field].iloc[row], names)
+            raise UsageError(f"{self.path}: {self.where(row)}: {field}: {message}")
+        return indices.astype(np.int64)
 
     def borders(self, field: str, slot_s: float) -> Ints:
-        """Return the slots that begin at these times, or raise, with the first time that is on no border."""
+        """Return the slots that begin at these times; raise `UsageError` for the first time within a slot."""
         slots = self.frame[field].to_numpy(float) / slot_s
         nearest = np.round(slots)
         off = np.abs(slots - nearest) > ON_BORDER * np.maximum(nearest, 1)
@@ -120,7 +121,7 @@ class Lines:
         return nearest.astype(np.int64)
 
     def times(self, slot_s: float, last: int | None = None) -> tuple[Ints, Ints]:
-        """Return first slots, and those after the last ones, counted from 0; `last` is the end of the horizon."""
+        """Return each line's first slot and the slot after its last one, from 0; `last` is the end of the horizon."""
         start, end = self.borders("start", slot_s), self.borders("end", slot_s)
         self.refuse(end <= start, "end", "a time after the start")
         if last is not None:
@@ -128,7 +129,7 @@ class Lines:
         return start, end
 
     def once(self, field: str, what: str, *keys: Ints) -> None:
-        """Raise on the first line that has the same keys as one before it."""
+        """Raise `UsageError` for the first line that has the same keys as an earlier one."""
         table = np.stack(keys, axis=1)
         _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
         before = first[group.reshape(-1)]
@@ -136,9 +137,9 @@ class Lines:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Return names without repetition: virtual tenants of one model and several speedups have one label."""
-    found = pd.Series(names, dtype=object)
-    number = found.groupby(found).cumcount()
+    """Make names unique: virtual tenants of one model with several speedups have the same label."""
+    labels = pd.Series(names, dtype=object)
+    number = labels.groupby(labels).cumcount()
     return [f"{name}#{i + 1}" if i else name for name, i in zip(names, number, strict=True)]
 
 
@@ -160,7 +161,7 @@ def _gangs(view: hadar.View, decision: hadar.Schedule, problem: str) -> list[Seq
 def _lasting(
     view: GangView, slots: Ints, jobs: Ints, servers: Ints, names: Sequence[str], *amounts: Array | Ints
 ) -> list[Sequence[Any]]:
-    """Return a column per field: slots that follow one another with the same amounts of a server are one line."""
+    """Return the columns of the file; consecutive slots with the same amounts on a server form one line."""
     order = np.lexsort((slots, servers, jobs))
     slot, job, server = (np.asarray(array)[order] for array in (slots, jobs, servers))
     held = [np.asarray(amount, float)[order] for amount in amounts]
@@ -179,7 +180,7 @@ def _lasting(
 
 
 def _schedule(view: hadar.View, lines: Lines, problem: str) -> hadar.Schedule:
-    """Return the schedule; GPUs given by type are put onto servers, unless a type has too few."""
+    """Return the schedule in a file; GPUs by type are placed onto servers, unless a type has too few."""
     field = "server" if "server" in lines.frame else "type"
     names = view.servers.names if field == "server" else view.workload.gpu_types
     job, place = lines.indices("job", _distinct(view.workload.ids)), lines.indices(field, _distinct(names))
@@ -188,14 +189,14 @@ def _schedule(view: hadar.View, lines: Lines, problem: str) -> hadar.Schedule:
     if field == "server":
         return hadar.Schedule(job[row], slot, place[row], gpus[row])
     held = Rows({"place": names.__getitem__}, slot=slot, place=place[row]).by("slot", "place")
-    given, there = held.total(gpus[row]), view.capacity[held.place]
-    told = "slot {slot}: {given} GPUs of type {place} given out, {there} available{more}"
-    refuse(held.broken(given > there, told, " (too many in {count} slots and types)", given=given, there=there))
+    used, there = held.total(gpus[row]), view.capacity[held.place]
+    text = "slot {slot}: {used} GPUs of type {place} given out, {there} available{more}"
+    refuse(held.broken(used > there, text, " (too many in {count} slots and types)", used=used, there=there))
     return hadar.placed(view, job[row], slot, place[row], gpus[row])
 
 
 def _cells(lines: Lines, field: str, job: Ints, place: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Return a row and a slot for each slot of each line, or raise on one whose job is at the same place already."""
+    """Return a row and a slot for each slot of each line; raise `UsageError` if lines of a job and place overlap."""
     order = np.lexsort((start, place, job))
     overlap, before = np.zeros(job.size, bool), np.zeros(job.size, np.int64)
     same = (job[order][1:] == job[order][:-1]) & (place[order][1:] == place[order][:-1])
@@ -204,7 +205,7 @@ def _cells(lines: Lines, field: str, job: Ints, place: Ints, start: Ints, end: I
     lines.refuse(overlap, "start", f"overlaps with {{before}}, of the same job and {field}", before)
     size = end - start
     if size.sum() > MAX_CELLS:
-        raise UsageError(f"{lines.path}: {size.sum()} pairs of a line and a slot, more than {MAX_CELLS}")
+        raise UsageError(f"{lines.path}: {size.sum()} pairs of a line and a slot, at most {MAX_CELLS} are allowed")
     row, after = members(size)
     return row, start[row] + after
 
@@ -231,7 +232,7 @@ def _run(view: synergy.View, lines: Lines, problem: str) -> synergy.Schedule:
 
 
 def _elastic(view: Any, problem: str) -> tuple[Elastic, int]:
-    """Return what jobs and machines are to a problem, and the slot that begins at time 0."""
+    """Return the elastic jobs and machines of a problem, and the number of the slot that begins at time 0."""
     return (view.architectures[problem.split(".")[1]], 1) if isinstance(view, zhou.View) else (view, 0)
 
 
@@ -245,13 +246,13 @@ def _runs(view: Any, decision: Runs, problem: str) -> list[Sequence[Any]]:
         _named(_distinct(of.machines.names), decision.server),
         _named(of.machines.worker_types, decision.worker_type[run]),
         decision.workers.tolist(),
-        _named([*of.machines.ps_types, ""], decision.ps_type[run]),  # the type −1 of a ring is the last one
+        _named([*of.machines.ps_types, ""], decision.ps_type[run]),  # rings have PS type −1, the last name
         decision.ps.tolist(),
     ]
 
 
 def _plan(view: Any, lines: Lines, problem: str) -> Runs:
-    """Return the runs: lines of one job, time and types are one."""
+    """Return the runs in a file; lines with the same job, times and types form one run."""
     of, first = _elastic(view, problem)
     job, server = lines.indices("job", _distinct(of.ids)), lines.indices("server", _distinct(of.machines.names))
     worker, (start, end) = lines.indices("worker_type", of.machines.worker_types), lines.times(view.slot_s)
@@ -304,7 +305,7 @@ def _held(view: rigid.View, lines: Lines, problem: str) -> rigid.Schedule:
 
 @dataclass(frozen=True)
 class Form:
-    """How decisions of a paper stand in files: alternatives of columns, of which the first that fits is written."""
+    """The file format of a paper's decisions: alternative sets of columns, of which the first that fits is written."""
 
     columns: tuple[tuple[Column, ...], ...]
     written: Callable[[Any, Any, str], list[Sequence[Any]]]
@@ -321,11 +322,11 @@ FORMS = {
     "synergy": Form((ROUNDS,), _rounds, _run),
     "zhou": _ELASTIC,
 }
-"""The form of each paper's decisions, where it has one."""
+"""The file format of each paper's decisions, for papers that have one."""
 
 
 def form(paper: str) -> Form:
-    """Return the form of a paper's decisions, or raise `UsageError` where they have none."""
+    """Return the file format of a paper's decisions; raise `UsageError` if there is none."""
     if paper not in FORMS:
         raise UsageError(f"decisions of {paper} have no file format; those of {', '.join(FORMS)} have one")
     return FORMS[paper]
@@ -333,39 +334,39 @@ def form(paper: str) -> Form:
 
 def read(path: Path, view: Any, problem: str) -> Any:
     """Return the decision in a file; raise `UsageError` on its first wrong line, `RefusedError` if GPUs are too few."""
-    one = form(problem.partition(".")[0])
+    file_format = form(problem.partition(".")[0])
     if path.suffix.lower() == ".json":
-        return one.read(view, Lines(path, "row", _from_json(path, one, problem)), problem)
+        return file_format.read(view, Lines(path, "row", _from_json(path, file_format, problem)), problem)
     if path.suffix.lower() != ".csv":
         raise UsageError(f"{path}: a file of decisions ends in .csv or .json")
     text = read_text(path)
     number, header = next(split(path, text, ",", '"'))
-    columns = _columns(f"{path}: line {number}", [name.strip() for name in header], one.columns)
-    return one.read(view, Lines(path, "line", parse_headed(path, text, columns, least=0)), problem)
+    columns = _columns(f"{path}: line {number}", [name.strip() for name in header], file_format.columns)
+    return file_format.read(view, Lines(path, "line", parse_headed(path, text, columns, least=0)), problem)
 
 
-def _columns(where: str, names: Sequence[str], known: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
-    """Return the alternative of columns that these are."""
-    for columns in known:
+def _columns(where: str, names: Sequence[str], alternatives: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
+    """Return the alternative with these column names, in any order; raise `UsageError` if there is none."""
+    for columns in alternatives:
         if sorted(names) == sorted(column.name for column in columns):
             return columns
-    wanted = ", or ".join(",".join(column.name for column in columns) for columns in known)
-    raise UsageError(f"{where}: columns {shown(','.join(names))}: they are {wanted}")
+    wanted = ", or ".join(",".join(column.name for column in columns) for columns in alternatives)
+    raise UsageError(f"{where}: columns {shown(','.join(names))}: expected {wanted}")
 
 
-def _from_json(path: Path, one: Form, problem: str) -> pd.DataFrame:
+def _from_json(path: Path, file_format: Form, problem: str) -> pd.DataFrame:
     content = read_mapping(path)
     if content.get("problem", problem) != problem:
         raise UsageError(f"{path}: problem = {shown(content['problem'])}: the file is read as {problem}")
     rows = content.get("rows")
     if not isinstance(rows, list):
         raise UsageError(f"{path}: rows = {shown(rows)}: a list of objects")
-    known = one.columns
+    alternatives = file_format.columns
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise UsageError(f"{path}: row {number}: {shown(row)}: an object with fields")
-        known = (_columns(f"{path}: row {number}", list(row), known),)
-    columns = known[0]
+        alternatives = (_columns(f"{path}: row {number}", list(row), alternatives),)
+    columns = alternatives[0]
     index = np.arange(1, len(rows) + 1)
     raw = {c.name: pd.Series([_text(row[c.name]) for row in rows], index=index, dtype=object) for c in columns}
     return pd.DataFrame({c.name: convert(path, raw[c.name], c, "row") for c in columns})
@@ -375,27 +376,28 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
-def save(found: Comparison, folder: Path) -> tuple[int, list[str]]:
-    """Write every decision of a comparison as CSV and JSON; return how many, and the papers that have no format.
+def save(comparison: Comparison, folder: Path) -> tuple[int, list[str]]:
+    """Write every decision of a comparison as CSV and JSON; return their number, and the papers without a format.
 
-    What its checker calls malformed is left out: its numbers need not mean any job or server.
+    Decisions that their checker finds malformed are left out: their indices may not refer to any job or server.
     """
-    rows = [row for row in found.rows if row.objective is not None and row.name in found.decisions]
+    rows = [row for row in comparison.rows if row.objective is not None and row.name in comparison.decisions]
     seeds = {row.seed for row in rows}
-    for row in (known := [row for row in rows if row.paper in FORMS]):
-        view = PAPERS.get(row.paper).view(found.instances[row.fingerprint])
-        parts = [row.method, row.fingerprint[:8] * (len(found.instances) > 1), f"seed{row.seed}" * (len(seeds) > 1)]
+    several = len(comparison.instances) > 1
+    for row in (writable := [row for row in rows if row.paper in FORMS]):
+        view = PAPERS.get(row.paper).view(comparison.instances[row.fingerprint])
+        parts = [row.method, row.fingerprint[:8] * several, f"seed{row.seed}" * (len(seeds) > 1)]
         name = re.sub(r"[^A-Za-z0-9_.=-]", "_", "-".join(filter(None, parts)))
-        for suffix, content in _contents(view, found.decisions[row.name], row.problem).items():
+        for suffix, content in _contents(view, comparison.decisions[row.name], row.problem).items():
             write_atomically(folder / f"{name}.{suffix}", content.encode())
-    return len(known), sorted({row.paper for row in rows} - set(FORMS))
+    return len(writable), sorted({row.paper for row in rows} - set(FORMS))
 
 
 def _contents(view: Any, decision: Any, problem: str) -> dict[str, str]:
-    """Return a decision as the text of files, by suffix."""
-    one = form(problem.partition(".")[0])
-    written = one.written(view, decision, problem)
-    names = next([column.name for column in columns] for columns in one.columns if len(columns) == len(written))
+    """Return the contents of a decision's files by suffix."""
+    file_format = form(problem.partition(".")[0])
+    written = file_format.written(view, decision, problem)
+    names = next([column.name for column in columns] for columns in file_format.columns if len(columns) == len(written))
     rows = list(zip(*written, strict=True))
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([names, *rows])

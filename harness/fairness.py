@@ -1,13 +1,13 @@
 """Exact checkers of the fairness properties of OEF (§2.3.1, §5), each with a witness.
 
-A property is checked at the speedups a view *reports*, for that is what a mechanism knows and can promise:
-envy, sharing incentive, Pareto efficiency, optimal efficiency. To judge what tenants who misreport really
-get, check ``truthful(view)``. Strategy-proofness is about the truth: misreports are tried as reports, gains
-are counted at true speedups.
+Envy, sharing incentive, Pareto efficiency and optimal efficiency are checked at the speedups a view *reports*, since a
+mechanism knows only these and can promise no more. To judge what tenants who misreport really get, check
+``truthful(view)``. Strategy-proofness is about the truth: misreports are tried as reports, and gains are measured at
+true speedups.
 
-Rows are virtual tenants with their weights, as in the models: a tenant of weight π counts as π tenants of
-weight 1. Tenants with several job types are judged as a whole in :func:`whole_tenants`: what holds between their
-virtual rows need not hold between them. Quantities are compared with the relative tolerance :data:`TOLERANCE`.
+Rows are virtual tenants with their weights, as in the models: a tenant of weight π counts as π tenants of weight 1. To
+judge tenants with several job types as a whole, use :func:`whole_tenants`: a property that holds between their virtual
+rows need not hold between the tenants. Quantities are compared with the relative tolerance :data:`TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -22,23 +22,22 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency
 
 Mechanism = Callable[[View], Allocation]
-"""Decides on a view's reported speedups."""
+"""Maps a view, with its reported speedups, to an allocation."""
 
 TOLERANCE = 1e-6
-"""Relative to the largest quantity compared; LP optima are feasible to about 1e-9."""
+"""Tolerance relative to the largest quantity compared; LP optima are feasible to about 1e-9."""
 
 REACH = 4.0
-"""Largest factor between a misreport and the truth that is tried, either way."""
+"""Largest factor, up or down, between a misreport and the truth."""
 
 W = TypeVar("W")
 
 
 @dataclass(frozen=True, eq=False)
 class Finding(Generic[W]):
-    """Whether a property holds within the tolerance, and what shows it.
+    """Whether a property holds within the tolerance, with a witness.
 
-    Each checker says what its `witness` is, and by how much (`margin`) the property holds, or fails if it is negative;
-    `text` is one line for tables.
+    Each checker defines its `witness` and its `margin`, which is negative if the property fails; `text` is for tables.
     """
 
     name: str
@@ -52,15 +51,15 @@ class Finding(Generic[W]):
 
 
 def truthful(view: View) -> View:
-    """Return the view in which everybody reports the truth."""
+    """Return the view in which every tenant reports its true speedups."""
     return replace(view, speedups=view.true_speedups)
 
 
 def whole_tenants(view: View, devices: Array) -> tuple[View, Array]:
-    """Return the view with a row per real tenant, and what each has, for the other checkers.
+    """Return a view with one row per real tenant, and each tenant's devices, as input for the other checkers.
 
-    A tenant makes the best use of any bundle, its own or another's: devices of a type are worth its largest speedup on
-    them. This judges a mechanism mildly, since it counts what a tenant could do with what it has.
+    A tenant makes the best use of any bundle, its own or another's: it values devices of a type at its largest speedup
+    on them. This judges a mechanism leniently, since it counts what a tenant could do with its devices.
     """
     whole = np.arange(len(view.tenants))
     speedups, true, bundle = (np.zeros((whole.size, view.capacity.size)) for _ in range(3))
@@ -80,9 +79,9 @@ def whole_tenants(view: View, devices: Array) -> tuple[View, Array]:
 
 
 def envy_free(view: View, devices: Array) -> Finding[dict[tuple[str, str], float]]:
-    """Nobody prefers another's allocation, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
+    """Check that nobody prefers another's allocation, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
 
-    Envy is compared in units of what the tenant has from an equal split, so that nobody's scale hides another's.
+    Envy is measured relative to the tenant's efficiency under an equal split, so that scales do not matter.
 
     Witness: the efficiency per weight that a tenant would gain with the allocation of another, for every pair of
     labels in which it is positive. Margin: minus the largest envy.
@@ -98,7 +97,7 @@ def envy_free(view: View, devices: Array) -> Finding[dict[tuple[str, str], float
 
 
 def equal_efficiency(view: View, devices: Array) -> Finding[Array]:
-    """Everybody reaches the same efficiency per weight (9c).
+    """Check that all tenants have the same efficiency per weight (9c).
 
     Witness: ``(v,)`` efficiencies per weight. Margin: minus their spread, relative to the largest.
     """
@@ -110,9 +109,9 @@ def equal_efficiency(view: View, devices: Array) -> Finding[Array]:
 
 
 def sharing_incentive(view: View, devices: Array) -> Finding[dict[str, float]]:
-    """Nobody would be better off with the weight's part of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
+    """Check that nobody would be better off with its weight's share of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
 
-    Witness: what each tenant below its equal split loses, by label. Margin: the least relative gain over it.
+    Witness: the loss of each tenant below its equal split, by label. Margin: the smallest relative gain over it.
     """
     own, alone = efficiency(view.speedups, devices), view.split_efficiency
     relative = own / alone - 1
@@ -124,10 +123,9 @@ def sharing_incentive(view: View, devices: Array) -> Finding[dict[str, float]]:
 
 
 def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
-    """No other allocation gives somebody more and nobody less.
+    """Check that no other allocation gives some tenant more and no tenant less.
 
-    Witness: ``(v, k)`` an allocation of the largest total that hurts nobody. Margin: minus its gain in total
-    efficiency.
+    Witness: the ``(v, k)`` allocation of the largest total that hurts nobody. Margin: minus its gain in total.
     """
     from schedgap.models.oef.printed import pareto_gain
 
@@ -138,11 +136,11 @@ def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
 
 
 def optimal_efficiency(view: View, devices: Array, best: float | None = None) -> Finding[float]:
-    """Compare the total efficiency with `best`, a model's largest one under fairness rules, or with the largest of all.
+    """Compare the total efficiency with `best`, a model's optimum under fairness rules, or with the optimum of all.
 
-    That gives every type to the tenant of the greatest speedup on it.
+    The latter gives each type to the tenant with the largest speedup on it.
 
-    Witness: the largest total. Margin: total over that, minus 1.
+    Witness: the largest total. Margin: the total divided by it, minus 1.
     """
     most = float(view.capacity @ view.speedups.max(axis=0)) if best is None else best
     total = float(efficiency(view.speedups, devices).sum())
@@ -152,9 +150,9 @@ def optimal_efficiency(view: View, devices: Array, best: float | None = None) ->
 
 
 def adjacent(view: View, devices: Array) -> Finding[dict[str, tuple[str, ...]]]:
-    """Everybody's types are neighbours in speed (Theorem 5.2).
+    """Check that each tenant's types are adjacent in speed (Theorem 5.2).
 
-    Witness: the types of each tenant who skips one, by label. Margin: minus their number.
+    Witness: the types of each tenant that skips one, by label. Margin: minus the number of such tenants.
     """
     used = [np.flatnonzero(row) for row in devices > _support_tolerance(devices)]
     skipping = [l for l, types in enumerate(used) if types.size and np.ptp(types) >= types.size]
@@ -164,7 +162,7 @@ def adjacent(view: View, devices: Array) -> Finding[dict[str, tuple[str, ...]]]:
 
 
 def support_size(view: View, devices: Array) -> Finding[int]:
-    """At most ``n + k − 1`` shares are positive (§4.4, Extreme Point Theorem).
+    """Check that at most ``n + k − 1`` shares are positive (§4.4, Extreme Point Theorem).
 
     Witness: the number of positive shares. Margin: ``n + k − 1`` minus it.
     """
@@ -180,11 +178,11 @@ def _support_tolerance(devices: Array) -> float:
 Direction = Literal["over", "under", "any"]
 
 Worth = Callable[[View, Array], float]
-"""Least ``Σ worth·x`` over all allocations between which the mechanism may choose on a view; `worth` is ``(v, k)``."""
+"""Returns the least ``Σ worth·x`` over all allocations that a mechanism may choose on a view; `worth` is ``(v, k)``."""
 
 
 def least_worth(model: str) -> Worth:
-    """Return what tenants can count on under a model, whichever of its optima is taken."""
+    """Return the guaranteed worth under a model, whichever of its optima is chosen."""
     from schedgap.models.oef.printed import least_over_optima
 
     return lambda view, worth: least_over_optima(model, view, worth)
@@ -192,9 +190,9 @@ def least_worth(model: str) -> Worth:
 
 @dataclass(frozen=True, eq=False)
 class Misreport:
-    """The ``(k,)`` speedups that a virtual tenant (a row) reports, and what its owner has from it.
+    """The ``(k,)`` speedups that a virtual tenant (a row) reports, and its owner's efficiency with and without the lie.
 
-    That is the efficiency over all its job types at true speedups: `honest` with the truth, `gained` with the report.
+    Efficiencies cover all the owner's job types at true speedups: `honest` with the truth, `gained` with the report.
     """
 
     tenant: int
@@ -204,7 +202,7 @@ class Misreport:
 
     @property
     def gain(self) -> float:
-        """Relative gain."""
+        """Relative gain of the misreport."""
         return self.gained / self.honest - 1
 
 
@@ -217,53 +215,53 @@ def strategy_proof(
     steps: int = 40,
     least: Worth | None = None,
 ) -> Finding[Misreport]:
-    """Nobody gains by misreporting while the others tell the truth.
+    """Search for a tenant that gains by misreporting while the others tell the truth.
 
-    This is a search: only its refutations are proofs. For every tenant it tries the others' speedups and random
-    factors, then improves the best report by random steps of shrinking size. The truth is `view.true_speedups`.
+    Only refutations are proofs. For every tenant the search tries the others' speedups and random factors, then
+    improves the best report by random steps of shrinking size. The truth is `view.true_speedups`.
 
-    Witness: the best misreport found, also where it does not pay. Margin: minus its relative gain.
+    Witness: the best misreport found, even if it does not pay. Margin: minus its relative gain.
 
     Parameters
     ----------
     direction
         ``"over"``: no entry below the truth, the paper's definition (§2.3.1); ``"under"``: none above; ``"any"``. The
-        slowest type is the unit, so its entry stays 1, and nothing is reported to be slower than both it and the truth.
+        slowest type is the unit, so its entry stays 1, and no entry is below both it and the truth.
     trials, steps
         Random reports and improvement steps, per tenant; each costs one call of the mechanism.
     least
-        Where the mechanism takes one of several optima: what it gives at least (:func:`least_worth`). A report pays
-        then only if it does so in every optimum, against the best one of the truth, so that no witness is a tie.
+        For a mechanism that may choose among several optima: its guaranteed worth (:func:`least_worth`). A report then
+        pays only if it does so in every optimum, compared with the best optimum of the truth, so no witness is a tie.
     """
-    told, rng = truthful(view), np.random.default_rng(0)
+    honest_view, rng = truthful(view), np.random.default_rng(0)
     least = least or (lambda v, worth: float((worth * mechanism(v).devices).sum()))
-    honest = [-least(told, -own_worth(view, tenant)) for tenant in range(view.size)]
+    honest = [-least(honest_view, -own_worth(view, tenant)) for tenant in range(view.size)]
 
-    def tried(tenant: int, report: Array) -> Misreport:
-        speedups, truth = told.speedups.copy(), view.true_speedups[tenant]
-        # the nearest report in the direction: mirrored at the truth, then kept within reach
+    def misreport(tenant: int, report: Array) -> Misreport:
+        speedups, truth = honest_view.speedups.copy(), view.true_speedups[tenant]
+        # the nearest report in the direction: mirrored at the truth, then limited to REACH
         if direction != "any":
             report = (np.maximum if direction == "over" else np.minimum)(report, truth**2 / report)
         report = np.maximum(np.clip(report, truth / REACH, truth * REACH), np.minimum(truth, 1.0))
         speedups[tenant, 0], speedups[tenant, 1:] = 1.0, report[1:]
-        gained = least(replace(told, speedups=speedups), own_worth(view, tenant))
+        gained = least(replace(honest_view, speedups=speedups), own_worth(view, tenant))
         return Misreport(tenant, speedups[tenant], honest[tenant], gained)
 
-    found = []
+    candidates = []
     for tenant, truth in enumerate(view.true_speedups):
         factors = np.exp(rng.uniform(-1, 1, (trials, truth.size)) * np.log(REACH))
         reports = [*np.delete(view.true_speedups, tenant, axis=0), *(truth * factors)] or [truth]
-        best = max((tried(tenant, report) for report in reports), key=lambda misreport: misreport.gained)
+        best = max((misreport(tenant, report) for report in reports), key=lambda m: m.gained)
         for step in range(steps):
             size = np.log(REACH) * 0.5 ** (1 + 8 * step / steps)
             moved = best.report * np.exp(rng.normal(0, size, truth.size))
-            best = max(best, tried(tenant, moved), key=lambda misreport: misreport.gained)
-        found.append(best)
-    best = max(found, key=lambda misreport: misreport.gain)
+            best = max(best, misreport(tenant, moved), key=lambda m: m.gained)
+        candidates.append(best)
+    best = max(candidates, key=lambda m: m.gain)
     text = f"{view.labels[best.tenant]} gains {best.gain:.2%} by reporting {np.round(best.report, 4).tolist()}"
     return Finding("strategy-proof", best.gain <= TOLERANCE, best, -best.gain, text)
 
 
 def own_worth(view: View, row: int) -> Array:
-    """Return what devices are worth to the owner of a virtual row, ``(v, k)``: true speedups in its rows, else 0."""
+    """Return the ``(v, k)`` worth of devices to the owner of a virtual row: true speedups in its rows, else 0."""
     return np.where((view.owner == view.owner[row])[:, None], view.true_speedups, 0.0)

@@ -75,7 +75,7 @@ def test_the_arrival_slot_is_used_where_the_problem_says_so() -> None:
     earlier = [(j, start - 1, *rest) for j, start, *rest in BEST]
     assert check(earlier, "from_arrival").objective == pytest.approx(439.50, abs=0.005)
     assert not check(earlier, "from_arrival").violations
-    assert check(earlier).violations == ("j1 from slot 3: starts before it may, in slot 4",)
+    assert check(earlier).violations == ("j1 from slot 3: starts too early, its first possible slot is 4",)
     assert check([(0, 2, 2, 0, 0, [(0, 2, 1)])], "from_arrival").violations
 
 
@@ -160,7 +160,7 @@ def test_workers_are_those_of_fewest_gpus() -> None:
     apart = [(0, 1, 1, 0, 0, [(0, 2, 0), (1, 0, 1)])]
     assert not check(apart, view=view).violations
     wrong = check([(0, 1, 1, 0, 0, [(2, 1, 1)])], view=view).violations
-    assert any("workers of type pair on t, of another kind" in line for line in wrong)
+    assert any("workers of type pair on t, of another GPU type" in line for line in wrong)
 
 
 UTILITIES = [

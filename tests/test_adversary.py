@@ -171,7 +171,7 @@ def test_what_can_be_searched_has_exact_models() -> None:
     [
         ("hadar.onlin", UnknownNameError, "did you mean hadar.online"),
         ("hadar.fifo", UsageError, "hadar.fifo is a baseline"),
-        ("synergy.tune", UsageError, "no exact model decides synergy.fair, so that no ratio would be proved"),
+        ("synergy.tune", UsageError, "no exact model solves synergy.fair, so no ratio could be proved"),
     ],
 )
 def test_what_cannot_be_searched(name: str, error: type[Exception], message: str) -> None:

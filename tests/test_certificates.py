@@ -259,7 +259,7 @@ def test_a_results_folder_has_certificates_that_the_script_and_verify_read(tmp_p
     assert "refused: it was changed" in refused.stderr
     path.write_bytes(gzip.compress(b"[" * 10**5))
     refused = subprocess.run([*command[:2], str(path)], capture_output=True, text=True, check=False)
-    assert refused.stderr == f"{path.name}: refused: it is nested too deeply\n"
+    assert refused.stderr == f"{path.name}: refused: its JSON is nested too deeply\n"
 
 
 def test_fair_progress_is_that_of_the_share_also_where_fewer_cpus_are_faster() -> None:

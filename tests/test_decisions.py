@@ -138,7 +138,7 @@ def test_every_violation_is_told_with_its_numbers(tmp_path: Path, command: Comma
     done = command("verify", "--instance", JOBS, "--problem", "hadar.utility", file)
     assert done.returncode == 1
     text = " ".join(done.stdout.split())
-    for told in ("3 GPUs, its gang is all 4 or none", "runs before its arrival in slot", "(2 jobs fall short)"):
+    for told in ("3 GPUs, its gang needs all 4 or none", "runs before its arrival in slot", "(2 jobs fall short)"):
         assert told in text
     file.write_text(GOOD.replace("server", "type").replace("-rack1", "").replace(",4", ",9"))
     (row,) = verify(JOBS, "hadar.utility", [file]).rows
@@ -202,7 +202,7 @@ def test_a_bad_file_ends_in_one_line(what: str, tmp_path: Path, command: Command
 BAD_JSON = {
     "no rows": ('{"rows": 3}', "rows = 3: a list of objects"),
     "no object": ('{"rows": [3]}', "row 1: 3: an object with fields"),
-    "another field": ('{"rows": [{"tenant": "u1", "type": "GPU1"}]}', 'row 1: columns "tenant,type": they are'),
+    "another field": ('{"rows": [{"tenant": "u1", "type": "GPU1"}]}', 'row 1: columns "tenant,type": expected'),
     "truncated": ('{"rows": [{"tenant"', "not valid JSON"),
     "another problem": ('{"problem": "oef.envy_free", "rows": []}', 'problem = "oef.envy_free": the file is read as'),
     "a text": ('{"rows": [{"tenant": "u1", "type": "GPU1", "devices": "x"}]}', 'row 1: devices = "x": a number of'),

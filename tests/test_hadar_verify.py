@@ -71,7 +71,7 @@ def test_a_rejected_job_counts_nothing() -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([(0, 0, V100, 2), *GOOD[2:]], "J1 in slot 0: 2 GPUs, its gang is all 3 or none"),
+        ([(0, 0, V100, 2), *GOOD[2:]], "J1 in slot 0: 2 GPUs, its gang needs all 3 or none"),
         (GOOD[2:], "J1 does 60 of its 80 iterations; a job that appears completes"),
         ([*GOOD, (2, 0, V100, 2)], "slot 0: 4 GPUs of server V100 host given out, 2 available"),
         ([*GOOD, (1, 1, P100, 2)], "J2 in slot 1: server P100 host occurs twice"),

@@ -58,12 +58,12 @@ def put(values: Any, at: int | tuple[int, int], value: float) -> Any:
 MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
     "more CPUs": ("CPUs of g0 given out", lambda t: {"cpus": put(t.cpus, 0, 99.0)}),
     "more memory": ("GB of g0 given out", lambda t: {"memory_gb": put(t.memory_gb, 0, 999.0)}),
-    "fewer CPUs": ("its CPUs and memory make it", lambda t: {"cpus": put(t.cpus, 0, 2.0)}),
-    "less memory": ("its CPUs and memory make it", lambda t: {"memory_gb": t.memory_gb / 10}),
+    "fewer CPUs": ("but its CPUs and memory give", lambda t: {"cpus": put(t.cpus, 0, 2.0)}),
+    "less memory": ("but its CPUs and memory give", lambda t: {"memory_gb": t.memory_gb / 10}),
     "negative": ("0 or more", lambda t: {"cpus": -t.cpus}),
     "no number": ("0 or more", lambda t: {"memory_gb": t.memory_gb * np.nan}),
-    "faster": ("its CPUs and memory make it", lambda t: {"speed": t.speed * 1.01}),
-    "slower": ("its CPUs and memory make it", lambda t: {"speed": t.speed * 0.99}),
+    "faster": ("but its CPUs and memory give", lambda t: {"speed": t.speed * 1.01}),
+    "slower": ("but its CPUs and memory give", lambda t: {"speed": t.speed * 0.99}),
     "missing": ("cpus: ", lambda t: {"cpus": t.cpus[1:]}),
     "none": ("memory_gb: ", lambda t: {"memory_gb": np.zeros(0)}),
     "offered late": ("offered after its completion", lambda t: {"offered": put(t.offered, (-1, 1), 1)}),
@@ -112,7 +112,7 @@ def test_jobs_are_there_when_they_are_profiled() -> None:
     assert any("before its arrival and 700 s of profiling" in line for line in told)
     none = dataclasses.replace(trace.rules, profiling_s=0.0)
     told = check(CASE, dataclasses.replace(trace, rules=none), none).violations
-    assert any("a job is there at 0 s" in line for line in told)
+    assert any("a job is present from about 0 s" in line for line in told)
 
 
 def test_more_gpus_offered_than_there_are() -> None:

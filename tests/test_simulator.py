@@ -262,7 +262,7 @@ def altered(table: Any, row: int, column: int, change: int) -> Any:
 MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
     "capacity": ("3 GPUs of s1 given out, 2 available", lambda t: {"allocation": altered(t.allocation, 1, 3, 2)}),
     "half a gang": (
-        "1 GPUs, its gang is all 2 or none",
+        "1 GPUs, its gang needs all 2 or none",
         lambda t: {"allocation": altered(t.allocation, 3, 3, -1)},
     ),
     "no GPU": ("at least one GPU", lambda t: {"allocation": altered(t.allocation, 0, 3, -1)}),
@@ -348,17 +348,17 @@ def test_rounds_are_those_in_which_a_job_is_there() -> None:
     counts = ("decision_s", "stragglers", "restarts", "waiting")
     grown = {name: np.append(getattr(trace, name), 0) for name in counts}
     idle = dataclasses.replace(trace, start_s=np.array([0.0, 100.0, 200.0]), **grown)
-    assert check(instance, idle, idle.rules).violations[0] == "round at 200 s: no job is there"
+    assert check(instance, idle, idle.rules).violations[0] == "round at 200 s: no job is present"
     later = {name: getattr(trace, name) + 100 for name in ("start_s", "completion_s", "first_start_s")}
     late = dataclasses.replace(trace, **later)
-    assert check(instance, late, late.rules).violations == ("a job is there at 0 s or soon after, but no round begins",)
+    assert check(instance, late, late.rules).violations == ("a job is present from about 0 s, but no round begins",)
 
 
 @pytest.mark.parametrize("change", [{"forks": True}, {"spread_factor": 1.0}, {"restart_s": 9.9}, {"until_s": 1e9}])
 def test_a_history_under_other_rules_is_refused(change: dict[str, Any]) -> None:
     instance, trace = history()
     asked = dataclasses.replace(trace.rules, **change)
-    assert check(instance, trace, asked).violations == ("rules: not those that were to be simulated",)
+    assert check(instance, trace, asked).violations == ("rules: they differ from those to simulate",)
 
 
 @pytest.mark.parametrize("reason", [IMPOSSIBLE, LEFT, HORIZON, STALLED])

@@ -99,7 +99,7 @@ def test_rings_have_their_own_rates_and_no_ps() -> None:
         (GOOD[:2], "J3 does not run, but every job completes here"),
         (GOOD[:1], "J2 does not run (and 1 more)"),
         ([*GOOD, (2, 8, 2, 0, 0, [(1, 1, 1)])], "J3: 2 runs; a job runs once"),
-        (changed(2, start=2), "J3 from slot 2: starts before it may, in slot 3"),
+        (changed(2, start=2), "J3 from slot 2: starts too early, its first possible slot is 3"),
         (changed(0, slots=2), "J1 does 4 of its 6 mini-batches"),
         (changed(0, at=[(0, 1, 0), (2, 0, 1)]), "J1 does 3 of its 6"),  # over the network: 1 s each
         (changed(1, ps_type=0, at=[(1, 2, 1), (2, 1, 0)]), "J2 does 4 of its 6"),
@@ -108,7 +108,7 @@ def test_rings_have_their_own_rates_and_no_ps() -> None:
         (changed(0, at=[(0, 1, 0)]), "J1 from slot 1: no parameter server"),
         (changed(1, at=[]), "J2 from slot 1: no workers"),
         (changed(2, worker_type=1), "J3 from slot 3: its workers of type w1 cannot train it"),
-        (changed(0, start=9, at=[(2, 1, 1)]), "workers of type w1 on g1, of another kind"),
+        (changed(0, start=9, at=[(2, 1, 1)]), "workers of type w1 on g1, of another GPU type"),
         # Three workers on other servers need three PSs of 1 Gbit/s.
         (
             changed(1, start=5, slots=3, ps_type=0, at=[(0, 1, 0), (2, 0, 2), (1, 2, 0)]),
@@ -198,7 +198,8 @@ def test_runs_of_an_interrupted_job_add_up() -> None:
 
 def test_runs_of_one_job_do_not_overlap() -> None:
     twice = [*HALVES[:3], (0, 1, 4, 0, 1, [(2, 1, 1)])]
-    assert any("J1 from slot 1: its run before ends with slot 1" in x for x in check(twice, "ps.preemptive").violations)
+    lines = check(twice, "ps.preemptive").violations
+    assert any("J1 from slot 1: its previous run ends with slot 1" in line for line in lines)
     early = changed(3, HALVES, start=1)
     assert check(early, "ps.preemptive").violations
 
@@ -236,8 +237,8 @@ def test_windows_of_batches_are_measured() -> None:
     [
         ([(4, 4, 1, 4)], "its run, up to slot 10, is not within one window"),
         ([(8, 8, 1, 8)], "J2 from slot 4: its run, up to slot 5, is not within one window"),
-        ([(4, 4, 1, 4), (7, 16, 2, 8)], "window 1: starts in slot 7, the one before ends before slot 8"),
-        ([(4, 8, 2, 4), (8, 16, 2, 8)], "window 1: starts in slot 8, the one before ends before slot 12"),
+        ([(4, 4, 1, 4), (7, 16, 2, 8)], "window 1: starts in slot 7, the previous ends before slot 8"),
+        ([(4, 8, 2, 4), (8, 16, 2, 8)], "window 1: starts in slot 8, the previous ends before slot 12"),
         ([(4, 4, 1, 4), (8, 16, 2, 6)], "window 1: from slot 8, τ = 6 is not a power of two above 4 and at most 8"),
         ([(4, 4, 1, 4), (8, 16, 2, 16)], "window 1: from slot 8, τ = 16 is not a power of two above 4 and at most 8"),
         ([(4, 4, 1, 4), (8, 16, 4, 4)], "window 1: from slot 8, τ = 4 is not a power of two above 4 and at most 8"),
@@ -338,10 +339,10 @@ def test_the_cost_of_the_heaviest_job_is_that_of_its_slots_and_servers() -> None
     ("used", "line"),
     [
         ((0.0, 0.0, 0.0, 6.0), None),
-        ((0.0, 0.0, 0.0, 6.1), "2 bandwidth of g0.0 taken, 1.9 available beside the loads"),
-        ((2.0, 0.0, 0.0, 0.0), "1 GPU of g0.0 taken, 0 available beside the loads"),
-        ((0.0, 3.0, 0.0, 0.0), "2 CPU of g0.0 taken, 1 available beside the loads"),
-        ((0.0, 0.0, 15.0, 0.0), "2 memory of g0.0 taken, 1 available beside the loads"),
+        ((0.0, 0.0, 0.0, 6.1), "2 bandwidth of g0.0 taken, 1.9 available next to the loads"),
+        ((2.0, 0.0, 0.0, 0.0), "1 GPU of g0.0 taken, 0 available next to the loads"),
+        ((0.0, 3.0, 0.0, 0.0), "2 CPU of g0.0 taken, 1 available next to the loads"),
+        ((0.0, 0.0, 15.0, 0.0), "2 memory of g0.0 taken, 1 available next to the loads"),
     ],
 )
 def test_the_loads_leave_less_room(used: Any, line: str | None) -> None:

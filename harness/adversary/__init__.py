@@ -1,1 +1,1 @@
-"""Searches for the worst instance of a heuristic: what a guarantee promises, and what was found."""
+"""Search for the instances on which a heuristic is worst, and compare the ratios found with its guarantee."""

@@ -1,4 +1,4 @@
-"""A search as plain data: what each part of it found, and the worst instances of all."""
+"""The results of a search as plain data: those of its slices, and the worst instances overall."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIELDS = ("heuristic", "problem", *PROVED, "fingerprint", "exceeded", "nothing",
 
 @dataclass(frozen=True)
 class Proved:
-    """A heuristic on an instance whose optimum a model proved; its ratio is infinite where it reaches nothing."""
+    """A heuristic on an instance with a proved optimum; its ratio is infinite if its objective is 0."""
 
     instance: Annotated[Instance, BeforeValidator(lambda one: validate(one, "a found instance"))]
     model: str
@@ -33,16 +33,16 @@ class Proved:
 
     @property
     def size(self) -> int:
-        """Number of jobs and tenants."""
+        """Number of jobs and tenants of the instance."""
         return len(self.instance.jobs) + len(self.instance.tenants)
 
 
 @dataclass(frozen=True)
 class Slice(Result):
-    """What a part of the search found, or, where it is `shrunk`, made of what was found before.
+    """The result of one slice of the search, or of shrinking an instance (`shrunk`).
 
-    `elite` has its worst instances of a finite ratio, the worst first, `nothing` the smallest instance on which the
-    heuristic reaches nothing although something can be had. `reason` says why it found nothing, if its worker died.
+    `elite` has the worst instances with a finite ratio, worst first; `nothing` is the smallest instance on which the
+    heuristic reaches 0 although the optimum is not. `reason` says why there is no result, if the worker died.
     """
 
     heuristic: str
@@ -62,7 +62,7 @@ class Slice(Result):
 
     @property
     def extremes(self) -> tuple[Proved | None, Proved | None]:
-        """The worst instance with a finite ratio, and the smallest on which nothing is reached."""
+        """The worst instance with a finite ratio, and the smallest on which the heuristic reaches 0."""
         return self.elite[0] if self.elite else None, self.nothing
 
     @property
@@ -70,9 +70,9 @@ class Slice(Result):
         return self.reason is None
 
     def content(self) -> dict[str, Any]:
-        """Return it as plain data; an infinite ratio is ``None``."""
-        found: dict[str, Any] = plain(TypeAdapter(Slice).dump_python(self, mode="json", exclude_defaults=True))
-        return found
+        """Return the slice as plain data; an infinite ratio is ``None``."""
+        data: dict[str, Any] = plain(TypeAdapter(Slice).dump_python(self, mode="json", exclude_defaults=True))
+        return data
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Slice:
@@ -81,9 +81,9 @@ class Slice(Result):
 
 @dataclass(frozen=True)
 class Worst(DataRow):
-    """The worst finite ratio that was found of one heuristic, ``None`` where nothing was proved.
+    """The largest finite ratio found for one heuristic; `found` is ``None`` if nothing was proved.
 
-    `nothing` is the smallest instance on which it reaches nothing although something can be had.
+    `nothing` is the smallest instance on which the heuristic reaches 0 although the optimum is not.
     """
 
     heuristic: str
@@ -95,7 +95,7 @@ class Worst(DataRow):
 
     @property
     def exceeded(self) -> bool:
-        """Whether the paper's guarantee does not hold on the worst instance."""
+        """Whether the worst instance violates the paper's guarantee."""
         return bool(self.found and self.found.ratio > (self.found.guarantee_factor or math.inf) * (1 + 1e-6))
 
     @property
@@ -115,7 +115,7 @@ class Worst(DataRow):
 
 @dataclass(repr=False)
 class Adversary(Found[Worst]):
-    """What a search found: one row per heuristic."""
+    """The results of a search: one row per heuristic."""
 
     kind = "adversary"
     fields = FIELDS

@@ -1,6 +1,6 @@
-"""A search for the instance on which a heuristic is furthest from the proved optimum: what a worker process does.
+"""Tasks of the search for instances on which a heuristic is furthest from the proved optimum.
 
-Known instances are changed, the worst ones found are changed further, and what was found is made simpler.
+Instances are mutated, the worst ones are mutated further, and the results are simplified (shrunk).
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ Place = tuple[Any, Any]
 """A container and the key or index of a number in it."""
 
 MEMBERS = ("jobs", "tenants")
-"""Lists whose entries are changed, doubled and dropped."""
+"""Lists whose entries are mutated, duplicated and dropped."""
 
 FIXED = frozenset({"duration_s", "steepness_per_s", "leave_s", "cpus_per_gpu", "memory_gb_per_gpu"})
-"""Numbers that stay: records of the past, and axes of tables."""
+"""Numbers that never change: records of the past, and axes of tables."""
 
 FACTORS = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
 LARGEST = 1e4
-"""Numbers stay within a range in which every solver's tolerances are far away."""
+"""Numbers stay below this value, so that solver tolerances do not matter."""
 
 
 def document(instance: Instance) -> Document:
-    """Return an instance as plain data, fields at their defaults included, without what was published about it."""
+    """Return an instance as plain data, including default values but not its published numbers and provenance."""
     content: Document = instance.model_dump(mode="json", exclude={"published", "source", "title", "derived"})
     return content
 
 
 def possible(content: Document, most: int) -> Instance | None:
-    """Return the instance, or ``None`` if there is no such instance of at most so many jobs and tenants."""
+    """Return the instance, or ``None`` if it is invalid or has more than `most` jobs and tenants."""
     if sum(len(content[name]) for name in MEMBERS) > most:
         return None
     try:
@@ -60,7 +60,7 @@ def possible(content: Document, most: int) -> Instance | None:
 
 
 def numbers(value: Any, fixed: frozenset[str] = FIXED) -> Iterator[Place]:
-    """Yield the places of all numbers below `value` that may change."""
+    """Yield the places of all mutable numbers inside `value`."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in pairs:
         if key in fixed:
@@ -76,10 +76,10 @@ def numbers(value: Any, fixed: frozenset[str] = FIXED) -> Iterator[Place]:
 
 def mutated(content: Document, rng: np.random.Generator) -> Document:
     """Return a copy with one to three random changes."""
-    found = copy.deepcopy(content)
+    mutant = copy.deepcopy(content)
     for _ in range(int(rng.integers(1, 4))):
-        OPERATORS[int(rng.choice(len(OPERATORS), p=WEIGHTS))](found, rng)
-    return found
+        OPERATORS[int(rng.choice(len(OPERATORS), p=WEIGHTS))](mutant, rng)
+    return mutant
 
 
 def _members(content: Document) -> list[Any]:
@@ -91,7 +91,7 @@ def _one(items: list[Any], rng: np.random.Generator) -> Any:
 
 
 def _scale(content: Document, rng: np.random.Generator) -> None:
-    """Multiply a number of a job or tenant, or give it the value 0 or 1."""
+    """Multiply a number of a job or tenant by a factor, or set it to 0, 1 or 2."""
     places = list(numbers(_members(content)))
     if places:
         holder, key = _one(places, rng)
@@ -101,7 +101,7 @@ def _scale(content: Document, rng: np.random.Generator) -> None:
 
 
 def _copy(content: Document, rng: np.random.Generator) -> None:
-    """Give a job or tenant a number that another one has in the same place."""
+    """Copy a number from one job or tenant to the same place in another."""
     members = _members(content)
     if len(members) < 2:
         return
@@ -131,7 +131,7 @@ def _drop(content: Document, rng: np.random.Generator) -> None:
 
 
 def _swap(content: Document, rng: np.random.Generator) -> None:
-    """Exchange two jobs or tenants: ties are broken by their order."""
+    """Exchange two jobs or tenants, since ties are broken by their order."""
     members = _members(content)
     if len(members) > 1:
         i, j = (int(i) for i in rng.choice(len(members), 2, replace=False))
@@ -149,7 +149,7 @@ WEIGHTS = (0.55, 0.12, 0.1, 0.08, 0.07, 0.08)
 
 
 def _like(old: float, new: float) -> float:
-    """Return a number of the kind of another: whole where that is whole."""
+    """Return `new` as an integer if `old` is one, else as a float."""
     return max(0, round(new)) if isinstance(old, int) else float(new)
 
 
@@ -157,11 +157,11 @@ def _like(old: float, new: float) -> float:
 
 
 LISTS = (*((name,) for name in (*MEMBERS, "worker_types", "ps_types")), ("cluster", "servers"))
-"""Where the lists are of which something can go."""
+"""Paths of the lists that shrinking may shorten."""
 
 
 def simpler(content: Document) -> Iterator[Document]:
-    """Yield copies that are simpler in one thing: without a job, a group or a type, fewer servers, rounder numbers."""
+    """Yield copies with one simplification: a job, group or type removed, a smaller size, or a rounder number."""
     for path in LISTS:
         *outer, name = path
         holder: Any = reduce(getitem, outer, content)
@@ -188,24 +188,24 @@ def _with(content: Document, holder: Any, key: Any, value: Any) -> Document:
 
 
 def _complexity(value: float) -> tuple[int, float]:
-    """Return how hard a number is to take in: its digits, then its size."""
+    """Return a number's complexity: its digits, then its size."""
     return (len(f"{float(value):.12g}".replace(".", "").strip("0")), abs(value))
 
 
 ELITE = 6
-"""So many of the worst instances are changed further."""
+"""Number of the worst instances that are mutated further."""
 
 FRESH = 0.15
-"""Share of new random instances among those that are tried."""
+"""Share of new random instances among those tried."""
 
 EXACT = Limits(time_limit_s=2.0, rel_gap=0.0)
-"""What a method may take on a small instance."""
+"""Limits of a method on a small instance."""
 
 LEAST_GAIN = 1e-6
-"""Relative difference of ratios below which one instance is no worse than another."""
+"""Relative difference of ratios below which instances count as equally bad."""
 
-KEPT = 1e-3
-"""So much of the ratio a simpler instance may lose."""
+LOSS = 1e-3
+"""Fraction of the ratio that a simpler instance may lose."""
 
 SHRINK_TRIES = 400
 
@@ -219,15 +219,15 @@ def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
 
 
 def searchable() -> list[HeuristicSpec]:
-    """Return the online heuristics to whose problems there are exact models and small instances."""
+    """Return the online heuristics whose problems have exact models and small random instances."""
     return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in RANDOM]
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Where a heuristic is tried: models that prove optima, in the order in which they are asked (:func:`usable`).
+    """A heuristic and the models that prove its optima, in the order in which they are tried (:func:`usable`).
 
-    `anywhere` counts instances, too, on which a guarantee of the paper promises nothing.
+    `anywhere` also admits instances on which the paper's guarantee is infinite.
     """
 
     heuristic: str
@@ -236,7 +236,7 @@ class Lab:
     limits: Limits = EXACT
 
     def prove(self, instance: Instance) -> Proved | None:
-        """Return how far the heuristic is from the proved optimum, or ``None`` where nothing is proved."""
+        """Return the heuristic's ratio to the proved optimum of an instance, or ``None`` if no optimum is proved."""
         for model in self.models:
             rows = {row.method: row for row in compare_here(instance, [self.heuristic, model], limits=self.limits).rows}
             row, other = rows[self.heuristic], rows[model]
@@ -258,27 +258,26 @@ def usable(heuristic: str) -> tuple[str, ...]:
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)
     cases = [RANDOM.get(spec.paper).draw(rng) for _ in range(3)]
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for model in provers(spec):
         lab = Lab(heuristic, (model.id,))
-        lab.prove(cases[0])  # compiles and imports
+        lab.prove(cases[0])  # compile and import first, outside the measured time
         began = time.perf_counter()
         count = sum(lab.prove(case) is not None for case in cases)
         if count:
-            found[model.id] = (time.perf_counter() - began) / count**2
-    if not found:
+            seconds[model.id] = (time.perf_counter() - began) / count**2
+    if not seconds:
         raise UsageError(f"no model proves an optimum of {spec.problem} on small instances of {spec.paper}")
-    return tuple(sorted(found, key=lambda name: found[name]))
+    return tuple(sorted(seconds, key=lambda name: seconds[name]))
 
 
-def worst(found: Sequence[Proved]) -> list[Proved]:
-    """Return the worst few, of equal ratios the smallest instance only."""
-    ordered = sorted(found, key=lambda p: (-p.ratio, p.size))
-    kept: list[Proved] = []
-    for one in ordered:
-        if not kept or one.ratio < kept[-1].ratio * (1 - LEAST_GAIN):
-            kept.append(one)
-    return kept[:ELITE]
+def worst(proved: Sequence[Proved]) -> list[Proved]:
+    """Return the worst few instances; of equal ratios, only the smallest instance."""
+    elite: list[Proved] = []
+    for candidate in sorted(proved, key=lambda p: (-p.ratio, p.size)):
+        if not elite or candidate.ratio < elite[-1].ratio * (1 - LEAST_GAIN):
+            elite.append(candidate)
+    return elite[:ELITE]
 
 
 # ------------------------------------------------------------------------------------------------------------- tasks
@@ -286,7 +285,7 @@ def worst(found: Sequence[Proved]) -> list[Proved]:
 
 @dataclass(frozen=True)
 class _Part(Task[Slice]):
-    """What a worker process does for a number of seconds."""
+    """A task that runs for a number of seconds."""
 
     lab: Lab
     seconds: float
@@ -298,9 +297,9 @@ class _Part(Task[Slice]):
 
 @dataclass(frozen=True)
 class SearchTask(_Part):
-    """A slice of the search: random instances and changes of the worst ones known, `start` and random ones first.
+    """A slice of the search: it tries the `start` instances, then random ones and mutations of the worst so far.
 
-    It ends after so many tries or so many seconds; instances have at most `most` jobs (tenants).
+    It ends after a number of `tries` or `seconds`; instances have at most `most` jobs (tenants).
     """
 
     seed: int
@@ -309,75 +308,75 @@ class SearchTask(_Part):
     most: int
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the result depends on, but for how far the time suffices."""
-        start = [one.fingerprint for one in self.start]
+        """Return the fields that determine the result, except for the speed of the machine."""
+        start = [instance.fingerprint for instance in self.start]
         lab = [self.lab.heuristic, self.lab.anywhere]
         return {"of": [*lab, self.seed, start, self.tries, self.seconds, self.most]}
 
     def attempt(self) -> Slice:
         rng, ends = np.random.default_rng(self.seed), time.perf_counter() + self.seconds
         draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
-        known = (self.lab.prove(instance) for instance in self.start)
-        elite: list[Proved] = [one for one in known if one and math.isfinite(one.ratio)]
+        starts = (self.lab.prove(instance) for instance in self.start)
+        elite: list[Proved] = [one for one in starts if one and math.isfinite(one.ratio)]
         nothing: Proved | None = None
         tried = proved = 0
         while tried < self.tries and time.perf_counter() < ends:
             tried += 1
             if not elite or rng.random() < FRESH:
                 content = document(draw(rng))
-            else:  # a change of one of the worst instances, of the worst one most often
+            else:  # mutate one of the worst instances, most often the worst one
                 place = min(int(rng.geometric(0.4)) - 1, len(elite) - 1)
                 content = mutated(document(elite[place].instance), rng)
             instance = possible(content, self.most)
-            found = self.lab.prove(instance) if instance else None
-            if found is None:
+            result = self.lab.prove(instance) if instance else None
+            if result is None:
                 continue
             proved += 1
-            if math.isfinite(found.ratio):
-                elite = worst([*elite, found])
-            elif nothing is None or found.size < nothing.size:
-                nothing = found
+            if math.isfinite(result.ratio):
+                elite = worst([*elite, result])
+            elif nothing is None or result.size < nothing.size:
+                nothing = result
         return Slice(self.lab.heuristic, tuple(elite), nothing, tried, proved, key=self.key)
 
     def failed(self, status: Any, reason: str) -> Slice:
-        """Return what a slice found whose process died: nothing."""
+        """Return an empty slice with the reason for which its process died."""
         return Slice(self.lab.heuristic, reason=f"{status}: {reason}", key=self.key)
 
 
 @dataclass(frozen=True)
 class ShrinkTask(_Part):
-    """Make a found instance simpler, at (nearly) the same ratio: one thing at a time, until nothing more can go.
+    """Simplify an instance step by step at (nearly) the same ratio, until no simplification is left.
 
-    `tries` are the most simplifications.
+    `tries` is the largest number of steps.
     """
 
     found: Proved
     tries: int = SHRINK_TRIES
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the result depends on, but for how far the time suffices."""
+        """Return the fields that determine the result, except for the speed of the machine."""
         return {"of": [self.lab.heuristic, self.lab.anywhere, self.found.instance.fingerprint, self.seconds]}
 
     def attempt(self) -> Slice:
-        found = self.found
-        least, ends = self.found.ratio * (1 - KEPT), time.perf_counter() + self.seconds
+        best = self.found
+        least, ends = best.ratio * (1 - LOSS), time.perf_counter() + self.seconds
         for _ in range(self.tries):
-            for content in simpler(document(found.instance)):
+            for content in simpler(document(best.instance)):
                 if time.perf_counter() >= ends:
-                    return self._slice(found)
-                instance = possible(content, found.size)
+                    return self._slice(best)
+                instance = possible(content, best.size)
                 simple = self.lab.prove(instance) if instance else None
                 if simple is not None and simple.ratio >= least:
-                    found = simple
+                    best = simple
                     break
             else:
                 break
-        return self._slice(found)
+        return self._slice(best)
 
     def failed(self, status: Any, reason: str) -> Slice:
-        """Return the instance as it was."""
+        """Return the original instance with the reason."""
         return replace(self._slice(self.found), reason=f"{status}: {reason}")
 
-    def _slice(self, one: Proved) -> Slice:
-        elite, nothing = ((), one) if math.isinf(one.ratio) else ((one,), None)
+    def _slice(self, proved: Proved) -> Slice:
+        elite, nothing = ((), proved) if math.isinf(proved.ratio) else ((proved,), None)
         return Slice(self.lab.heuristic, elite, nothing, shrunk=True, key=self.key)

@@ -1,4 +1,4 @@
-"""Audits of the papers' theorems, lines and numbers: each claim is data and a function that tries it."""
+"""Audits of the papers' theorems, lines and numbers: each claim is data plus a function that tests it."""
 
 from __future__ import annotations
 

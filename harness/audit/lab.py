@@ -1,4 +1,4 @@
-"""What checks of claims work with: seeded randomness, an effort, and certified rows of small instances."""
+"""Tools for checks of claims: seeded randomness, an effort, and certified rows of small instances."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from schedgap.models.solve import SolveOptions
 
 
 class Lab(Count):
-    """Where one claim is tried, and its cases are counted; the same for the same claim, seed and effort.
+    """The test of one claim, with the count of its cases; it repeats exactly for the same claim, seed and effort.
 
-    `effort` is a factor on how many random cases are tried. `numbers` are those that count, by name; `also` are
-    witnesses beside the smallest counterexample.
+    `effort` multiplies the number of random cases. `numbers` has the key figures by name; `also` has witnesses in
+    addition to the smallest counterexample.
     """
 
     def __init__(self, claim: str, seed: int = 0, effort: float = 1.0) -> None:
@@ -35,43 +35,43 @@ class Lab(Count):
         self._narrower: list[Count] = []
 
     def within(self, scope: str) -> Count:
-        """Return the count of a narrower scope."""
+        """Add a narrower scope and return its count."""
         self._narrower.append(Count(scope))
         return self._narrower[-1]
 
     def finding(self, text: str) -> Finding:
-        """Return what was found; `text` says which cases were tried."""
+        """Return the finding; `text` describes the cases that were tried."""
         counts = [Count(**count.as_dict()) for count in (self, *self._narrower)]
-        return Finding(self.claim, counts, text, self.numbers, [one for one in (self.witness, *self.also) if one])
+        return Finding(self.claim, counts, text, self.numbers, [w for w in (self.witness, *self.also) if w])
 
     def rng(self, name: str = "") -> np.random.Generator:
-        """Return a stream of random numbers of this claim."""
+        """Return a random number generator for this claim; each name has its own stream."""
         return np.random.default_rng([self.seed, zlib.crc32(f"{self.claim}/{name}".encode())])
 
     def times(self, usual: int) -> int:
-        """Return how many random cases to try: `usual` at effort 1, and one at least."""
+        """Return the number of random cases to try: `usual` at effort 1, and at least one."""
         return max(1, round(usual * self.effort))
 
     def drawn(self, draw: Callable[..., Instance], usual: int, name: str = "", **size: Any) -> list[Instance]:
-        """Return as many random instances, from a stream of their own."""
+        """Return :meth:`times` random instances, from the stream `name`."""
         rng = self.rng(name)
         return [draw(rng, **size) for _ in range(self.times(usual))]
 
 
 def certified(instance: Instance, methods: Sequence[str]) -> dict[str, Row]:
-    """Return certified rows by method; models run to optimality, whatever their size, or to a time limit of 20 s."""
+    """Return certified rows by method; models of any size run to optimality or for 20 s."""
     limits = Limits(time_limit_s=20.0, rel_gap=0.0)
     return {row.method: row for row in compare_here(instance, methods, limits=limits).rows}
 
 
 def solved(method: str, view: Any) -> models.Outcome:
-    """Run a model on a view to optimality; raise `AssertionError` if the checker contradicts what it decides."""
+    """Run a model on a view to optimality; raise `AssertionError` if its decision fails the check."""
     spec = models.get(method)
     outcome = spec.run(view, SolveOptions(rel_gap=0.0))
     if outcome.decision is not None:
-        found = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, spec.claims).violations
-        if found:
-            raise AssertionError(f"{method}: {found[0]}")
+        violations = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, spec.claims).violations
+        if violations:
+            raise AssertionError(f"{method}: {violations[0]}")
     return outcome
 
 
@@ -83,13 +83,13 @@ def measured(
     what: str,
     inside: Callable[[Instance], bool] = lambda instance: True,
 ) -> str:
-    """Count how often the guarantee of a method was exceeded, and say so with its largest proved ratio.
+    """Count how often the guarantee of a method is exceeded, and describe the largest proved ratio.
 
-    Beside the instances `drawn`, of which `what` tells in the text, the worst ones of the catalogue are tried. The
-    models `exact` prove optima. `inside` returns whether what the theorem assumes holds on an instance; others are
-    measured, and do not count.
+    The instances `drawn`, which `what` describes in the text, and the worst ones of the catalogue are tried. The models
+    `exact` prove optima. `inside` returns whether an instance meets the theorem's assumptions; other instances are
+    measured but do not count.
     """
-    outside, found = Count("beyond the assumptions"), list[tuple[float, float, Witness]]()
+    outside, ratios = Count("beyond the assumptions"), list[tuple[float, float, Witness]]()
     for instance in (*drawn, *(load(ref) for ref in references() if ref.startswith("worst/"))):
         row = certified(instance, [method, *exact])[method]
         ratio, promised = proved_ratio(row), row.guarantee_factor
@@ -98,10 +98,10 @@ def measured(
         shown = f"{method} is {ratio:.4g} from the proved optimum {row.best_bound:.6g}; guarantee here: {row.guarantee}"
         within = lab if inside(instance) else outside
         within.add(ratio <= promised * (1 + TOLERANCE), instance, [method, *exact], shown)
-        found.append((ratio, promised, Witness(instance, (method, *exact), shown)))
-    if not found:
+        ratios.append((ratio, promised, Witness(instance, (method, *exact), shown)))
+    if not ratios:
         return f"no optimum could be proved among {what}"
-    ratio, promised, witness = max(found, key=lambda one: one[0])
+    ratio, promised, witness = max(ratios, key=lambda entry: entry[0])
     lab.numbers = {"largest_ratio": ratio, "guarantee_there": promised, "instances": lab.tested}
     lab.also = () if lab.failed else [witness]
     often = f"exceeded {lab.failed} times" if lab.failed else "not exceeded"
@@ -112,7 +112,7 @@ def measured(
 
 
 class Printed(NamedTuple):
-    """A printed number: what it is, its value, what the paper's own numbers make, and half a unit of its last place."""
+    """A printed number: description, value, value `made` from the paper's numbers, half a unit of its last place."""
 
     what: str
     value: float
@@ -121,12 +121,12 @@ class Printed(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether the printed number is the rounded one."""
+        """Whether the printed number is the rounded recomputed one."""
         return abs(self.value - self.made) <= self.tolerance * (1 + 1e-9)
 
 
 def recomputed(lab: Lab, *numbers: Printed) -> str:
-    """Count how many of the printed numbers are what the paper's own numbers make, and list them."""
+    """Count the printed numbers that follow from the paper's own numbers, and list all of them."""
     lab.numbers = {n.what: n.made for n in numbers}
     for number in numbers:
         lab.add(number.right)

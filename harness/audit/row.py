@@ -1,8 +1,7 @@
-"""An audit as plain data: the papers' claims, what was tried, and the verdict that follows from the counts.
+"""An audit as plain data: the papers' claims, the cases tried, and the verdicts that follow from their counts.
 
-A claim's verdict is computed on every run and written down nowhere. Its check tries cases and counts in how many the
-claim failed, within the scope that the paper states and, where there is one, within a narrower scope; :func:`decide`
-makes the verdict of these counts.
+A claim's verdict is computed on every run, never stored. Its check tries cases and counts those in which it fails,
+within the scope that the paper states and within any narrower scopes; :func:`decide` derives the verdict from these.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ CONFIRMED, REFUTED, NOT_TESTABLE, ONLY = "confirmed", "refuted", "not testable",
 
 @dataclass(frozen=True)
 class Witness:
-    """The smallest instance found that shows something, the methods whose rows show it, and what to look at."""
+    """The smallest instance found that shows an effect, the methods whose rows show it, and the effect in words."""
 
     instance: Instance
     methods: tuple[str, ...]
@@ -38,9 +37,9 @@ class Witness:
 
 @dataclass
 class Count:
-    """Cases of a scope (which can follow "only for …") that were tried, and in how many of them the claim failed.
+    """Number of cases tried within a scope, and number of cases in which the claim failed.
 
-    `witness` is the smallest instance in which it failed.
+    The `scope` is worded to follow "only for …". `witness` is the smallest instance on which the claim failed.
     """
 
     scope: str = "as stated"
@@ -52,12 +51,12 @@ class Count:
         return f"{self.failed} of {self.tested}"
 
     def add(self, holds: bool, instance: Instance | None = None, methods: Sequence[str] = (), shows: str = "") -> bool:
-        """Count a case; where the claim failed in it, `instance` may be the witness. Returns `holds`."""
+        """Count a case; if the claim fails in it, `instance` is a candidate for the witness. Return `holds`."""
         self.tested += 1
         self.failed += not holds
         if not holds and instance is not None:
-            found = [one for one in (self.witness, Witness(instance, tuple(methods), shows)) if one]
-            self.witness = min(found, key=lambda one: (len(text := to_json(one.instance)), text))
+            witnesses = [w for w in (self.witness, Witness(instance, tuple(methods), shows)) if w]
+            self.witness = min(witnesses, key=lambda w: (len(text := to_json(w.instance)), text))
         return holds
 
     def as_dict(self) -> dict[str, Any]:
@@ -66,26 +65,25 @@ class Count:
 
 
 def decide(stated: Count, narrower: Sequence[Count] = ()) -> str:
-    """Return the verdict that follows from what was tried.
+    """Return the verdict that follows from the counts.
 
-    ``not testable`` where nothing could be tried; ``confirmed`` where nothing failed, which is no proof beyond the
-    cases tried; ``only for …`` where something failed, but nothing in a narrower scope that was tried; else
-    ``refuted``.
+    ``not testable`` if no case could be tried; ``confirmed`` if none failed, which is no proof beyond the cases tried;
+    ``only for …`` if some failed, but none within a narrower scope that was tried; else ``refuted``.
     """
     if stated.tested == 0:
         return NOT_TESTABLE
     if stated.failed == 0:
         return CONFIRMED
-    kept = [count.scope for count in narrower if decide(count) == CONFIRMED]
-    return f"{ONLY} {' and '.join(kept)}" if kept else REFUTED
+    scopes = [count.scope for count in narrower if decide(count) == CONFIRMED]
+    return f"{ONLY} {' and '.join(scopes)}" if scopes else REFUTED
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, where, and what it assumes; `how` says how it is tested.
+    """A statement of a paper with its location and scope; `how` describes the test.
 
-    ``check(lab)`` tries it, counts cases (:class:`~schedgap.harness.audit.lab.Lab`), and says which they were. The id
-    is ``<paper>.<name>``.
+    ``check(lab)`` tries and counts cases (:class:`~schedgap.harness.audit.lab.Lab`) and returns a description of them.
+    The id is ``<paper>.<name>``.
     """
 
     id: str
@@ -105,21 +103,21 @@ T = TypeVar("T", bound=Callable[..., str])
 def claim(
     id: str, location: str, *, how: str, scope: str = "as stated", text: str = "", **given: Any
 ) -> Callable[[T], T]:
-    """Register the decorated function as the check of a claim: its docstring, unless `text` says it.
+    """Register the decorated function as the check of a claim, which is its docstring unless `text` is given.
 
-    The id begins with that of the paper; `given` are further arguments of a function that checks several claims.
+    The id begins with that of the paper; `given` has further arguments for a function that checks several claims.
     """
 
     def register(check: T) -> T:
-        said = text or " ".join((check.__doc__ or "").split())
-        CLAIMS.register(Claim(id, id.partition(".")[0], location, said, scope, how, partial(check, **given)))
+        statement = text or " ".join((check.__doc__ or "").split())
+        CLAIMS.register(Claim(id, id.partition(".")[0], location, statement, scope, how, partial(check, **given)))
         return check
 
     return register
 
 
 FAILED = "failed"
-"""Status of a claim whose check did not end in order."""
+"""Status of a claim whose check crashed or was killed."""
 
 FIELDS = (
     *("id", "paper", "location", "claim", "scope", "how", "status", "verdict", "tested", "failed", "narrower"),
@@ -130,16 +128,16 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Finding(DataRow, Result):
-    """A claim with its verdict, which its check computed, or could not for some `reason`.
+    """The verdict on a claim, or the `reason` for which its check failed.
 
-    `counts` has the cases within the scope that the paper states, then those within narrower ones; it is empty where
-    the check failed. `told` says which cases these were, `numbers` are those that count. `witnesses` begin with the
-    smallest counterexample; `folder` is the results folder that holds them, if they were saved.
+    `counts` has the cases within the scope that the paper states, then those within narrower scopes; it is empty if the
+    check failed. `description` says which cases were tried, and `numbers` has the key figures. `witnesses` begin with
+    the smallest counterexample; `folder` is the results folder that holds them, if they were saved.
     """
 
     id: str
     counts: Sequence[Count] = ()
-    told: str = ""
+    description: str = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     witnesses: Sequence[Witness] = ()
     reason: str | None = None
@@ -151,7 +149,7 @@ class Finding(DataRow, Result):
 
     @property
     def claim(self) -> Claim:
-        """The claim."""
+        """The registered claim of this finding."""
         return CLAIMS.get(self.id)
 
     @property
@@ -160,7 +158,7 @@ class Finding(DataRow, Result):
 
     @property
     def ok(self) -> bool:
-        """Whether the claim was computed; that it is refuted is a fine answer."""
+        """Whether the check completed; a refuted claim is a valid result."""
         return bool(self.counts)
 
     @property
@@ -169,27 +167,27 @@ class Finding(DataRow, Result):
 
     @property
     def stated(self) -> Count:
-        """Cases within the scope that the paper states."""
+        """The count within the scope that the paper states."""
         return self.counts[0] if self.counts else Count("")
 
     @property
     def verdict(self) -> str | None:
-        """``confirmed``, ``refuted``, ``only for …`` or ``not testable``, from the counts; ``None`` where it failed."""
+        """``confirmed``, ``refuted``, ``only for …`` or ``not testable``; ``None`` if the check failed."""
         return decide(self.stated, self.counts[1:]) if self.ok else None
 
     @property
     def status(self) -> str:
-        """The verdict, or that it failed."""
+        """The verdict, or ``failed``."""
         return self.verdict or FAILED
 
     @property
     def text(self) -> str:
-        """What was found, or why nothing was."""
-        return self.told if self.ok else f"failed: {self.reason}"
+        """The description of the cases, or the reason for the failure."""
+        return self.description if self.ok else f"failed: {self.reason}"
 
     def content(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain(self.as_dict())
-        return found
+        data: dict[str, Any] = plain(self.as_dict())
+        return data
 
     def files(self) -> Mapping[str, bytes]:
         """Return the witnesses as files."""
@@ -197,25 +195,25 @@ class Finding(DataRow, Result):
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Finding:
-        """Return the finding that a journal kept; its verdict is computed again from the counts."""
+        """Return the finding of a journal entry; its verdict is computed again from the counts."""
         if content["id"] not in CLAIMS:
             raise ValueError(f"claim {content['id']!r} is not known here")
-        known = {name: content[name] for name in ("id", "reason", "seconds", "key")} | {"folder": stored.path}
+        fields = {name: content[name] for name in ("id", "reason", "seconds", "key")} | {"folder": stored.path}
         if content["status"] == "done":
             stated = {name: content[name] for name in ("scope", "tested", "failed")}
-            known |= {
+            fields |= {
                 "counts": (stated, *content["narrower"]),
-                "told": content["found"],
+                "description": content["found"],
                 "numbers": content["numbers"],
                 "witnesses": [
                     {"instance": read(inside(stored.path, w["file"])), "methods": w["methods"], "shows": w["shows"]}
                     for w in content["witnesses"]
                 ],
             }
-        return typed(cls, known)
+        return typed(cls, fields)
 
     def file(self, number: int) -> Path:
-        """Return the file of a witness, inside the results folder."""
+        """Return the file of a witness, relative to the results folder."""
         suffix = f"-{number + 1}" if number else ""
         return Path("witnesses") / f"{self.id}{suffix}.json"
 
@@ -252,7 +250,7 @@ class Finding(DataRow, Result):
 
 
 def kind(finding: Finding) -> str:
-    """Return the verdict without the scope that "only for" names."""
+    """Return the kind of verdict: the status without the scope of "only for …"."""
     return "only for a narrower scope" if finding.status.startswith(ONLY) else finding.status
 
 
@@ -265,15 +263,15 @@ class Audit(Found[Finding]):
 
     @property
     def headline(self) -> str:
-        """How many claims were tried, and what came of it, in one sentence."""
+        """The number of claims and of verdicts of each kind, in one sentence."""
         kinds = Counter(kind(finding) for finding in self.rows)
         papers = len({finding.claim.paper for finding in self.rows})
         of = counted(len(self.rows), "claim") + (f" of {papers} papers" if papers > 1 else "")
         return f"{of}: {', '.join(f'{count} {name}' for name, count in kinds.items())}."
 
     def finding(self, claim: str) -> Finding:
-        """Return the finding about a claim, or raise `UnknownNameError` if that claim was not tried."""
-        found = {finding.id: finding for finding in self.rows}
-        if claim not in found:
-            raise UnknownNameError(unknown("claim", claim, list(found)))
-        return found[claim]
+        """Return the finding about a claim; raise `UnknownNameError` if the claim was not tried."""
+        findings = {finding.id: finding for finding in self.rows}
+        if claim not in findings:
+            raise UnknownNameError(unknown("claim", claim, list(findings)))
+        return findings[claim]

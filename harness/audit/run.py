@@ -1,4 +1,4 @@
-"""Try the papers' claims, and collect what was found."""
+"""Test the papers' claims and collect the findings."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MOST_EFFORT = 1000.0
 """Largest effort: about a day."""
 
 LIMIT_S = 900.0
-"""Seconds that a claim may take at effort 1; the slowest takes about twenty."""
+"""Time limit of a claim in seconds at effort 1; the slowest claim takes about twenty."""
 
 LAST = ("slip", "printed", "measured")
-"""Names of claims that follow a paper's theorems, in this order."""
+"""Names of claims that are listed after a paper's theorems, in this order."""
 
 
 def audit(
@@ -38,23 +38,23 @@ def audit(
     memory_mb: int = Limits.memory_mb,
     **running: Unpack[Running],
 ) -> Audit:
-    """Try claims of the papers; Ctrl-C ends it early, findings so far stay.
+    """Test claims of the papers; Ctrl-C stops early and keeps the findings so far.
 
     Parameters
     ----------
     papers, claims
-        Papers (all where none is named), and ids or shell patterns of claims.
+        Papers (default: all), and ids or shell patterns of claims.
     effort, seed
-        Factor on how many random cases are tried; seed of the cases. The same numbers give the same findings.
+        Factor on the number of random cases, and their seed. The same values give the same findings.
     time_limit_s, memory_mb
-        Wall-clock seconds that a claim may take, by default :data:`LIMIT_S` times the effort; memory of its process.
+        Time limit of a claim, by default :data:`LIMIT_S` times the effort if that is above 1; memory of its process.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
     Raises
     ------
     UsageError
-        If a paper, claim or option is wrong; nothing has run then.
+        If a paper, claim or option is wrong; nothing has run in that case.
     """
     papers, patterns = several(papers), several(claims)
     if not 0 < effort <= MOST_EFFORT or math.isnan(effort):
@@ -75,9 +75,9 @@ def audit(
     return execute(STUDY, [ClaimTask(claim, seed, effort, limits=limits) for claim in chosen], meta, **running)
 
 
-def _collected(found: Finished) -> Audit:
-    rows = [replace(finding, folder=found.folder) for finding in found.results]
-    return Audit(found.meta, rows, folder=found.folder)
+def _collected(finished: Finished) -> Audit:
+    rows = [replace(finding, folder=finished.folder) for finding in finished.results]
+    return Audit(finished.meta, rows, folder=finished.folder)
 
 
 def _tables(audit: Audit) -> Mapping[str, bytes]:
@@ -89,7 +89,7 @@ STUDY = Study("audit", (Finding,), _collected, _tables)
 
 
 def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
-    """Return the claims of the papers, or of all, that match; raise `UnknownNameError` where nothing does."""
+    """Return the claims of some or all papers that match; raise `UnknownNameError` for a pattern without matches."""
     order = list(PAPERS.ids())
     wanted = {PAPERS.get(paper).id for paper in papers} or set(order)
 

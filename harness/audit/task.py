@@ -1,4 +1,4 @@
-"""One claim: what a worker process does."""
+"""The task of testing one claim in a worker process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schedgap.harness.text import clean
 
 @dataclass(frozen=True)
 class ClaimTask(Task[Finding]):
-    """A claim to try."""
+    """A claim to test, with the seed and the effort of its random cases."""
 
     claim: str
     seed: int = 0
@@ -28,8 +28,8 @@ class ClaimTask(Task[Finding]):
     def attempt(self) -> Finding:
         began = time.perf_counter()
         lab = Lab(self.claim, self.seed, self.effort)
-        found = lab.finding(CLAIMS.get(self.claim).check(lab))
-        return found.replace(seconds=time.perf_counter() - began, key=self.key)
+        finding = lab.finding(CLAIMS.get(self.claim).check(lab))
+        return finding.replace(seconds=time.perf_counter() - began, key=self.key)
 
     def failed(self, status: Any, reason: str) -> Finding:
         return Finding(self.claim, reason=clean(reason, 300), key=self.key)

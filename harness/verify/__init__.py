@@ -1,8 +1,8 @@
-"""Independent checkers: from a view and a decision, re-check every constraint and claim, recompute the objective.
+"""Independent checkers: they re-check every constraint and claim of a decision and recompute its objective.
 
-They use numpy only, never Pyomo or a solver (but to find prices of rounds, which prove a bound whatever they are), and
-share nothing with the models. One file per paper registers its checker in :data:`VERIFIERS`; it lists the paper's
-constraints as rules (:mod:`schedgap.harness.verify.rules`).
+They share no code with the models and use numpy only, never Pyomo or a solver. (The one exception finds prices for
+rounds, and any prices prove a bound.) Each paper's file registers its checker in :data:`VERIFIERS` and lists the
+paper's constraints as rules (:mod:`schedgap.harness.verify.rules`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ TOLERANCE = 1e-6
 
 
 def differ(a: float, b: float, least: float = 0.0) -> bool:
-    """Whether two numbers differ by more than :data:`TOLERANCE` of the larger one, and by more than `least`."""
+    """Return whether two numbers differ by more than `least` and by more than :data:`TOLERANCE` of the larger one."""
     return abs(a - b) > max(TOLERANCE * max(abs(a), abs(b)), least)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a checker found.
+    """The result of a check.
 
     Attributes
     ----------
     objective, violations
-        Recomputed from the decision (``None`` where it is malformed); one line per broken constraint or claim.
+        The recomputed objective (``None`` if the decision is malformed), and one line per broken constraint or claim.
     metrics, quantities
         Scalars for the table (``envy_free``, ``support_size``), and further scalars and arrays that published numbers
         may refer to (``efficiency``, ``devices``).
@@ -51,13 +51,13 @@ class VerifierSpec:
     id
         Id of the paper.
     check
-        ``check(view, decision, problem, claims)`` re-checks a decision against a view, by the rules of a problem, and
-        what its method claims; it returns a :class:`Verdict`.
+        ``check(view, decision, problem, claims)`` checks a decision against a view, the rules of its problem and the
+        claims of its method; it returns a :class:`Verdict`.
     quantities
-        ``quantities(problem)`` names what verdicts on decisions of a problem may have as metrics or quantities, so that
-        a published number that nothing measures is found without running anything.
+        ``quantities(problem)`` lists the metrics and quantities that verdicts for a problem may contain, so that a
+        published number that nothing measures is detected without running anything.
     posed
-        ``posed(view, problem)`` says how fields of certificates have to be that the instance does not fix.
+        ``posed(view, problem)`` returns the certificate fields that the instance does not determine, with their values.
     """
 
     id: str
@@ -67,7 +67,7 @@ class VerifierSpec:
 
 
 def slotted(view: Any, problem: str) -> dict[str, Any]:
-    """Return what certificates of problems in slots have: the length of slots, as it is in the view."""
+    """Return the slot length of the view, which certificates of slotted problems must state."""
     return {"slot_s": view.slot_s}
 
 

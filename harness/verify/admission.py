@@ -1,8 +1,7 @@
-"""Checker for admission: starts, deadlines, work, bandwidth, capacity; and the utility of what is admitted.
+"""Checker for admission: starts, deadlines, work, bandwidth, capacity, and the utility of the admitted jobs.
 
-Rates, capacities, deadlines and utilities are computed again from the instance, see
-:mod:`schedgap.harness.verify.elastic`; slots, arrivals, and which types of workers and parameter servers there are, are
-the view's.
+Rates, capacities, deadlines and utilities are recomputed from the instance (:mod:`schedgap.harness.verify.elastic`);
+slots, arrivals, and the types of workers and parameter servers are taken from the view.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, View
 
 ROUNDING = 1e-9
-"""Relative part of a slot that is none, where deadlines are rounded down."""
+"""Relative tolerance when deadlines are rounded down to slots."""
 
 
 @refusing
 def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Return the verdict on admitted jobs.
+    """Check the schedule of the admitted jobs.
 
-    They start after their arrival slot in ``admission.utility``; in ``admission.from_arrival`` it may be used.
+    In ``admission.utility`` a job starts after its arrival slot; in ``admission.from_arrival`` it may start in it.
     """
     instance, machines = view.instance, view.machines
     workers = [w for name in machines.worker_types for w in instance.worker_types if w.name == name]
@@ -35,8 +34,8 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
         [*(g.gpus // w.gpus * (not w.gpu_type or w.gpu_type == g.gpu_type) for w in workers), g.ps_slots]
         for g in instance.cluster.servers
     ]
-    names, one = [*machines.worker_types, *machines.ps_types], np.eye(len(workers) + 1)  # each takes 1 of its own kind
-    hardware = elastic.Hardware(instance, names, workers, servers, room, one[:-1], one[-1:])
+    names, unit = [*machines.worker_types, *machines.ps_types], np.eye(len(workers) + 1)  # each takes 1 of its own kind
+    hardware = elastic.Hardware(instance, names, workers, servers, room, unit[:-1], unit[-1:])
     plan = elastic.Plan(decision, hardware, view.slot_s, first=0)
     runs, due = plan.runs, deadlines(view)[plan.runs.job]
     lines = [
@@ -65,7 +64,7 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
 
 
 def deadlines(view: View) -> Ints:
-    """Return ``(n,)`` the times by which jobs complete, at the end of the horizon where they have no other."""
+    """Return the ``(n,)`` slots by which jobs must complete: their deadlines, or the end of the horizon."""
     due = [view.slots if job.deadline_s is None else job.deadline_s / view.slot_s for job in view.instance.jobs]
     return np.array([min(math.floor(slot * (1 + ROUNDING)), view.slots) for slot in due], np.int64)
 

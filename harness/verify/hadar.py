@@ -1,4 +1,4 @@
-"""Checkers for schedules of gangs: copies, capacity, arrivals, work; Hadar's utility, and times of whole runs."""
+"""Checkers for schedules of gangs: copies, capacity, arrivals, work; Hadar's utility, makespans and JCTs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ AT = "{job} in slot {slot}: "
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Return the verdict on a schedule.
+    """Check a schedule of gangs.
 
-    Copies may run on their own in ``hadar.forked``; gangs run whole in the others, and every job completes in
-    ``hadar.complete``. In ``hadar.utility?beta=0.5``, each slot costs a gang 0.5 for every server beyond its first.
+    In ``hadar.forked`` copies may run separately; in the other problems gangs run whole, and in ``hadar.complete``
+    every job completes. In ``hadar.utility?beta=0.5``, a gang pays 0.5 per slot for every server beyond its first.
     """
     work, hosts = view.workload, view.servers
     sizes: dict[str, Range] = {"job": view.size, "slot": view.slots, "server": hosts.size, "gpus": WHOLE}
@@ -30,19 +30,19 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     odd = (held.gpus < 1) | (held.gpus > held.there)
     refuse(held.broken(odd, AT + "{gpus} GPUs of server {server}, an entry has 1 to {there}"))
     if problem == FORKED.id:
-        runs, odd, told = held, held.gpus > held.gang, "a copy of {gpus} GPUs, its gang has {gang}"
+        runs, odd, text = held, held.gpus > held.gang, "a copy of {gpus} GPUs, its gang has {gang}"
     else:
         runs = held.by("job", "slot")
         runs.gpus, runs.rate, runs.gang = runs.total(held.gpus), runs.least(held.rate), work.gpus[runs.job]
-        odd, told = runs.gpus != runs.gang, "{gpus} GPUs, its gang is all {gang} or none"
+        odd, text = runs.gpus != runs.gang, "{gpus} GPUs, its gang needs all {gang} or none"
     jobs, entries, cells = _jobs(view, runs), held.by("job", "slot", "server"), held.by("slot", "server")
-    given, there = cells.total(held.gpus), hosts.gpus[cells.server]
-    full = "slot {slot}: {given} GPUs of server {server} given out, {there} available"
+    used, there = cells.total(held.gpus), hosts.gpus[cells.server]
+    full = "slot {slot}: {used} GPUs of server {server} given out, {there} available"
     lines = [
         *entries.broken(entries.count > 1, AT + "server {server} occurs twice"),
-        *cells.broken(given > there, full, given=given, there=there),  # (1d)
+        *cells.broken(used > there, full, used=used, there=there),  # (1d)
         *held.broken(held.slot < held.arrival, AT + "runs before its arrival in slot {arrival}"),
-        *runs.broken(odd, AT + told),  # (1e)
+        *runs.broken(odd, AT + text),  # (1e)
         *runs.broken(runs.rate <= 0, AT + "holds GPUs that it cannot run on"),
         *jobs.broken(  # (1a)
             jobs.appears & (jobs.done < jobs.work * (1 - SHORTFALL)),
@@ -57,12 +57,12 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
 
 
 def _machines(view: View, held: Rows, cell: Ints) -> int:
-    """Return how many servers are in use, summed over cells; GPUs of several types may be of one server."""
+    """Return the number of servers in use, summed over cells; one server may have GPUs of several types."""
     return int(np.unique(cell * view.servers.machines + view.servers.machine[held.server]).size)
 
 
 def _jobs(view: View, runs: Rows) -> Rows:
-    """Return a row per job: its last slot, −1 where it does not appear, its iterations, and what they are worth."""
+    """Return one row per job: its last slot (−1 if it does not appear), its iterations, and its utility."""
     last, worth = np.full(view.size, -1), np.zeros(view.size)
     np.maximum.at(last, runs.job, runs.slot)
     appears, took = last >= 0, last - view.arrival + 1
@@ -80,10 +80,10 @@ def _jobs(view: View, runs: Rows) -> Rows:
 
 
 def _measured(view: View, held: Rows, jobs: Rows, lines: list[str], cost: float) -> Verdict:
-    """Return the verdict with metrics and quantities; communication has that `cost`.
+    """Return the verdict with metrics and quantities; `cost` is the total cost of communication.
 
-    What Figure 1 calls CRU counts GPUs (26 of 30 GPU rounds are its 87 %, 28 of 36 its 78 %), so it is the GRU;
-    HadarE's counts servers, the share of busy ones.
+    The CRU of Figure 1 counts GPUs (its 87 % are 26 of 30 GPU rounds, its 78 % are 28 of 36), so we call it the GRU;
+    HadarE's CRU is the share of busy servers.
     """
     completed, objective = int(jobs.appears.sum()), float(jobs.worth.sum()) - cost
     ttd = max(int(jobs.last.max()) + 1 - int(view.arrival.min()), 0)
@@ -104,13 +104,13 @@ VERIFIERS.register(VerifierSpec("hadar", check, lambda problem: QUANTITIES, slot
 TIMES = dict.fromkeys(("gavel.makespan", "gavel.makespan_copies"), "makespan_s")
 TIMES |= dict.fromkeys(("gavel.mean", "gavel.mean_copies"), "jct_mean_s")
 TIMES |= dict.fromkeys(("gavel.p99", "gavel.p99_copies"), "jct_p99_s")
-"""Which time each problem of whole runs is about."""
+"""The objective of each problem in which every job completes."""
 
 
 def check_times(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Return the verdict on a schedule that completes every job; the objective is the time that the problem is about.
+    """Check a schedule that completes every job; the objective is the problem's time, see :data:`TIMES`.
 
-    Jobs complete with their last slot, and completion times count from their arrivals, in seconds.
+    A job completes at the end of its last slot; its JCT counts from its arrival, in seconds.
     """
     verdict = check(view, decision, COMPLETE.id, claims)
     if verdict.objective is None:
@@ -119,9 +119,9 @@ def check_times(view: View, decision: Schedule, problem: str, claims: tuple[str,
     np.maximum.at(end_s, decision.job, (decision.slot + 1) * view.slot_s)
     jct_s = end_s - view.workload.arrival_s
     times = {"makespan_s": end_s.max(), "jct_mean_s": jct_s.mean(), "jct_p99_s": np.percentile(jct_s, 99)}
-    found = {name: float(time) for name, time in times.items()}
-    objective = found[TIMES[problem]]
-    return replace(verdict, objective=objective, quantities={**verdict.quantities, **found, "objective": objective})
+    seconds = {name: float(time) for name, time in times.items()}
+    objective = seconds[TIMES[problem]]
+    return replace(verdict, objective=objective, quantities={**verdict.quantities, **seconds, "objective": objective})
 
 
 TIMED = *QUANTITIES, *dict.fromkeys(TIMES.values())

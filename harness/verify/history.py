@@ -1,8 +1,8 @@
-"""Checker for simulated histories: from the instance and the records alone, with none of the engine's code.
+"""Checker for simulated histories: it uses only the instance and the records, and none of the simulator's code.
 
-Rates, overheads, progress and completion times are computed again from who held which GPUs in which round, all jobs at
-once, with numpy; the records must say the same. Where rates are sensitive, they follow from who held which CPUs and
-memory (:mod:`schedgap.harness.verify.sensitive`).
+From the GPUs that each job held in each round, it recomputes rates, overheads, progress and completion times with
+numpy, all jobs at once, and compares them with the records. Sensitive rates follow from the CPUs and memory that jobs
+held (:mod:`schedgap.harness.verify.sensitive`).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.workload import Servers, Workload, servers, workload
 
 SLIVER = 1e-9
-"""Relative work or time that may be missing. A job whose last run misses its end by no more may be done or not."""
+"""Relative tolerance of work and times: a job whose last run ends this close to its completion may be done or not."""
 
 ROUNDING = 1e-12
-"""Relative time by which a job may arrive after the start of a round and still be there."""
+"""Relative time by which a job may arrive after the start of a round and still be present in it."""
 
 AT = "{job} in the round at {row}: "
 
 
 class Facts:
-    """The records of a history as tables, with what follows from the instance.
+    """The records of a history as tables, with quantities derived from the instance.
 
-    There are `speeds`, rates by CPUs and memory, where the rules are sensitive. `held` has a row per round (`row`), job
-    and server, by job, then round: `gpus`, `cpus`, `memory_gb`. `runs` has one per job and round in which it runs: its
-    GPUs (`width`), `rate` and start, and later what it achieves; `rounds` one per round with its `number`, and `jobs`
-    one per job, with whether it could complete at all (`possible`).
+    `speeds` has rates by CPUs and memory if the rules are sensitive. `held` has one row per job, round (`row`) and
+    server, in this order: `gpus`, `cpus`, `memory_gb`. `runs` has one row per job and round in which it runs: its GPUs
+    (`width`), `rate` and start, and later its progress. `rounds` has one row per round with its `number`, and `jobs`
+    one row per job with whether it could complete at all (`possible`).
     """
 
     def __init__(self, trace: Trace, work: Workload, cluster: Servers, speeds: Speeds | None) -> None:
@@ -53,17 +53,17 @@ class Facts:
         held = Rows(names, row=row, job=job, server=server, gpus=gpus, gpu_type=cluster.gpu_type[server])
         nothing = np.zeros(gpus.size)
         held.cpus, held.memory_gb = (x[order] if speeds else nothing for x in (trace.cpus, trace.memory_gb))
-        runs, one = held.by("job", "row"), work.rates[job, held.gpu_type]
+        runs, rates = held.by("job", "row"), work.rates[job, held.gpu_type]
         runs.width, runs.gang, runs.start_s = runs.total(gpus), work.gpus[runs.job], trace.start_s[runs.row]
         if trace.rules.forks:
-            runs.rate = runs.total(gpus * one)
+            runs.rate = runs.total(gpus * rates)
         else:
-            runs.rate = runs.least(one) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
+            runs.rate = runs.least(rates) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
         number = np.rint(trace.start_s / trace.rules.round_s)
         self.rounds = Rows(names, row=np.arange(trace.rounds), number=number)
-        if speeds is not None:  # jobs advance on one GPU type with their proportional share
+        if speeds is not None:  # with its proportional share, the job advances on some GPU type
             possible = speeds.pooled.able.any(axis=1)
-        else:  # on an empty cluster, where one GPU is enough for jobs that fork
+        else:  # the job fits on an empty cluster; jobs that fork need only one GPU
             usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
             possible = usable >= (1 if trace.rules.forks else work.gpus)
         names["reason"] = lambda claimed: "no reason" if claimed is None else f"the reason {str(claimed)!r}"
@@ -75,15 +75,15 @@ class Facts:
 
 @refusing
 def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
-    """Return the verdict on a history; its objective is the total utility of jobs at the recomputed completion times.
+    """Check a history; the objective is the total utility of the jobs at the recomputed completion times.
 
-    A policy may declare that a job runs slower than its GPUs would let it (:attr:`Assignment.speed`), never faster;
-    where the rules are sensitive, CPUs and memory alone say how fast.
+    A policy may declare that a job runs slower than its GPUs allow (:attr:`Assignment.speed`), but never faster; if the
+    rules are sensitive, CPUs and memory alone determine the speed.
     """
     work, cluster = workload(instance), servers(instance)
     foreign = {"workload": (trace.workload, work), "servers": (trace.servers, cluster), "rules": (trace.rules, rules)}
-    others = [name for name, (claimed, given) in foreign.items() if not _equal(claimed, given)]
-    refuse(f"{name}: not those that were to be simulated" for name in others)
+    others = [name for name, (claimed, actual) in foreign.items() if not _equal(claimed, actual)]
+    refuse(f"{name}: they differ from those to simulate" for name in others)
     _readable(trace, work, cluster)
     facts = Facts(trace, work, cluster, Speeds(instance, work, cluster) if rules.sensitive else None)
     runs, jobs = facts.runs, facts.jobs
@@ -91,15 +91,15 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     if rules.forks:
         lines = held.broken(held.gpus > gang, AT + "a copy of {gpus} GPUs, its gang has {gang}", gang=gang)
     else:
-        lines = runs.broken(runs.width != runs.gang, AT + "{width} GPUs, its gang is all {gang} or none")
+        lines = runs.broken(runs.width != runs.gang, AT + "{width} GPUs, its gang needs all {gang} or none")
     offers = Rows(held.names, row=trace.offered[:, 0], job=trace.offered[:, 1])
     lines += offered(offers, work.gpus, cluster.gpus.sum(), "round at {row}")
-    there = [*_there(facts, runs, "runs"), *_there(facts, offers, "offered")]
-    refuse([*_times(facts), *_entries(facts), *there, *lines])
+    absent = [*_absent(facts, runs, "runs"), *_absent(facts, offers, "offered")]
+    refuse([*_times(facts), *_entries(facts), *absent, *lines])
     refuse(runs.broken(runs.rate <= 0, AT + "holds GPUs that it cannot run on"))
     order = np.lexsort((trace.progress[:, 0], trace.progress[:, 1]))
     same = np.array_equal(trace.progress[order], np.column_stack((runs.row, runs.job, runs.width)))
-    refuse([] if same else ["progress: not the jobs that hold GPUs, by round"])
+    refuse([] if same else ["progress: its rows are not the jobs that hold GPUs, by round"])
     runs.speed, runs.claimed, runs.claimed_s = (x[order] for x in (trace.speed, trace.iterations, trace.busy_s))
     refuse(_speeds(facts))
     runs.rate = runs.rate * runs.speed
@@ -112,15 +112,15 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
         ("first start", jobs, trace.first_start_s, jobs.first_start_s, TOLERANCE),
     ):
         differ = ~np.isclose(claimed, made, rtol=TOLERANCE, atol=least, equal_nan=True)
-        told = f"{{job}}: {what} {{claimed:.9g}}, its GPUs make it {{made:.9g}}{{more}}"
-        lines += rows.broken(differ, told, " ({count} differ)", claimed=claimed, made=made)
+        text = f"{{job}}: {what} {{claimed:.9g}}, recomputed {{made:.9g}}{{more}}"
+        lines += rows.broken(differ, text, " ({count} differ)", claimed=claimed, made=made)
     done = np.flatnonzero(np.isfinite(jobs.completion_s))
     worth = work.utilities.value(done, jobs.completion_s[done] - work.arrival_s[done])
     return Verdict(float(worth.sum()), (*lines, *_ending(facts), *_counts(facts)))
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Return whether two records of arrays, strings and numbers say the same."""
+    """Return whether two records of arrays, strings and numbers are equal."""
     names = [f.name for f in fields(one)] if is_dataclass(one) else getattr(one, "_fields", ())
     if names:
         return type(one) is type(other) and all(_equal(getattr(one, name), getattr(other, name)) for name in names)
@@ -132,8 +132,8 @@ def _readable(trace: Trace, work: Workload, cluster: Servers) -> None:
     for name, columns in {"allocation": 4, "progress": 3, "offered": 2}.items():
         table = getattr(trace, name)
         if table.ndim != 2 or table.shape[1] != columns or table.dtype.kind not in "iu":
-            told = f"{name}: a table of {columns} columns of whole numbers, not {table.dtype} of shape {table.shape}"
-            refuse([told])
+            expected = f"{name}: a table of {columns} columns of whole numbers"
+            refuse([f"{expected}, not {table.dtype} of shape {table.shape}"])
     if len(trace.unfinished) != work.size:
         refuse([f"the instance has {work.size} jobs, the history {len(trace.unfinished)}"])
     if len(trace.offered) and not trace.rules.sensitive:
@@ -145,20 +145,20 @@ def _readable(trace: Trace, work: Workload, cluster: Servers) -> None:
         **dict.fromkeys(("start_s", "decision_s", "stragglers", "restarts", "waiting"), trace.start_s.size),
     }
     for name, length in lengths.items():
-        part = getattr(trace, name)
-        if part.shape != (length,) or part.dtype.kind not in "iuf":
-            refuse([f"{name}: {length} numbers, not {part.dtype} of shape {part.shape}"])
+        column = getattr(trace, name)
+        if column.shape != (length,) or column.dtype.kind not in "iuf":
+            refuse([f"{name}: {length} numbers, not {column.dtype} of shape {column.shape}"])
     for table in (trace.allocation[:, :3], trace.progress[:, :1], trace.offered):
         sizes = {"round": trace.rounds, "job": work.size, "server": cluster.size}
         indices = dict(zip(sizes, table.T, strict=False))
         well_formed(SimpleNamespace(**indices), {name: sizes[name] for name in indices})
 
 
-# ---------------------------------------------------------------- who holds what when
+# ---------------------------------------------------------------- allocations
 
 
 def _times(facts: Facts) -> list[str]:
-    """Return a line where rounds do not begin at multiples of the round length, in order, before the horizon."""
+    """Check that rounds begin at multiples of the round length, in order, before the horizon."""
     start_s, rules, decision_s = facts.trace.start_s, facts.trace.rules, facts.trace.decision_s
     number, rounds = start_s / rules.round_s, facts.rounds
     off = ~(np.abs(number - rounds.number) <= TOLERANCE) | (np.diff(rounds.number, prepend=-1) < 1)
@@ -171,7 +171,7 @@ def _times(facts: Facts) -> list[str]:
 
 
 def _entries(facts: Facts) -> list[str]:
-    """Return a line for an entry without GPUs, one that occurs twice, and a server beyond what it has."""
+    """Report entries without GPUs, duplicate entries, and servers beyond their capacity."""
     held, cluster = facts.held, facts.cluster
     odd = ~np.isfinite(held.cpus + held.memory_gb) | (held.cpus < 0) | (held.memory_gb < 0)
     refuse(held.broken(odd, AT + "CPUs and memory are 0 or more"))
@@ -184,48 +184,48 @@ def _entries(facts: Facts) -> list[str]:
     ]
 
 
-def _there(facts: Facts, rows: Rows, does: str) -> list[str]:
-    """Return a line where jobs are not there: before their arrival, after completion, or when their tenant has left."""
+def _absent(facts: Facts, rows: Rows, does: str) -> list[str]:
+    """Report jobs that are absent: before their arrival, after their completion, or after their tenant has left."""
     trace, work = facts.trace, facts.work
     start_s, profiling_s = trace.start_s[rows.row], trace.rules.profiling_s
-    come = "before its arrival" + (f" and {profiling_s:g} s of profiling" if profiling_s else "")
+    early = "before its arrival" + (f" and {profiling_s:g} s of profiling" if profiling_s else "")
     return [
-        *rows.broken(start_s < (work.arrival_s + profiling_s)[rows.job] * (1 - SLIVER), f"{AT}{does} {come}"),
+        *rows.broken(start_s < (work.arrival_s + profiling_s)[rows.job] * (1 - SLIVER), f"{AT}{does} {early}"),
         *rows.broken(start_s >= trace.completion_s[rows.job], f"{AT}{does} after its completion"),
         *rows.broken(start_s >= work.leave_s[rows.job], f"{AT}{does} after its tenant has left"),
     ]
 
 
 def _speeds(facts: Facts) -> list[str]:
-    """Return a line where a factor on a rate is none, or is not what the job's CPUs and memory make it."""
+    """Check the factors on rates: in (0, 1], or what the job's CPUs and memory make of them."""
     runs = facts.runs
     if facts.speeds is None:
         wrong = ~((runs.speed > 0) & (runs.speed <= 1 + SLIVER))
         return runs.broken(wrong, "a declared factor on a rate is more than 0 and at most 1")
-    found = gangs(facts.held)
-    rate = facts.speeds.rate(found.job, found.gpu_type, *found.enough.T)
-    made = rate / (found.gpus * facts.work.rates[found.job, found.gpu_type])
+    held = gangs(facts.held)
+    rate = facts.speeds.rate(held.job, held.gpu_type, *held.enough.T)
+    made = rate / (held.gpus * facts.work.rates[held.job, held.gpu_type])
     wrong = ~(np.isclose(runs.speed, made, rtol=SLIVER, atol=0.0) & (runs.speed > 0))
     return [
-        *found.broken(found.mixed, AT + "holds GPUs of several types"),
-        *runs.broken(wrong, AT + "speed {speed:.9g}, its CPUs and memory make it {made:.9g}", made=made),
+        *held.broken(held.mixed, AT + "holds GPUs of several types"),
+        *runs.broken(wrong, AT + "speed {speed:.9g}, but its CPUs and memory give {made:.9g}", made=made),
     ]
 
 
-# ---------------------------------------------------------------- what they achieve
+# ---------------------------------------------------------------- progress
 
 
 def _run(facts: Facts) -> None:
-    """Compute what every run achieves: its iterations and computing seconds, first start and completion of each job.
+    """Compute iterations and computing seconds of each run, and first start and completion of each job.
 
-    Progress counts in parts of a job's work, and adds up job by job and only over earlier runs, so that no large part
-    takes digits from others. Where the last run ends within :data:`SLIVER` of the work, the claim decides.
+    Progress is a fraction of the job's work, summed separately for each job over its earlier runs, so that large jobs
+    take no digits from small ones. If a run ends within :data:`SLIVER` of the work, the record says if the job is done.
     """
     trace, work, runs, held, jobs = facts.trace, facts.work, facts.runs, facts.held, facts.jobs
     jobs.completion_s, jobs.first_start_s = np.full(work.size, math.nan), np.full(work.size, math.nan)
     begins = np.diff(runs.job, prepend=-1) != 0
     follows = ~begins & (np.diff(runs.row, prepend=-2) == 1) & (runs.count == np.append(0, runs.count)[:-1])
-    # The entry of the same rank in the run before; where none follows, itself.
+    # The entry of the same rank in the previous run, or the entry itself where the run follows none.
     before = np.arange(held.job.size) - runs.spread(np.where(follows, runs.count, 0))
     same = (held.server == held.server[before]) & (held.gpus == held.gpus[before])
     runs.changed = ~begins & ~(follows & runs.least(same))
@@ -255,27 +255,27 @@ def _first_round(at_s: Array, round_s: float) -> Array:
 
 
 def _stays(facts: Facts) -> tuple[Array, Array]:
-    """Return the number of the round in which each job comes, and of the first one without it; equal if never there."""
+    """Return the number of each job's first round and of the first one after it left; equal if it is never present."""
     rules, work, runs, jobs = facts.trace.rules, facts.work, facts.runs, facts.jobs
     comes = _first_round((work.arrival_s + rules.profiling_s) / (1 + ROUNDING), rules.round_s)
     gone = np.maximum(_first_round(work.leave_s, rules.round_s), comes)
     last = np.zeros(work.size, np.int64)
-    last[runs.job] = runs.row  # runs are in order, so the last one of a job stays
+    last[runs.job] = runs.row  # runs are in order, so each job keeps its last one
     completed = np.isfinite(jobs.completion_s)
     gone[completed] = facts.rounds.number[last[completed]] + 1
     return comes, np.where(jobs.possible, gone, comes)
 
 
 def _counts(facts: Facts) -> list[str]:
-    """Return a line where rounds are missing or empty, or where what was counted in a round differs."""
+    """Report missing and empty rounds, and rounds whose recorded counts are wrong."""
     trace, runs, rounds, size = facts.trace, facts.runs, facts.rounds, facts.trace.rounds
     comes, gone = _stays(facts)
     come, go = np.sort(comes[gone > comes]), np.sort(gone[gone > comes])
     present = np.searchsorted(come, rounds.number, "right") - np.searchsorted(go, rounds.number, "right")
     due = np.append(0.0, rounds.number + 1)[:-1]
     skipped = (due < rounds.number) & (np.searchsorted(come, rounds.number, "left") > np.searchsorted(go, due, "right"))
-    told, due_s = "a job is there at {due:g} s or soon after, but no round begins", due * trace.rules.round_s
-    lines = rounds.broken(present < 1, "round at {row}: no job is there") + rounds.broken(skipped, told, due=due_s)
+    text, due_s = "a job is present from about {due:g} s, but no round begins", due * trace.rules.round_s
+    lines = rounds.broken(present < 1, "round at {row}: no job is present") + rounds.broken(skipped, text, due=due_s)
     mixed = (runs.least(facts.held.gpu_type) != runs.most(facts.held.gpu_type)) & (not trace.rules.forks)
     counted = {
         "waiting": (trace.waiting, present - np.bincount(runs.row, minlength=size)),
@@ -283,13 +283,13 @@ def _counts(facts: Facts) -> list[str]:
         "stragglers": (trace.stragglers, np.bincount(runs.row, runs.width * mixed, size)),
     }
     for what, (claimed, made) in counted.items():
-        text = f"round at {{row}}: {what} {{claimed:g}}, its jobs and GPUs make it {{made:g}}"
+        text = f"round at {{row}}: {what} {{claimed:g}}, recomputed {{made:g}}"
         lines += rounds.broken(claimed != made, text, claimed=claimed, made=made)
     return lines
 
 
 def _ending(facts: Facts) -> list[str]:
-    """Return a line where the simulation ends too early, and where a job's reason not to complete does not follow."""
+    """Report a simulation that ends too early, and jobs whose recorded reason for not completing is wrong."""
     trace, rules, work, jobs, number = facts.trace, facts.trace.rules, facts.work, facts.jobs, facts.rounds.number
     comes, gone = _stays(facts)
     following = number[-1] + 1 if number.size else 0.0
@@ -301,8 +301,8 @@ def _ending(facts: Facts) -> list[str]:
     left = np.where(work.leave_s <= end_s, LEFT, STALLED if stalled else HORIZON)
     made = np.where(jobs.possible, left, IMPOSSIBLE).astype(object)
     made[np.isfinite(jobs.completion_s)] = None
-    claimed, told = trace.unfinished, "{job}: {reason} for not completing, from its rates and times: {follows}"
+    claimed, text = trace.unfinished, "{job}: {reason} for not completing; its rates and times imply: {follows}"
     return [
         *jobs.broken(early, f"the simulation ends before the round at {end_s:g} s, {{job}} is not done"),
-        *jobs.broken(np.array(claimed, object) != made, told, reason=claimed, follows=made),
+        *jobs.broken(np.array(claimed, object) != made, text, reason=claimed, follows=made),
     ]

@@ -14,45 +14,46 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import ENVY_FREE, EQUAL, SHARING, Allocation, View
 
 JUDGES: tuple[Callable[[View, Array], Finding[Any]], ...] = (envy_free, sharing_incentive, equal_efficiency)
-"""What methods claim, by name."""
+"""Checkers of the claims of methods; a claim is the name of its checker."""
 
 RULES = {EQUAL.id: "equal_efficiency", SHARING.id: "sharing_incentive", ENVY_FREE.id: "envy_free"}
-"""What problems ask of every allocation, whatever its method claims."""
+"""The property that a problem requires of every allocation, whatever its method claims."""
 
 
 @refusing
 def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Return the verdict on an allocation, whose objective is total efficiency at reported speedups in all problems.
+    """Check an allocation; in all problems the objective is the total efficiency at reported speedups.
 
-    ``gain_max`` is the most that a tenant gains over an equal split (Fig. 5), ``preference_max`` how many times better
-    at most one finds its own allocation than that of another of the same weight (Fig. 6).
+    ``gain_max`` is the largest gain of a tenant over an equal split (Fig. 5); ``preference_max`` is the largest factor
+    by which a tenant prefers its own allocation to that of another, scaled to the same weight (Fig. 6).
     """
     x = np.asarray(decision.devices, float)
     if x.shape != view.speedups.shape or not np.isfinite(x).all():
         refuse([f"devices: a finite {view.speedups.shape} array, not {x.shape}"])
     own, true = (view.speedups * x).sum(axis=1), (view.true_speedups * x).sum(axis=1)
-    found = {judge.__name__: judge(view, x) for judge in JUDGES}
+    findings = {judge.__name__: judge(view, x) for judge in JUDGES}
     equal = (view.speedups * view.equal_split).sum(axis=1)
-    asked = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
+    required = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
     others = view.speedups @ x.T * np.divide.outer(view.weight, view.weight)
     metrics: dict[str, float | int | bool] = {
-        "envy_free": bool(found["envy_free"]),
-        "sharing_incentive": bool(found["sharing_incentive"]),
+        "envy_free": bool(findings["envy_free"]),
+        "sharing_incentive": bool(findings["sharing_incentive"]),
         "gain_max": float((own / equal).max()),
         "preference_max": float((own[:, None] / np.maximum(others, TOLERANCE)).max()),
         "support_size": int((x > TOLERANCE * view.capacity).sum()),
         "true_total": float(true.sum()),
     }
+    unmet = [findings[name].text for name in required if not findings[name]]
     return Verdict(
         objective=float(own.sum()),
-        violations=(*_capacity(view, x), *_rounds(view, decision), *(found[c].text for c in asked if not found[c])),
+        violations=(*_capacity(view, x), *_rounds(view, decision), *unmet),
         metrics=metrics,
         quantities={"devices": x, "efficiency": own, "true_efficiency": true, "true_total": float(true.sum())},
     )
 
 
 def _capacity(view: View, x: Array) -> Iterator[str]:
-    """Yield a line for negative shares and for each type given out beyond its devices."""
+    """Yield a line for negative shares and for each type that exceeds its capacity."""
     if x.min() < 0:
         l, j = map(int, np.unravel_index(x.argmin(), x.shape))
         yield f"{view.labels[l]} has {x[l, j]:g} devices of {view.gpu_types[j]}: shares are 0 or more"
@@ -62,7 +63,7 @@ def _capacity(view: View, x: Array) -> Iterator[str]:
 
 
 def _rounds(view: View, decision: Allocation) -> Iterator[str]:
-    """Yield a line where rounds are not whole, exceed capacity, or do not average to the shares."""
+    """Check that rounds are integer, within capacity, and average to the shares."""
     if decision.rounds is None:
         return
     rounds = np.asarray(decision.rounds)

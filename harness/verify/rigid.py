@@ -1,4 +1,4 @@
-"""Checker for gangs of fixed duration: a sweep over the events of each pool, in whole ticks, without any tolerance."""
+"""Checker for gangs of fixed duration: a sweep over the events of each pool, in integer ticks, without tolerance."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from schedgap.instances.rigid import OBJECTIVES, SHORT_S, Schedule, View
 from schedgap.instances.workload import servers
 
 HORIZON = 2**61
-"""Ticks end before that, so that sums of two stay whole numbers of 64 bits."""
+"""Ticks stay below this value, so that sums of two fit in 64 bits."""
 
 
 def metric(objective: str) -> str:
-    """Return the name of an objective as a metric."""
+    """Return the metric name of an objective."""
     return {"slowdown": "slowdown", "idle": "idle_gpu_h"}.get(objective, f"{objective}_h")
 
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Return the verdict on intervals in which jobs hold their gangs.
+    """Check the intervals in which jobs hold their gangs, and measure all objectives.
 
-    All jobs run for their durations, each in a single pool where it can, none before its release or twice at once, each
-    without interruption unless the problem allows it, and no pool has more GPUs in use than it has, nor has a server,
-    where the decision says servers. The verdict measures all objectives.
+    Each job runs for its duration in a single pool that can run it, not before its release, never twice at once, and
+    without interruption unless the problem allows it. No pool exceeds its GPUs, nor does any server that is named.
     """
     fields: dict[str, Range] = {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON), "pool": len(view.pools)}
     tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"
@@ -55,19 +54,19 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     overfull, idle = _in_pools(view, runs, jobs, pool)
     measured = objectives(view, jobs.most(runs.end), idle)
     waited, hours = (jobs.most(runs.end) - view.release - ran).astype(float), view.ticks_of_hour
-    told = {
+    metrics = {
         "wait_h": float(waited.mean()) / hours,
         "longest_wait_h": float(waited.max()) / hours,
         "start_delay_h": float((jobs.least(runs.start) - view.release).astype(float).mean()) / hours,
         **{metric(name): value for name, value in measured.items()},
     }
-    return Verdict(measured[problem.split(".")[1]], (*lines, *overfull), told, measured)
+    return Verdict(measured[problem.split(".")[1]], (*lines, *overfull), metrics, measured)
 
 
 def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[str], int]:
-    """Return where a pool has too many GPUs in use, and GPU-ticks that are free while a job that runs in it waits.
+    """Report pools with too many GPUs in use, and count the GPU-ticks that idle while a job of the same pool waits.
 
-    Ends come before starts of the same moment. A job waits from its release to its last end whenever it does not run.
+    At the same moment, ends precede starts. A job waits whenever it does not run between its release and its last end.
     """
     gpus, run, job = view.gpus[runs.job], np.ones(runs.job.size, np.int64), np.ones(view.size, np.int64)
     at = np.concatenate([runs.end, runs.start, view.release, jobs.most(runs.end)])
@@ -75,37 +74,37 @@ def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[st
     held, waits = np.concatenate([-gpus, gpus, 0 * job, 0 * job]), np.concatenate([run, -run, job, -job])
     moments, (used, waiting) = events.sums("pool", "at", held, waits)
     room = view.capacity[moments.pool]
-    told = "pool {pool}: {used} GPUs in use at {at}, it has {room}{more}"
+    text = "pool {pool}: {used} GPUs in use at {at}, it has {room}{more}"
     free = np.maximum(room - used, 0)[:-1] * (waiting[:-1] > 0)
     idle = sum((free.astype(object) * np.diff(moments.at).astype(object)).tolist())
-    return moments.broken(used > room, told, used=used, room=room), idle
+    return moments.broken(used > room, text, used=used, room=room), idle
 
 
 def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
-    """Return which servers have too many GPUs in use, and when first, where the decision says servers."""
+    """Report servers of the wrong pool or with too many GPUs in use, if the decision names servers."""
     if not np.size(decision.run):
         return []
-    there = servers(view.instance)
-    names = runs.names | {"server": there.names.__getitem__}
-    (parts,) = well_formed(decision, {"run": runs.job.size, "server": there.size, "gpus": (1, LARGEST)})
-    held = Rows(names, **parts)
+    hosts = servers(view.instance)
+    names = runs.names | {"server": hosts.names.__getitem__}
+    (entries,) = well_formed(decision, {"run": runs.job.size, "server": hosts.size, "gpus": (1, LARGEST)})
+    held = Rows(names, **entries)
     held.job, held.pool = runs.job[held.run], runs.pool[held.run]
-    odd = there.gpu_type[held.server] != held.pool
+    odd = hosts.gpu_type[held.server] != held.pool
     lines = held.broken(odd, "job {job}: server {server} is not in pool {pool}{more}")
     each = held.by("run")
-    given, job = each.total(held.gpus), runs.job[each.run]
-    told = "job {job} holds {given} GPUs of servers, its gang has {gang}{more}"
-    lines += each.broken(given > view.gpus[job], told, job=job, given=given, gang=view.gpus[job])
+    gpus, job = each.total(held.gpus), runs.job[each.run]
+    text = "job {job} holds {gpus} GPUs of servers, its gang has {gang}{more}"
+    lines += each.broken(gpus > view.gpus[job], text, job=job, gpus=gpus, gang=view.gpus[job])
     at = np.concatenate([runs.end[held.run], runs.start[held.run]])
     events = Rows(names, server=np.tile(held.server, 2), at=at)
     moments, (used,) = events.sums("server", "at", np.concatenate([-held.gpus, held.gpus]))
-    room = there.gpus[moments.server]
-    told = "server {server}: {used} GPUs in use at {at}, it has {room}{more}"
-    return [*lines, *moments.broken(used > room, told, used=used, room=room)]
+    room = hosts.gpus[moments.server]
+    text = "server {server}: {used} GPUs in use at {at}, it has {room}{more}"
+    return [*lines, *moments.broken(used > room, text, used=used, room=room)]
 
 
 def objectives(view: View, completion: Ints, idle: int) -> dict[str, float]:
-    """Return the objectives, by exact sums, in the units of the problems; slowdowns compare with the fastest run."""
+    """Return all objectives, by exact sums, in the problems' units; slowdowns are relative to the fastest run."""
     hour = Fraction(3600) / (Fraction(1) if view.tick_s == 1 else Fraction(1, 1_000_000))
     flow = (completion - view.release).tolist()
     weight = [Fraction(w) for w in view.weight.tolist()]

@@ -1,7 +1,7 @@
-"""The form of every checker: well-formed arrays, groups of rows, and a line for each rule that is broken.
+"""Building blocks of the checkers: well-formed arrays, groups of rows, and one line per broken rule.
 
-A checker reads a decision into :class:`Rows` and lists its rules. A rule is a mask of the rows that break it, and a
-template that names job, server, slot and numbers of the first of them.
+A checker reads a decision into :class:`Rows` and lists its rules. A rule is a mask of the rows that break it, together
+with a message template that names the job, server, slot and numbers of the first such row.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from schedgap.harness.verify.proofs.basics import RefusedError
 from schedgap.instances.arrays import Bools
 
 LARGEST = 2**40
-"""Slots and numbers of workers are below that, so that sums of them stay exact."""
+"""Slots and numbers of workers stay below this value, so that their sums are exact."""
 
 SHORTFALL = 1e-8
-"""Relative work that may be missing, capacity or bandwidth that may be exceeded: ten times what views round, and more
-than rows of models leave beside a solver's tolerance (:data:`schedgap.instances.elastic.machines.ROOM`)."""
+"""Relative tolerance for missing work and for exceeded capacity or bandwidth: ten times the rounding of views, and more
+than the rows of models leave for a solver's tolerance (:data:`schedgap.instances.elastic.machines.ROOM`)."""
 
 WHOLE = (-(2**63), 2**63)
-"""Any whole number: one that is out of place is then named with its row."""
+"""Any integer: a later rule then reports one that is out of range together with its row."""
 
 Range = int | tuple[int, int] | None
-"""What an array may hold: indices below a number, whole numbers from one to below another, amounts of 0 or more."""
+"""The values an array may hold: indices below n, integers from a up to but excluding b, or (``None``) amounts ≥ 0."""
 
 P = ParamSpec("P")
 
 
 def refuse(lines: Iterable[str]) -> None:
-    """End a check by a `RefusedError` with lines on rules without which the others mean nothing, if there are any."""
-    if told := tuple(lines):
-        raise RefusedError(*told)
+    """Raise `RefusedError` with these lines, if any: they report rules on which the remaining ones depend."""
+    if broken := tuple(lines):
+        raise RefusedError(*broken)
 
 
 def refusing(check: Callable[P, Verdict]) -> Callable[P, Verdict]:
-    """Return a check that makes a verdict of what it refuses."""
+    """Decorate a check: a `RefusedError` becomes a verdict without an objective."""
 
     @wraps(check)
     def checked(*args: P.args, **kwargs: P.kwargs) -> Verdict:
@@ -54,11 +54,12 @@ def refusing(check: Callable[P, Verdict]) -> Callable[P, Verdict]:
 
 
 def well_formed(decision: object, *tables: Mapping[str, Range]) -> list[dict[str, Any]]:
-    """Return the arrays of a decision, its attributes, by name; refuse one that is no list of numbers it may hold.
+    """Return a decision's arrays, table by table; refuse arrays of wrong type, length or range.
 
-    The tables say what arrays may hold, by name; those of a table are equally long.
+    Each table maps the names of equally long attributes of the decision to the values they may hold.
     """
-    arrays = {name: np.asarray(getattr(decision, name)) for table in tables for name in table}
+    ranges = {name: allowed for table in tables for name, allowed in table.items()}
+    arrays = {name: np.asarray(getattr(decision, name)) for name in ranges}
     for table in tables:
         first = next(iter(table))
         for name, allowed in table.items():
@@ -67,35 +68,35 @@ def well_formed(decision: object, *tables: Mapping[str, Range]) -> list[dict[str
                 refuse([f"{name}: a list of {what}, not {array.dtype} of shape {array.shape}"])
             if array.size != arrays[first].size:
                 refuse([f"{name}: {array.size} entries, {first} has {arrays[first].size}"])
-    for table in tables:
-        for name, allowed in table.items():
-            array = arrays[name]
-            if allowed is None:
-                refuse([] if np.all(np.isfinite(array) & (array >= 0)) else [f"{name}: numbers of 0 or more"])
-            elif array.size:
-                least, beyond = allowed if isinstance(allowed, tuple) else (0, allowed)
-                lowest, highest = int(array.min()), int(array.max())
-                right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
-                odd = [lowest] * (lowest < least) or [highest] * (highest >= beyond)
-                refuse(f"{name} {one}: {right if beyond > least else 'there are none'}" for one in odd)
-    kinds = {name: np.float64 if allowed is None else np.int64 for table in tables for name, allowed in table.items()}
+    for name, allowed in ranges.items():
+        array = arrays[name]
+        if allowed is None:
+            refuse([] if np.all(np.isfinite(array) & (array >= 0)) else [f"{name}: numbers of 0 or more"])
+        elif array.size:
+            least, beyond = allowed if isinstance(allowed, tuple) else (0, allowed)
+            lowest, highest = int(array.min()), int(array.max())
+            right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
+            odd = [lowest] * (lowest < least) or [highest] * (highest >= beyond)
+            refuse(f"{name} {value}: {right if beyond > least else 'there are none'}" for value in odd)
+    kinds = {name: np.float64 if allowed is None else np.int64 for name, allowed in ranges.items()}
     return [{name: arrays[name].astype(kinds[name]) for name in table} for table in tables]
 
 
 class Rows(SimpleNamespace):
-    """Arrays of equal length as attributes, the columns of a table.
+    """A table whose columns are attributes: arrays of equal length.
 
-    `names` says how numbers in a column are shown, by column: ``{"job": ids.__getitem__}``.
+    `names` maps columns to functions that format their values in messages: ``{"job": ids.__getitem__}``.
     """
 
     def __init__(self, names: Mapping[str, Callable[[Any], str]], **columns: Any) -> None:
         super().__init__(names=names, **columns)
 
     def broken(self, where: Bools, text: str, more: str = " (and {others} more)", **also: Any) -> list[str]:
-        """Return a line about the first row `where` a rule is broken, or none.
+        """Return one message about the first row of the mask `where`, or an empty list if no row breaks the rule.
 
-        Fields of its template `text` are columns, these or those in `also`, shown as `names` says. ``{more}`` is where
-        the template `more` mentions the others: ``{count}`` rows break the rule, ``{others}`` besides the first.
+        The fields of the template `text` are columns of this table or of `also`, formatted by `names`. If several rows
+        break the rule, ``{more}`` is replaced by the template `more`, in which ``{count}`` is their number and
+        ``{others}`` is one less.
         """
         rows = np.flatnonzero(where)
         if not rows.size:
@@ -104,26 +105,29 @@ class Rows(SimpleNamespace):
         fields = [name for _, name, _, _ in Formatter().parse(text) if name and name != "more"]
         values = {name: columns[name][rows[0]] for name in fields}
         shown = {name: self.names[name](value) if name in self.names else value for name, value in values.items()}
-        told = more.format(count=rows.size, others=rows.size - 1) if rows.size > 1 else ""
-        return [text.format(more=told, **shown)]
+        others = more.format(count=rows.size, others=rows.size - 1) if rows.size > 1 else ""
+        return [text.format(more=others, **shown)]
 
     def by(self, *keys: str) -> Groups:
-        """Return the groups of rows that agree in these columns."""
+        """Group the rows that agree in these columns."""
         return Groups(self, keys)
 
     def sums(self, by: str, at: str, *changes: Any) -> tuple[Groups, list[Any]]:
-        """Return the moments `at` which sums change, `by` what they are of, and the sums from then on."""
+        """Return the moments (pairs of the columns `by` and `at`) and, for each of `changes`, its running sum.
+
+        Running sums are separate for each value of `by`; each includes the changes at the moment itself.
+        """
         moments = self.by(by, at)
         whole = moments.by(by)
-        found = []
+        running = []
         for change in map(moments.total, changes):
             sums = np.cumsum(change, axis=0)
-            found.append(sums - np.repeat((sums - change)[whole.first], whole.count, axis=0))
-        return moments, found
+            running.append(sums - np.repeat((sums - change)[whole.first], whole.count, axis=0))
+        return moments, running
 
 
 def overlaps(runs: Rows, text: str) -> list[str]:
-    """Return a line where a run of a job begins up to the last moment `before` its run before ends."""
+    """Report a run that begins before the job's previous run has ended; `{before}` is that run's last moment."""
     order = np.lexsort((runs.end, runs.start, runs.job))
     job, start, before = runs.job[order], runs.start[order], runs.end[order] - 1
     later = Rows(runs.names, job=job[1:], start=start[1:], before=before[:-1])
@@ -131,7 +135,7 @@ def overlaps(runs: Rows, text: str) -> list[str]:
 
 
 class Groups(Rows):
-    """Groups of rows that agree in some columns: these columns, in ascending order, and the `count` of rows of each."""
+    """Groups of rows that agree in the key columns: the keys in ascending order, and the `count` of rows per group."""
 
     def __init__(self, rows: Rows, keys: Sequence[str]) -> None:
         order = np.lexsort([getattr(rows, key) for key in reversed(keys)])
@@ -145,23 +149,23 @@ class Groups(Rows):
         self.order, self.first, self.count = order, first, np.diff(first, append=order.size)
 
     def head(self, values: Any) -> Any:
-        """Return the values of the first row of each group."""
+        """Return each group's value in its first row."""
         return values[self.order][self.first]
 
     def spread(self, values: Any) -> Any:
-        """Return for each row the value of its group."""
-        found = np.empty((self.order.size, *values.shape[1:]), values.dtype)
-        found[self.order] = np.repeat(values, self.count, axis=0)
-        return found
+        """Return each row's group value: the inverse of an aggregation."""
+        rows = np.empty((self.order.size, *values.shape[1:]), values.dtype)
+        rows[self.order] = np.repeat(values, self.count, axis=0)
+        return rows
 
     def total(self, values: Any) -> Any:
-        """Return the sums of the rows' values over each group."""
+        """Return the sum of the values in each group."""
         return np.add.reduceat(values[self.order], self.first)
 
     def least(self, values: Any) -> Any:
-        """Return the smallest of the rows' values in each group."""
+        """Return the smallest value in each group."""
         return np.minimum.reduceat(values[self.order], self.first)
 
     def most(self, values: Any) -> Any:
-        """Return the largest of the rows' values in each group."""
+        """Return the largest value in each group."""
         return np.maximum.reduceat(values[self.order], self.first)

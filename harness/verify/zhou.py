@@ -1,9 +1,8 @@
-"""Checker for Zhou's schedules: types, work, bandwidth, capacity, windows; and what they cost, weigh and take.
+"""Checker for Zhou's schedules: types, work, bandwidth, capacity, windows; and their cost, weight or completion times.
 
-Rates, capacities and λ are computed again from the instance (:mod:`schedgap.harness.verify.elastic`). Three things of a
-view's :class:`~schedgap.instances.views.zhou.Architecture` say which problem is posed, and are taken from there: the
-deadline τ, the loads of ``zhou.*.cost``, and F, an optimum itself where the instance does not say it. So are slots and
-arrivals.
+Rates, capacities and λ are recomputed from the instance (:mod:`schedgap.harness.verify.elastic`). Slots, arrivals, and
+three parts of the problem statement are taken from the view's :class:`~schedgap.instances.views.zhou.Architecture`: the
+deadline τ, the loads of ``zhou.*.cost``, and F, which is itself an optimum unless the instance states it.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Sch
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
 
 IDLE = 10
-"""A schedule without windows ends within so many times the last arrival and the slots of all runs together: servers
-that all idle while jobs wait for longer are an error in a slot, not a decision."""
+"""A schedule without windows ends within this multiple of the last arrival plus the slots of all runs: a longer one, in
+which all servers idle while jobs wait, is an error in a slot, not a decision."""
 
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Return the verdict on a schedule.
+    """Check a schedule of elastic jobs.
 
-    Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job runs once), ``preemptive`` (in several runs),
-    ``weight`` (from slot 1 on, or not at all, until τ) and ``cost`` (the heaviest job runs, until τ, beside the loads).
-    A claim of :data:`~schedgap.instances.views.zhou.RESTARTS` is what an interruption costs.
+    Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job has one run), ``preemptive`` (or several),
+    ``weight`` (jobs run from slot 1 on and complete by τ, or not at all) and ``cost`` (the heaviest job runs next to
+    the loads, by τ). A claim in :data:`~schedgap.instances.views.zhou.RESTARTS` sets the cost of an interruption.
     """
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
@@ -39,8 +38,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     parts = instance.cluster.servers, workers, ps
     room, by_worker, by_ps = ([(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in part] for part in parts)
     machines = Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, name == "ra")
-    plan = elastic.Plan(decision, machines, view.slot_s, 1, restart)
-    twice = AT + "its run before ends with slot {before}"
+    plan = Plan(decision, machines, view.slot_s, 1, restart)
+    twice = AT + "its previous run ends with slot {before}"
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
         *elastic.placements(plan),
@@ -55,13 +54,13 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         if windows.window_start.size:
             lines += _windows(view, plan, windows)
         elif last > limit:
-            told = f"the last run ends before slot {last}: all servers idle for longer than jobs run (limit {limit})"
-            lines.append(told)
+            idle = "all servers idle for longer than jobs run"
+            lines.append(f"the last run ends before slot {last}: {idle} (limit {limit})")
     else:
         late = plan.runs.end > of.deadline
         lines += plan.runs.broken(late, f"{AT}completes at {{end}}, after τ = {of.deadline}")  # (7b)
         if windows.window_start.size:
-            lines.append("windows: they are of jobs that come one after another, here all are there")
+            lines.append("windows: only problems with arrivals have them; here all jobs are present at the start")
         lines += elastic.capacity(plan) if kind == "weight" else []
     if kind == "cost":
         return _priced(view, of, plan, lines)
@@ -72,19 +71,19 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
 
 
 def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
-    """Return what is wrong with windows of Algorithm 1, or which job's run is not within one round of one.
+    """Check the windows of Algorithm 1, and that each run lies within one round of a window.
 
-    A window has rounds of ``τ_i = 2^(i−1)`` slots, begins at τ_i or later and after the window before. One of α rounds,
-    of which some are used, begins at ``α·τ_i`` or later; it may be cut short after its last run.
+    A window has rounds of ``τ_i = 2^(i−1)`` slots and begins at τ_i or later, after the previous window. A window of α
+    rounds, some of which are used, begins at ``α·τ_i`` or later; it may be cut short after its last run.
     """
     start, slots, rounds, tau = (vars(windows)[name] for name in WINDOWS)
     made = Rows({}, window=np.arange(start.size), start=start, slots=slots, rounds=rounds, tau=tau)
     made.before, made.above = np.roll(start + slots, 1), np.roll(tau, 1)
     made.before[0], made.above[0] = 1, 0
-    used = tau.astype(float) * np.stack((rounds - 1, rounds))  # such a product may be beyond all whole numbers
+    used = tau.astype(float) * np.stack((rounds - 1, rounds))  # as integers, these products may overflow
     window = "window {window}: "
     odd = [
-        *made.broken(start < made.before, window + "starts in slot {start}, the one before ends before slot {before}"),
+        *made.broken(start < made.before, window + "starts in slot {start}, the previous ends before slot {before}"),
         *made.broken(
             (tau & (tau - 1) > 0) | (tau <= made.above) | (tau > start),
             window + "from slot {start}, τ = {tau} is not a power of two above {above} and at most {start}",
@@ -113,9 +112,9 @@ def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
 
 
 def _measured(view: View, plan: Plan, windows: Rows, kind: str, lines: list[str]) -> Verdict:
-    """Return the verdict on completion times, or on the weight that completes; times are in slots.
+    """Return the verdict on completion times or on completed weight; times are in slots.
 
-    The number of workers is the mean over jobs, of a job with several runs its mean over time.
+    ``workers_mean`` is the mean over jobs of each job's mean number of workers over time.
     """
     runs, completion = plan.runs, np.zeros(view.size, np.int64)
     np.maximum.at(completion, runs.job, runs.end)
@@ -141,7 +140,7 @@ def _measured(view: View, plan: Plan, windows: Rows, kind: str, lines: list[str]
 
 
 def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdict:
-    """Judge the run of the heaviest job in what the loads leave free, at the prices (11) that they make."""
+    """Return the verdict on the run of the heaviest job next to the loads; its objective is the cost at prices (11)."""
     instance, machines, runs, entries = view.instance, plan.hardware, plan.runs, plan.entries
     wanted = max(range(view.size), key=lambda j: instance.jobs[j].weight)
     other = f"the heaviest job runs, {instance.jobs[wanted].id}, and no other"
@@ -152,13 +151,13 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
     free = (there - loads).min(axis=2)
     lines = []
     for r, resource in enumerate(RESOURCES):
-        told = f"{{taken:.9g}} {resource} of {{server}} taken, {{free:.9g}} available beside the loads"
-        lines += entries.broken(over[:, r], told, taken=entries.takes[:, r], free=free[:, r])
+        text = f"{{taken:.9g}} {resource} of {{server}} taken, {{free:.9g}} available next to the loads"
+        lines += entries.broken(over[:, r], text, taken=entries.takes[:, r], free=free[:, r])
     base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
     part = np.divide(loads, there, out=np.zeros(loads.shape), where=there > 0)
     price = np.expm1(part * math.log(base)).sum(axis=2)
     run = {"start": runs.start, "slots": runs.slots, "workers": runs.total, "servers": runs.hosts}
-    metrics = {name: int(one[0]) for name, one in run.items()}
+    metrics = {name: int(column[0]) for name, column in run.items()}
     return Verdict(float((price * entries.takes).sum()), tuple(lines), metrics, metrics)
 
 
@@ -172,11 +171,11 @@ QUANTITIES = {
     "weight": PLAN,
     "cost": ("start", "slots", "workers", "servers"),
 }
-"""What is measured of decisions of each kind of problem."""
+"""Metrics and quantities of each kind of problem."""
 
 
 def posed(view: View, problem: str) -> dict[str, int | float]:
-    """Return what certificates have of a problem: the length of slots, and those before τ where these alone count."""
+    """Return what certificates must state about a problem: slot length, and slots before τ if only these count."""
     _, name, kind = problem.split(".")
     due = {"slots": view.architectures[name].deadline - 1} if kind in ("weight", "cost") else {}
     return slotted(view, problem) | due

@@ -1,4 +1,4 @@
-"""The papers' claims, one file per paper; each registers its own."""
+"""The papers' claims; the file of each paper registers its own."""
 
 from schedgap.harness.audit.row import CLAIMS
 from schedgap.instances.discovery import import_submodules

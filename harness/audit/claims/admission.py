@@ -18,7 +18,7 @@ PRINTED = 431.33
     "admission.optimal",
     "part 3, last line",
     scope="starts after the arrival slot",
-    how="the ILP over all schedules, starts from slot 4 and from slot 3",
+    how="the ILP over all schedules, with starts from slot 4 and from slot 3",
 )
 def optimal(lab: Lab) -> str:
     """The schedule with total utility 431.33 is optimal."""
@@ -67,12 +67,11 @@ def slip_total(lab: Lab) -> str:
 def slip_theta(lab: Lab) -> str:
     """θ_w is one number, fixed beforehand."""
     used = {"part 1, j1": 145.63 / 4 + 1, "part 1, j2": 142.85 / 4 + 1, "part 2": 142.85 / 8 + 1}
-    first = used["part 1, j1"]
-    for base in list(used.values())[1:]:
+    first, *others = used.values()
+    for base in others:
         lab.add(abs(base - first) <= 0.05)
-    told = ", ".join(f"{where}: {base:.1f}" for where, base in used.items())
     lab.numbers = used
-    return f"bases of the price of a worker: {told}"
+    return f"bases of the price of a worker: {', '.join(f'{where}: {base:.1f}' for where, base in used.items())}"
 
 
 PRICES = (
@@ -83,14 +82,14 @@ PRICES = (
     ("part 2, j3", 142.85, 4, (7, 12, 0.5), (3, 14, 0.5)),
     ("part 3, j3", 145.63, 2, (5, 8.6, 0.05), (2, 7.6, 0.05)),
 )
-"""After which job; f and slots of θ, which is of two workers and a PS; units in use, price and half its last place."""
+"""After which job; f and the slots of θ; for workers and for PSs: units in use, price, half its last place."""
 
 COSTS = (
     ("part 1, j3", 3, 1.5, 2, 26, 116.85),
     ("part 2, j2", 2, 1, 1.5, 14, 128.85),
     ("part 2, j3", 3, 3.3, 5, 59.6, 83.25),
 )
-"""Whose schedule, of four slots and one PS; its workers, prices of a worker and of a PS, cost and payoff."""
+"""The job, whose schedule has four slots and one PS; its workers, prices of a worker and of a PS, cost and payoff."""
 
 
 @claim("admission.slip.steps", "parts 1 to 3", how="the printed formulas on the text's own f, θ and rounded prices")

@@ -26,7 +26,7 @@ P1, P2 = "hadar.p1", "hadar.p2.enumerated"
 
 
 def worth(amplitude: float, epochs: int, rates: dict[str, float], gpus: int = 1) -> dict[str, object]:
-    """Return a job of constant utility."""
+    """Return a job with constant utility."""
     utility = {"kind": "constant", "amplitude": amplitude}
     return {"gpus": gpus, "epochs": epochs, "rates": rates, "utility": utility}
 
@@ -59,7 +59,7 @@ def p1_equals_p2(lab: Lab) -> str:
 
 
 def waiting(v: View) -> Round:
-    """Return the round in which all jobs have arrived and nothing runs."""
+    """Return a round in which all jobs have arrived and nothing runs."""
     nothing = np.zeros(v.servers.size, np.int64)
     return Round(np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing, np.zeros((0, 3), np.int64))
 
@@ -67,7 +67,7 @@ def waiting(v: View) -> Round:
 @claim(
     "hadar.line-20",
     "Algorithm 2, line 20",
-    how="the literal recursion beside the exact DP over payoffs on random queues of up to 5 jobs, empty cluster",
+    how="the literal recursion against the exact DP over payoffs on random queues of up to 5 jobs, empty cluster",
 )
 def line_20(lab: Lab) -> str:
     """The branch with the smaller cost is the better one, so the returned plan is worth most."""
@@ -92,13 +92,13 @@ def definition_1(lab: Lab) -> str:
     four_gpus = linear([worth(1.0, 1, {"a": 1.0}), worth(1.25, 1, {"a": 1.0})], {"a": 4}, slots=5)
     for instance in (four_gpus, *lab.drawn(draw, 200)):
         v = view(instance)
-        found = prices(v)
+        pricing = prices(v)
         if not v.possible.size:
             continue
         for kind, gpus in zip(v.servers.gpu_type.tolist(), v.servers.gpus.tolist(), strict=True):
-            ratio = float(found.high[kind] / found.low[kind])
+            ratio = float(pricing.high[kind] / pricing.low[kind])
             for step in range(1, gpus + 1):
-                right = _right_side(ratio, gpus, step, found.alpha)
+                right = _right_side(ratio, gpus, step, pricing.alpha)
                 shown = f"U_max/U_min = {ratio:.4g}, c = {gpus}: {step} < {right:.4g}"
                 lab.add(step >= right * (1 - TOLERANCE), instance, ["hadar.online"], shown)
     alpha = float(np.log(100))
@@ -155,14 +155,14 @@ def theorem_2(lab: Lab) -> str:
 
 
 def start_of_dual(v: View) -> tuple[float, float]:
-    """Return D_0 with the largest ``1/η`` that (9) allows as printed, and with that of the repaired condition."""
-    found = prices(v)
+    """Return D_0 with the largest ``1/η`` that (9) allows, as printed and repaired."""
+    pricing = prices(v)
     jobs = np.arange(v.size)
     rounds = v.rounds(jobs, v.workload.work)[:, v.capacity > 0]
     able = rounds.min(axis=1) <= v.slots - v.arrival
     longest = np.where(np.isfinite(rounds), rounds, 0.0).max(axis=1)
     least = float((longest * v.workload.gpus)[able].min(initial=np.inf))
-    repaired = v.slots * float(found.low @ v.capacity)
+    repaired = v.slots * float(pricing.low @ v.capacity)
     everything = float(v.capacity.sum())
     return repaired * (least / everything) / min(1.0, least / (v.slots * everything)), repaired
 
@@ -183,7 +183,7 @@ def start_of_dual(v: View) -> tuple[float, float]:
 )
 def start_is_low(lab: Lab, repaired: bool = False) -> str:
     """D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/ΣC."""
-    told = ""
+    example = ""
     one_job = linear([worth(1.0, 40, {"a": 1.0}, gpus=4)], {"a": 60}, slots=100)
     for instance in (one_job, *lab.drawn(draw, 60)):
         v = view(instance)
@@ -195,20 +195,20 @@ def start_is_low(lab: Lab, repaired: bool = False) -> str:
             continue
         shown = f"D_0 = {start:.4g} > OPT/2 = {best.objective / 2:.4g}"
         lab.add(start <= best.objective / 2 * (1 + TOLERANCE), instance, ["hadar.online", "hadar.p2.columns"], shown)
-        told = told or f"D_0 = {start:.4g}, OPT = {best.objective:.4g}"
-    return f"T = 100, ΣC = 60, W·t_max = 40, U = 1: {told}; D_0 > OPT/2 on {lab} instances"
+        example = example or f"D_0 = {start:.4g}, OPT = {best.objective:.4g}"
+    return f"T = 100, ΣC = 60, W·t_max = 40, U = 1: {example}; D_0 > OPT/2 on {lab} instances"
 
 
 def one_by_one(v: View) -> tuple[Array, float]:
-    """Return ``(admitted, 2)`` how much each job adds to P2 and to P3, and the least α of Definition 1 on the way.
+    """Return the ``(admitted, 2)`` increments of P2 and P3 by each job, and the least α for which Definition 1 holds.
 
-    Jobs are decided at their arrival, once, as the proof has it: each follows its schedule of highest payoff, (4), at
-    the prices (5) before it, if that is positive and there is room, and raises the prices of what it takes.
+    As in the proof, each job is decided once, at its arrival: it takes its schedule of highest payoff, (4), at the
+    current prices (5), if that payoff is positive and there is room, and raises the prices of what it takes.
     """
-    found, columns, hosts = prices(v), schedules(v), v.servers
+    pricing, columns, hosts = prices(v), schedules(v), v.servers
     used, alpha, steps = np.zeros((v.slots, hosts.size), np.int64), 1.0, []
     for job in np.argsort(v.arrival, kind="stable"):
-        price = found.price(hosts.gpu_type, used, hosts.gpus)
+        price = pricing.price(hosts.gpu_type, used, hosts.gpus)
         best, taken = 0.0, np.zeros_like(used)
         for s in np.flatnonzero(columns.job == job):
             cells = columns.schedule == s
@@ -217,7 +217,7 @@ def one_by_one(v: View) -> tuple[Array, float]:
                 best, taken = float(columns.utility[s] - (held * price).sum()), held
         if best > 0:
             used = used + taken
-            rise = (found.price(hosts.gpu_type, used, hosts.gpus) - price) * hosts.gpus
+            rise = (pricing.price(hosts.gpu_type, used, hosts.gpus) - price) * hosts.gpus
             cost = taken * price
             alpha = max(alpha, float((rise[taken > 0] / cost[taken > 0]).max()))
             steps.append((best + cost.sum(), best + rise.sum()))
@@ -225,7 +225,7 @@ def one_by_one(v: View) -> tuple[Array, float]:
 
 
 def _cheapest(slot: Ints, gpu_type: Ints, gpus: Ints, hosts: Servers, used: Ints, price: Array) -> Ints | None:
-    """Return the ``(T, h)`` cheapest free GPUs with so many of each type in each slot, if there are as many."""
+    """Return the ``(T, h)`` cheapest free GPUs with the given numbers by slot and type; ``None`` if too few."""
     held = np.zeros_like(used)
     for t, kind, count in zip(slot.tolist(), gpu_type.tolist(), gpus.tolist(), strict=True):
         of = np.flatnonzero(hosts.gpu_type == kind)
@@ -240,7 +240,7 @@ def _cheapest(slot: Ints, gpu_type: Ints, gpus: Ints, hosts: Servers, used: Ints
     "hadar.lemma-1",
     "Theorem 2's proof, Lemma 1",
     scope="each job decided once, at its arrival, by (4)",
-    how="α the least that the condition has on a random instance, OPT the proved optimum of P1",
+    how="on random instances, with the least α for which the condition holds, and the proved optimum of P1",
 )
 def lemma_1(lab: Lab) -> str:
     """If P_j − P_{j−1} ≥ (D_j − D_{j−1})/α for all jobs, P_0 = 0 and D_0 ≤ OPT/2, Algorithm 1 is 2α-competitive."""
@@ -265,7 +265,7 @@ def lemma_1(lab: Lab) -> str:
     "hadar.lemma-2",
     "Theorem 2's proof, Lemma 2",
     scope="each job decided once, at its arrival, by (4)",
-    how="α the least that Definition 1 has on a random instance",
+    how="on random instances, with the least α for which Definition 1 holds",
 )
 def lemma_2(lab: Lab) -> str:
     """If the allocation-cost relationship holds for α ≥ 1, P_j − P_{j−1} ≥ (D_j − D_{j−1})/α for all jobs."""
@@ -310,7 +310,7 @@ def unused(lab: Lab) -> str:
 
 
 def fig_1(slots: int) -> Instance:
-    """Return Fig. 1 with another horizon."""
+    """Return the instance of Fig. 1 with another horizon."""
     return load(FIG_1).model_copy(update={"horizon": Horizon(slot_s=1.0, slots=slots), "published": ()})
 
 
@@ -340,14 +340,14 @@ def fig_1_utilisation(lab: Lab) -> str:
     """Hadar's cluster utilisation approaches 100 % in the first round."""
     instance = load(FIG_1)
     gpus, gang = instance.cluster.gpus, [job.gpus for job in instance.jobs]
-    sums = sorted({sum(some) for n in range(1, len(gang) + 1) for some in combinations(gang, n)})
+    sums = sorted({sum(subset) for n in range(1, len(gang) + 1) for subset in combinations(gang, n)})
     shown = f"gangs of {gang} GPUs sum to {sums}, never to {gpus}"
     lab.add(gpus in sums, instance, [P1], shown)
     return f"{shown}; at most {max(s for s in sums if s <= gpus)} of {gpus} GPUs are in use"
 
 
 Y_GAVEL = np.array([[0.6, 0.4, 0.0], [0.2, 0.6, 0.2], [0.2, 0.0, 0.8]])
-"""Section II-A: the part of its time that each job of Fig. 1 is to run on V100, P100 and K80."""
+"""Section II-A: the fractions of time that each job of Fig. 1 runs on V100, P100 and K80."""
 
 
 @claim(
@@ -358,15 +358,15 @@ Y_GAVEL = np.array([[0.6, 0.4, 0.0], [0.2, 0.6, 0.2], [0.2, 0.0, 0.8]])
 def printed_shares(lab: Lab) -> str:
     """Y^Gavel is the optimal allocation if the cluster has sufficient capacity."""
     v = view(load(FIG_1))
-    reached, most = (v.progress * Y_GAVEL).sum(axis=1), v.progress.max(axis=1)
-    told = []
-    for name, one, other in zip(v.workload.ids, reached, most, strict=True):
-        lab.add(one >= other * (1 - TOLERANCE))
-        told.append(f"{name} {one:g} of {other:g}")
+    reached, best = (v.progress * Y_GAVEL).sum(axis=1), v.progress.max(axis=1)
+    epochs = []
+    for name, mine, most in zip(v.workload.ids, reached, best, strict=True):
+        lab.add(mine >= most * (1 - TOLERANCE))
+        epochs.append(f"{name} {mine:g} of {most:g}")
     used = zip(v.workload.gpus @ Y_GAVEL, v.capacity, v.workload.gpu_types, strict=True)
     taken = ", ".join(f"{gpus:.2g} of {there} {name}" for gpus, there, name in used)
     return (
-        f"epochs per round, of those on the best type: {', '.join(told)}. All jobs have the best at once "
+        f"epochs per round, of those on the best type: {', '.join(epochs)}. All jobs have the best at once "
         f"where each type serves one job (the columns of Y^Gavel sum to 1). In GPUs, the shares take {taken}"
     )
 
@@ -391,22 +391,22 @@ def more_copies_are_better(lab: Lab, strict: bool = True) -> str:
         for rounds in range(2, 21):
             full = utilisation(rounds, nodes, nodes)
             for copies in range(1, nodes):
-                some = utilisation(rounds, nodes, copies)
-                grows = some < full and (copies == 1 or utilisation(rounds, nodes, 1) < some)
-                lab.add(grows if strict else some <= full)
+                share = utilisation(rounds, nodes, copies)
+                grows = share < full and (copies == 1 or utilisation(rounds, nodes, 1) < share)
+                lab.add(grows if strict else share <= full)
     shares = [utilisation(3, 5, x) for x in range(1, 6)]
-    told = ", ".join(f"{share:.0%}" for share in shares)
+    listed = ", ".join(f"{share:.0%}" for share in shares)
     lab.numbers = {"shares": shares}
     if strict:
         five = [f"node {i + 1}" for i in range(5)]
         job = {"gpus": 1, "epochs": 3, "rates": dict.fromkeys(five, 1.0)}
         shows = "one job of 3 rounds on 5 nodes: 3, 4 and 5 copies all take one round at 60 %"
         lab.also = [Witness(linear([job], dict.fromkeys(five, 1), slots=6), ("hadar.hadare",), shows)]
-    return f"fails in {lab} cases of 2–8 nodes and 2–20 rounds; R_1 = 3, n = 5: {told} with 1 to 5 copies"
+    return f"fails in {lab} cases of 2–8 nodes and 2–20 rounds; R_1 = 3, n = 5: {listed} with 1 to 5 copies"
 
 
 MIXES = ("M-1", "M-3", "M-4", "M-5", "M-8", "M-10", "M-12")
-"""Section VI-B."""
+"""The mixes of section VI-B."""
 
 
 @claim(
@@ -428,8 +428,8 @@ def no_idle_node(lab: Lab) -> str:
             lab.add(nodes == hosts.size, instance, ["hadar.hadare"], shown)
         busy += trace.node_utilisation[:-1].tolist()
     return (
-        f"a node has no copy in {lab} rounds; nodes that have done their steps wait for the next one, so that they "
-        f"compute for {np.mean(busy):.0%} of these rounds in the mean, and {min(busy):.0%} at least"
+        f"a node has no copy in {lab} rounds; nodes that have done their steps wait for the next round, so they "
+        f"compute for {np.mean(busy):.0%} of these rounds on average, and {min(busy):.0%} at least"
     )
 
 
@@ -448,5 +448,5 @@ def slip_yarn(lab: Lab) -> str:
 
 
 def _rounded(one: float, other: float, half: float) -> str:
-    """Return the ratios that two numbers can have before they are rounded by up to `half`."""
+    """Return the range of the ratio of two numbers that are each rounded by up to `half`."""
     return f"{(one - half) / (other + half):.3f} to {(one + half) / (other - half):.3f}"

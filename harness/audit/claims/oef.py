@@ -29,20 +29,20 @@ SKIPPING = ((1, 2, 6), (1, 4, 8))
 """Speedups with which non-cooperative OEF gives tenant 1 types 1 and 3 only; their ratios rank tenants differently."""
 
 WASTING = ((1, 1.5, 2), (1, 2, 5), (1, 3, 8))
-"""Speedups with which cooperative OEF leaves 1/15 that would hurt nobody."""
+"""Speedups with which cooperative OEF leaves an efficiency of 1/15 unused, which would hurt nobody."""
 
 ORDERED = ((1, 1.5, 1.875, 2.34375), (1, 1.75, 2.625, 7.21875), (1, 2.75, 8.25, 24.75))
 """Speedups, on 3, 2, 1 and 1 devices, with which cooperative OEF gives tenant 2 types 2 and 4 only, although their
 ratios rank the tenants alike."""
 
 WASTING_TWO = ((1, 1.3), (1, 2.5), (1, 2.6), (1, 3.9))
-"""Speedups on two devices of each of two types with which cooperative OEF leaves 0.024 that would hurt nobody."""
+"""Speedups on two devices of each of two types with which cooperative OEF leaves an efficiency of 0.024 unused."""
 
 UNTRADED = ((1, 1.5, 6), (1, 2, 4), (1, 3, 10.5))
-"""Speedups on 2, 2 and 1 devices with which trading pairs of types leaves 0.5 that would hurt nobody."""
+"""Speedups on 2, 2 and 1 devices with which trading pairs of types leaves an efficiency of 0.5 unused."""
 
 SEVERAL = ((1, 1.1), (1, 10), (1, 10))
-"""Speedups of which the first two are the job types of one tenant."""
+"""Speedups; the first two rows are the job types of one tenant."""
 
 TEMPTING = ((1, 2), (1, 5))
 """Expression (6)."""
@@ -54,16 +54,16 @@ def ones(speedups: tuple[tuple[float, ...], ...]) -> Instance:
 
 
 def devices(method: str, v: View) -> Array:
-    """Return the optimal devices, or those after Gandiva_fair's trades."""
+    """Return a model's optimal devices, or the devices after Gandiva_fair's trades."""
     return gandiva_fair.shares(v) if method == TRADING else np.asarray(solved(method, v).decision.devices)
 
 
 def several(speedups: ArrayLike, capacity: list[int], reported: ArrayLike | None = None) -> Instance:
-    """Return the same tenants, but the first two rows are the job types of one."""
-    parts = of_matrix(speedups, capacity, reported).model_dump(mode="json", exclude_defaults=True)
-    first, second, *others = parts["tenants"]
+    """Return tenants with these speedups; the first two rows are the job types of one tenant."""
+    content = of_matrix(speedups, capacity, reported).model_dump(mode="json", exclude_defaults=True)
+    first, second, *others = content["tenants"]
     kinds = [{**t["job_types"][0], "name": name} for t, name in ((first, "a"), (second, "b"))]
-    return validate({**parts, "tenants": [{**first, "job_types": kinds}, *others]}, "several")
+    return validate({**content, "tenants": [{**first, "job_types": kinds}, *others]}, "several")
 
 
 def tried(
@@ -72,15 +72,15 @@ def tried(
     judge: Callable[[View, Array], fairness.Finding[Any]],
     counts: Sequence[Count],
 ) -> list[str]:
-    """Count on which instances the judge finds what a method decides to be as it should; return what it says."""
-    told = []
+    """Count whether a method's allocations pass the judge; return the judge's text for each instance."""
+    texts = []
     for instance in instances:
         v = view(instance)
-        found = judge(v, devices(method, v))
-        told.append(found.text)
+        finding = judge(v, devices(method, v))
+        texts.append(finding.text)
         for count in counts:
-            count.add(bool(found), instance, [method], found.text)
-    return told
+            count.add(bool(finding), instance, [method], finding.text)
+    return texts
 
 
 DRAWN = "random ones of up to 4 tenants and 4 types"
@@ -136,16 +136,16 @@ def conflict(lab: Lab, method: str) -> str:
     "oef.dilemma",
     "section 3.1.1, after (6)",
     scope="cooperative OEF",
-    how="what u2 has at best, over all optima, with reports from 1 to 10 where u1 reports 4",
+    how="u2's best efficiency over all optima, with reports from 1 to 10 while u1 reports 4",
 )
 def dilemma(lab: Lab) -> str:
     """After u1 lies in (6), u2 has an incentive to lie, too, up to max-min fairness."""
     instance = load("paper/oef-eq6-lie")
     v = view(instance)
     least, worth = fairness.least_worth(FULL), fairness.own_worth(v, 1)
-    told = [replace(v, speedups=np.array([v.speedups[0], [1.0, report]])) for report in np.arange(1, 10.1, 0.25)]
+    views = [replace(v, speedups=np.array([v.speedups[0], [1.0, report]])) for report in np.arange(1, 10.1, 0.25)]
     # Below 4, u2 takes u1's place in (6) and has 1 + 5 (r − 1) / 2r, less than 2.875; above, nothing changes.
-    honest, lied = least(v, worth), max(-least(seen, -worth) for seen in told)
+    honest, lied = least(v, worth), max(-least(seen, -worth) for seen in views)
     shown = f"u2 has {honest:.4g} with the truth, and at most {lied:.4g} with a lie"
     lab.add(lied > honest * (1 + TOLERANCE), instance, [TOGETHER], shown)
     return shown
@@ -178,11 +178,11 @@ def theorem_5_2(lab: Lab) -> str:
     for i, instance in enumerate((*ordered, ones(SKIPPING), *lab.drawn(draw, 60))):
         v = view(instance)
         for method, narrow in ((ALONE, alone), (TOGETHER, together)):
-            found = fairness.adjacent(v, devices(method, v))
-            who = "; ".join(f"{tenant} has {', '.join(types)} only" for tenant, types in found.witness.items())
-            lab.add(bool(found), instance, [method], f"{method}: {who}")
+            finding = fairness.adjacent(v, devices(method, v))
+            gaps = "; ".join(f"{tenant} has {', '.join(types)} only" for tenant, types in finding.witness.items())
+            lab.add(bool(finding), instance, [method], f"{method}: {gaps}")
             if i < len(ordered):
-                narrow.add(bool(found), instance, [method])
+                narrow.add(bool(finding), instance, [method])
     text = f"fails in {lab} allocations; where the ratios of neighbouring types rank all tenants alike"
     return f"{text}, in {alone} non-cooperative and in {together} cooperative ones"
 
@@ -212,11 +212,10 @@ def pareto(lab: Lab, method: str) -> str:
     for one in (*by_hand, *lab.drawn(draw, 100)):
         counts = [lab, two] if view(one).capacity.size == 2 else [lab]
         examples += tried([one], method, fairness.pareto_efficient, counts)
-    text = (
+    return (
         f"W = ⟨1,1.5,2; 1,2,5; 1,3,8⟩, m = 1: {examples[0]}; ⟨1,1.3; 1,2.5; 1,2.6; 1,3.9⟩, m = 2: {examples[1]}; "
-        f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab} instances"
+        f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab} instances ({DRAWN})"
     )
-    return f"{text} ({DRAWN})"
 
 
 @claim(
@@ -266,7 +265,7 @@ def second_price(lab: Lab) -> str:
 
 
 def _least_worth(method: str) -> fairness.Worth:
-    """Return what tenants can count on under a model, or after Gandiva_fair's trades."""
+    """Return the guaranteed worth under a model, or the worth after Gandiva_fair's trades."""
     if method == TRADING:
         return lambda v, worth: float((worth * devices(TRADING, v)).sum())
     return fairness.least_worth(method)
@@ -275,18 +274,18 @@ def _least_worth(method: str) -> fairness.Worth:
 def _lie(
     count: Count, instance: Instance, who: int, report: Array, also: Count | None = None, method: str = ALONE
 ) -> float:
-    """Count whether a report pays; returns what the tenant gains, relative to the truth."""
+    """Count whether a misreport fails to pay; return the tenant's relative gain."""
     v = view(instance)
-    told = v.true_speedups.copy()
-    told[who] = report
-    # What the lie earns in the worst of its optima against the truth in its best: no gain is a tie.
+    reported = v.true_speedups.copy()
+    reported[who] = report
+    # The lie counts in its worst optimum and the truth in its best one, so no gain is a tie.
     least, worth = _least_worth(method), fairness.own_worth(v, who)
-    honest, lied = -least(v, -worth), least(replace(v, speedups=told), worth)
+    honest, lied = -least(v, -worth), least(replace(v, speedups=reported), worth)
     holds = lied <= honest * (1 + TOLERANCE)
     said = np.round(report, 4).tolist()
     shown = f"{v.labels[who]} reports {said}: {lied:.4g} at its true speedups, {honest:.4g} honest"
     made = several if v.size > len(v.tenants) else of_matrix
-    count.add(holds, made(v.true_speedups, [int(m) for m in v.capacity], told), [method], shown)
+    count.add(holds, made(v.true_speedups, [int(m) for m in v.capacity], reported), [method], shown)
     if also is not None:
         also.add(holds)
     return lied / honest - 1
@@ -308,7 +307,7 @@ def multi_strategy_proof(lab: Lab) -> str:
             factor = np.exp(rng.uniform(0, np.log(4), v.capacity.size))
             report = np.r_[1.0, (v.true_speedups[0] * factor)[1:]]
             _lie(lab, several(v.true_speedups, [int(m) for m in v.capacity]), 0, report)
-    text = f"a tenant with ⟨1,1.1⟩ and ⟨1,10⟩ reports ⟨1,9⟩ for the former and gains {example:.0%} beside ⟨1,10⟩"
+    text = f"next to ⟨1,10⟩, a tenant with ⟨1,1.1⟩ and ⟨1,10⟩ reports ⟨1,9⟩ for the former and gains {example:.0%}"
     return f"{text}, m = (1,1); over-reports gain in {lab} cases"
 
 
@@ -328,8 +327,8 @@ def multi_properties(lab: Lab) -> str:
         v = view(instance)
         x = devices(TOGETHER, v)
         for count, (seen, bundle) in ((rows, (v, x)), (lab, fairness.whole_tenants(v, x))):
-            found = fairness.envy_free(seen, bundle), fairness.sharing_incentive(seen, bundle)
-            count.add(all(found), instance, [TOGETHER], "; ".join(f.text for f in found if not f))
+            findings = fairness.envy_free(seen, bundle), fairness.sharing_incentive(seen, bundle)
+            count.add(all(findings), instance, [TOGETHER], "; ".join(f.text for f in findings if not f))
     text = f"whole tenants envy or have less than an equal split in {lab} cases"
     return f"{text}, virtual rows in {rows.failed}"
 
@@ -362,26 +361,26 @@ PROPERTIES: dict[str, tuple[str, Callable[[str, View, Array], fairness.Finding[A
             lambda seen: Allocation(devices(method, seen)), v, direction="over", trials=2, steps=1
         ),
     ),
-    "efficiency": (  # the largest total at which nobody has less than an equal split is what all three promise
+    "efficiency": (  # all three promise the largest total at which nobody has less than an equal split
         "of the optimal efficiency that the sharing incentive allows",
         lambda method, v, x: fairness.optimal_efficiency(v, x, _total(SHARING, v)),
     ),
 }
-"""Columns of Table 1: in words, and how an allocation is judged."""
+"""Columns of Table 1: the property in words, and the check of an allocation."""
 
 TABLE_1 = {
     "Gavel": (("oef.gavel", "oef.gavel?row_cap=true"), {"SI"}),
     "Gandiva_fair": ((TRADING,), {"PE", "SI"}),
     "OEF": ((TOGETHER, ALONE), set(PROPERTIES)),
 }
-"""Rows of Table 1 with what they guarantee. The marks themselves are pictures; sections 2.4 and 5 say the same."""
+"""Rows of Table 1: methods and guaranteed properties. The table's marks are pictures; sections 2.4 and 5 state them."""
 
 ENVIRONMENT = {"EF": (TOGETHER,), "SI": (TOGETHER,), "SP": (ALONE,), "efficiency": (TOGETHER,)}
-"""In which of its environments OEF promises what; Pareto efficiency in both."""
+"""The environment in which OEF promises each property; it promises Pareto efficiency in both."""
 
 
 def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) -> str:
-    """Try one cell: a promise on random tenants; that there is none, by a counterexample to each method."""
+    """Test one cell: a promise on random tenants, or the lack of a promise by a counterexample to each method."""
     lines = []
     by_hand = (load("paper/oef-eq1"), load("paper/oef-eq6"), ones(WASTING), of_matrix(UNTRADED, [2, 2, 1]))
     drawn = (*by_hand, *lab.drawn(draw, 2 if column == "SP" else 15))
@@ -393,7 +392,7 @@ def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) 
             own.add(shown.failed > 0)
             lab.add(shown.failed > 0)
         lines.append(f"{method} fails in {shown} cases")
-        if promised and column == "efficiency":  # the sense of Theorem 5.1
+        if promised and column == "efficiency":  # optimal in the sense of Theorem 5.1
             unenvied = lab.within("allocations without envy")
             tried(drawn, method, lambda v, x: fairness.optimal_efficiency(v, x, _total(FULL, v)), [unenvied])
     lab.also = [shown.witness] if shown.witness and not promised else ()
@@ -460,7 +459,7 @@ def slip_drop(lab: Lab) -> str:
     return f"{recomputed(lab, Printed('per cent', 8, drop, 0.5))}; the honest total is {first / second - 1:.1%} more"
 
 
-@claim("oef.slip.coefficient", "section 3.1.1, after (6)", how="the one with which an equal split gives the right side")
+@claim("oef.slip.coefficient", "section 3.1.1, after (6)", how="the coefficient for which an equal split gives 3")
 def slip_coefficient(lab: Lab) -> str:
     """Sharing incentive on (6) asks for x_2^1 + 4·x_2^2 ≥ 3."""
     instance = load("paper/oef-eq6")
@@ -468,7 +467,7 @@ def slip_coefficient(lab: Lab) -> str:
     return recomputed(lab, Printed("coefficient of x_2^2", 4, (3 - 0.5) / 0.5, 0.0))
 
 
-@claim("oef.slip.0.0495", "section 2.4, after (3)", how="what u2 has in (3) and u1 gives away: 0.45 + (0.09 − 0.045)")
+@claim("oef.slip.0.0495", "section 2.4, after (3)", how="u2's share in (3) and what u1 gives: 0.45 + (0.09 − 0.045)")
 def slip_trade(lab: Lab) -> str:
     """By trading with u1, u2 comes to 0.0495 of GPU2."""
     return recomputed(lab, Printed("u2's share of GPU2", 0.0495, 0.45 + (0.09 - 0.045), 0.00005))

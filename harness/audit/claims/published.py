@@ -1,4 +1,4 @@
-"""Printed numbers: those about a worked example are checked, those about unpublished data are not testable here."""
+"""Printed numbers: those about worked examples are checked; those about unpublished data are not testable here."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from schedgap.instances.schema import Published
 
 
 def worked_example(lab: Lab, ref: str) -> str:
-    """Run the methods that the paper printed numbers of on its own example.
+    """Run the methods for which the paper prints numbers on its own example.
 
-    A number that we do not get is wrong where the exact value is known; otherwise nothing follows, since policies leave
-    much open, and it is only listed.
+    A number that we do not reproduce is wrong if the exact value is known, else only listed: policies leave much open.
     """
     instance = load(ref)
     printed = [entry for entry in instance.published if entry.value is not None]
@@ -43,29 +42,29 @@ def worked_example(lab: Lab, ref: str) -> str:
 
 
 def unpublished(lab: Lab, ref: str) -> str:
-    """Say how to see each number beside ours, or why it is not compared; the data themselves are not published."""
+    """Describe how to compare each number with ours, or why it is not compared; the data are not published."""
     instance = load(ref)
     shown = [f"{len(entries)} in: {command}" for command, entries in commands(instance).items()]
-    text = f"numbers about data that the paper does not publish; beside ours: {'; '.join(shown)}"
+    text = f"numbers about data that the paper does not publish; compared with ours: {'; '.join(shown)}"
     return "; ".join([text, *_left_out(never_compared(instance))])
 
 
 def _left_out(entries: Mapping[str, Sequence[Published]]) -> Iterator[str]:
-    """Yield what is compared with nothing, and why."""
+    """Yield, for each reason, the numbers that are not compared."""
     for why, left in entries.items():
         listed = (f"{entry.method} {entry.quantity} {numbers(entry.value)}" for entry in left)
         yield f"not compared, {why}: {', '.join(listed)}"
 
 
 def register(folder: str, kind: str, check: Callable[..., str], text: str, scope: str, how: str) -> None:
-    """Register a claim about the printed numbers of each spec in a folder that has some."""
+    """Register a claim for each spec in a folder that has printed numbers."""
     for file in sorted(resources.files("schedgap.instances").joinpath(folder).iterdir(), key=lambda f: f.name):
         ref = f"{folder}/{file.name.removesuffix('.toml')}"
         entries = tomllib.loads(file.read_text("utf-8")).get("published", []) if file.name.endswith(".toml") else []
         if printed := [entry for entry in entries if "value" in entry]:
             paper, where = printed[0]["method"].partition(".")[0], printed[0]["where"]
-            said = {"text": text.format(ref), "scope": scope, "how": how}
-            claim(f"{paper}.{kind}.{ref.rpartition('/')[2]}", where, ref=ref, **said)(check)
+            words = {"text": text.format(ref), "scope": scope, "how": how}
+            claim(f"{paper}.{kind}.{ref.rpartition('/')[2]}", where, ref=ref, **words)(check)
 
 
 register(
@@ -74,13 +73,13 @@ register(
     worked_example,
     text="The printed numbers about {} are right.",
     scope="to the last printed place",
-    how="every method on the worked example, decisions re-checked, against exact values where these are known",
+    how="every method on the worked example, with checked decisions, against exact values if they are known",
 )
 register(
     "gen",
     "measured",
     unpublished,
-    text="The measured numbers that {} is about are right.",
+    text="The measured numbers about {} are right.",
     scope="the paper's own traces and machines",
-    how="only with the paper's data",
+    how="testable only with the paper's data",
 )

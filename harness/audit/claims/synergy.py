@@ -26,7 +26,7 @@ TUNES = ("synergy.tune", "synergy.tune?order=policy&fit=first")
 ROUNDS = ("synergy.opt", *TUNES, "synergy.proportional")
 
 VISIBLE = 0.01
-"""Least part of a job that counts where a solver stopped in the interior."""
+"""Smallest fraction of a job that counts when a solver stops in the interior."""
 
 SLACK = 1e-9
 
@@ -56,14 +56,14 @@ def theorem_4_1(lab: Lab) -> str:
 
 
 def wanted(v: View) -> Demands | None:
-    """Return what ILP1 gives to the jobs of the round, or ``None``."""
-    found = ideal_round(v, EXACT)[1]
-    return None if found is None else demands(v, found)
+    """Return the demands that ILP1 assigns to the jobs of the round, or ``None`` if it has no solution."""
+    ideal = ideal_round(v, EXACT)[1]
+    return None if ideal is None else demands(v, ideal)
 
 
-def lp2(found: Demands, cost: Array) -> StandardForm:
-    """Return LP2 with that cost of each part of a demand on a server."""
-    return placement_form(found.part, found.host, found.demand, found.count, np.ones((3, len(found.hosts))), cost)
+def lp2(needs: Demands, cost: Array) -> StandardForm:
+    """Return LP2 with the given cost of each part of a demand on a server."""
+    return placement_form(needs.part, needs.host, needs.demand, needs.count, np.ones((3, len(needs.hosts))), cost)
 
 
 @claim(
@@ -79,14 +79,14 @@ def theorem_a_2(lab: Lab) -> str:
         count, seed = int(rng.integers(1, 7)), int(rng.integers(10**6))
         case = (pipelines if rng.random() < 0.5 else mix)(12 * count, [servers(count)], seed=seed)
         v = view(case)
-        found = wanted(v)
-        if found is None:
+        needs = wanted(v)
+        if needs is None:
             continue
-        form = lp2(found, costs.random(len(found.host)))
+        form = lp2(needs, costs.random(len(needs.host)))
         x = Session(form, SolveOptions(method="simplex")).run().column_values
         if x is None:
             continue
-        split = int((np.bincount(placed(v, found, x).job) > 1).sum())
+        split = int((np.bincount(placed(v, needs, x).job) > 1).sum())
         most = max(most, split / (3 * v.servers.size))
         shown = f"{split} fragmented jobs on {v.servers.size} servers"
         lab.add(split <= 3 * v.servers.size, case, ["synergy.lp2.vertex"], shown)
@@ -95,7 +95,7 @@ def theorem_a_2(lab: Lab) -> str:
 
 
 def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
-    """Return so many jobs of one GPU, no two of which have the same demand."""
+    """Return `count` jobs of one GPU with pairwise different demands."""
     jobs = [job(rates={"V100": 1.0}, sensitivity=matrix((1.0 + i / 16,), (30.0 + i,), [[1.0]])) for i in range(count)]
     return instance(jobs, [servers(hosts)], name="different jobs")
 
@@ -108,19 +108,18 @@ def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
 )
 def theorem_a_2_interior(lab: Lab) -> str:
     """Any optimal solution of LP2 fragments at most 3s jobs."""
-    told = []
+    splits = []
     for jobs, hosts in ((16, 2), (24, 3), (32, 4)):
         case = different_jobs(jobs, hosts)
-        v = view(case)
-        found = wanted(v)
-        if found is None or len(found.count) < jobs:
+        needs = wanted(view(case))
+        if needs is None or len(needs.count) < jobs:
             continue
-        x = interior_point(lp2(found, np.zeros(len(found.host))))
-        split = int((np.bincount(found.demand, x > VISIBLE) > 1).sum())
+        x = interior_point(lp2(needs, np.zeros(len(needs.host))))
+        split = int((np.bincount(needs.demand, x > VISIBLE) > 1).sum())
         shown = f"an interior point splits {split} of {jobs} jobs on {hosts} servers, 3s = {3 * hosts}"
         lab.add(split <= 3 * hosts, case, ["synergy.lp2.vertex", "synergy.lp2.min_fragments"], shown)
-        told.append(f"{split} of {jobs} jobs on {hosts} (3s = {3 * hosts})")
-    return f"interior points split: {', '.join(told)}"
+        splits.append(f"{split} of {jobs} jobs on {hosts} (3s = {3 * hosts})")
+    return f"interior points split: {', '.join(splits)}"
 
 
 @claim(
@@ -143,12 +142,11 @@ SERVER = np.array([8.0, 24.0, 500.0])
 """GPUs, CPUs and gigabytes of Synergy's server."""
 
 THREE = np.array([[4, 20.0, 100.0], [3, 4.0, 330.0], [1, 3.0, 62.5]])
-"""GPUs, CPUs and gigabytes of A, B and C. C misses three CPUs; switched to its share, A frees eight of them and takes
-150 GB more."""
+"""GPUs, CPUs and gigabytes of A, B and C. C lacks 3 CPUs; switching A to its share frees eight, and takes 150 GB."""
 
 
 def three_jobs() -> Instance:
-    """Return the server and A, B and C, whose progress grows up to what they ask for."""
+    """Return the server with A, B and C, whose progress grows up to their demands."""
     jobs = []
     for name, (gpus, all_cpus, all_memory_gb) in zip("ABC", THREE.tolist(), strict=True):
         cpus, memory_gb = all_cpus / gpus, all_memory_gb / gpus
@@ -158,24 +156,24 @@ def three_jobs() -> Instance:
     return instance(jobs, [servers(1)], name="three jobs")
 
 
-def switched_total(asked: Array, everybody: bool) -> Array:
-    """Return the GPUs, CPUs and gigabytes in use after the last job is placed by switching others to their shares.
+def switched_total(demand: Array, everybody: bool) -> Array:
+    """Return the GPUs, CPUs and gigabytes in use after other jobs are switched to their shares to place the last job.
 
-    `asked` is ``(jobs, 3)``, and all but the last job fit together. Either `everybody` above their share in some
-    dimension is switched, or the fewest who release what the last job misses.
+    `demand` is ``(jobs, 3)``; all jobs but the last fit together. Either all jobs above their share in some
+    dimension (`everybody`) are switched, or the fewest that release what the last job lacks.
     """
-    share = asked[:, :1] * SERVER / SERVER[0]
-    above = (asked > share + SLACK).any(axis=1)
-    held = asked.copy()
+    share = demand[:, :1] * SERVER / SERVER[0]
+    above = (demand > share + SLACK).any(axis=1)
+    held = demand.copy()
     if above[-1]:  # step 1
         held[-1] = share[-1]
-    peers = [i for i in range(len(asked) - 1) if above[i]]
+    peers = [i for i in range(len(demand) - 1) if above[i]]
     missing = held.sum(axis=0) - SERVER
-    released = np.maximum(asked - share, 0.0)
-    sets = [peers] if everybody else [list(some) for n in range(len(peers) + 1) for some in combinations(peers, n)]
-    for some in sets:
-        if everybody or (released[some].sum(axis=0) >= missing - SLACK).all():
-            held[some] = share[some]
+    released = np.maximum(demand - share, 0.0)
+    sets = [peers] if everybody else [list(subset) for n in range(len(peers) + 1) for subset in combinations(peers, n)]
+    for subset in sets:
+        if everybody or (released[subset].sum(axis=0) >= missing - SLACK).all():
+            held[subset] = share[subset]
             break
     return np.asarray(held.sum(axis=0))
 
@@ -195,19 +193,19 @@ def switched_total(asked: Array, everybody: bool) -> Array:
 )
 def switching(lab: Lab, everybody: bool = False) -> str:
     """Switching a set of jobs to their shares that releases what the next job misses makes it fit."""
-    # A job above its share in one dimension can be below it in the other, and grow. Where all such peers are switched,
-    # nobody is above its share in any dimension.
+    # A job above its share in one dimension can be below it in the other, and grow when switched. If all such peers are
+    # switched, no job is above its share in any dimension.
     rng = lab.rng()
     cases = [THREE]
     while len(cases) < 1 + lab.times(500):
         gpus = rng.multinomial(5, [1 / 3] * 3) + 1
-        asked = np.column_stack((gpus, rng.integers(1, 25, 3), rng.integers(20, 500, 3))).astype(float)
-        if (asked[:2].sum(axis=0) <= SERVER).all() and (asked.sum(axis=0) > SERVER).any():
-            cases.append(asked)
+        demand = np.column_stack((gpus, rng.integers(1, 25, 3), rng.integers(20, 500, 3))).astype(float)
+        if (demand[:2].sum(axis=0) <= SERVER).all() and (demand.sum(axis=0) > SERVER).any():
+            cases.append(demand)
     used = switched_total(THREE, everybody)
     shown = f"A (4, 20, 100), B (3, 4, 330), C (1, 3, 62.5): {used[1]:g} of 24 CPUs and {used[2]:g} of 500 GB in use"
-    for k, asked in enumerate(cases):
-        fits = bool((switched_total(asked, everybody) <= SERVER + SLACK).all())
+    for k, demand in enumerate(cases):
+        fits = bool((switched_total(demand, everybody) <= SERVER + SLACK).all())
         lab.add(fits, None if k else three_jobs(), ["synergy.tune", "synergy.proportional"], shown)
     return f"the server overflows in {lab} cases of three jobs; {shown}"
 
@@ -232,7 +230,7 @@ def shares_rounded_up(lab: Lab) -> str:
 
 
 TABLE_5 = {"deployed": (16, 11.6, 4.81, 3.21, 17.32, 8.59), "simulated": (15.67, 11.33, 4.52, 3.19, 16.85, 8.54)}
-"""Hours of makespan, mean and 99th percentile of completion times, each of proportional shares and of Tune."""
+"""Hours of makespan, mean JCT and 99th percentile JCT, each first of proportional shares, then of Tune."""
 
 
 @claim("synergy.slip.table-5", "Table 5, caption", scope="deployed and simulated", how="recomputed from its hours")
@@ -240,8 +238,8 @@ def table_5(lab: Lab) -> str:
     """Tune improves makespan by 1.4, average JCT by 1.5 and 99th percentile JCT by 2."""
     claimed = (("makespan", 1.4, 0.05), ("JCT", 1.5, 0.05), ("p99", 2, 0.5))
     numbers = [
-        Printed(f"{metric}, {where}", improved, found[2 * i] / found[2 * i + 1], tolerance)
-        for where, found in TABLE_5.items()
+        Printed(f"{metric}, {where}", improved, hours[2 * i] / hours[2 * i + 1], tolerance)
+        for where, hours in TABLE_5.items()
         for i, (metric, improved, tolerance) in enumerate(claimed)
     ]
     deployed = lab.within("the deployed cluster")

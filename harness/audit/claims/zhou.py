@@ -1,6 +1,6 @@
 """Zhou et al.: Theorems 1 and 6 on placements, 2 and 7 on feasibility, 3, 5 and the lemmas on ratios, α, assumptions.
 
-Theorems 4 and 8 bound the running time up to a constant: no finite number of runs contradicts that.
+Theorems 4 and 8 bound the running time up to a constant, which no finite number of runs can contradict.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.arrays import Choice, placement
 
 NEAR = 1e-9
-"""Relative difference of costs that counts as none."""
+"""Relative tolerance within which costs are equal."""
 
 
 def priced(a: Architecture, rng: np.random.Generator, slots: int) -> tuple[Array, Array]:
-    """Return what is free, and prices, at random: some of them 0, some dear, some servers partly booked."""
+    """Return random free capacity and random prices: some prices are 0 or high, and some servers are partly booked."""
     shape = (*a.machines.capacity.shape, slots)
     price = rng.random(shape) * rng.choice([0.0, 1.0, 10.0, 1e4], shape)
     part = rng.choice([0.0, 0.34, 0.5, 0.67, 1.0, 1.0, 1.0], shape) if rng.random() < 0.5 else np.ones(shape)
@@ -39,10 +39,10 @@ def priced(a: Architecture, rng: np.random.Generator, slots: int) -> tuple[Array
 def placements(
     rng: np.random.Generator, name: str, count: int, printed: bool
 ) -> Iterator[tuple[float | None, float | None, bool]]:
-    """Yield what so many random choices of types, workers and slots cost on random servers (problems (13), (21)).
+    """Yield the costs of `count` random choices of types, workers and slots on random servers (problems (13), (21)).
 
-    These are the optimum, what the algorithm finds, repaired or as `printed`, and whether that places the workers that
-    the choice needs.
+    These are the optimum, the cost of the algorithm's placement (repaired, or as `printed`), and whether that placement
+    has the workers that the choice needs.
     """
     tried = 0
     while tried < count:
@@ -79,24 +79,24 @@ def _optimal(cost: float | None, best: float | None) -> bool:
 
 
 def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
-    """Count whether placements are optimal: at random prices, and on whole instances as ``harness compare`` sees them.
+    """Count whether placements are optimal, at random prices and on whole instances as in ``harness compare``.
 
-    Returns in how many cases nothing was found and how many cost too much or leave work undone.
+    Return the number of cases without a placement, and of those that cost too much or leave work undone.
     """
     missed, dearer = 0, 0
     for optimum, cost, done in placements(lab.rng("choices"), name, lab.times(700), printed):
         if optimum is not None and not lab.add(done and _optimal(cost, optimum)):
             missed, dearer = missed + (cost is None), dearer + (cost is not None)
     method = f"zhou.{name}.amincost{'?printed=true' if printed else ''}"
-    # The cheapest placement of three chunks on two servers of a GPU each is one that Algorithm 4 as printed misses.
+    # Algorithm 4 as printed misses the cheapest placement of three chunks on two servers with a GPU each.
     three_chunks = built([job(3, submit_s=1.0)], [servers(2, 1, 3.3, bandwidth_gbps=4.0)])
     for instance in (three_chunks, *lab.drawn(draw, 60, "instances")):
         rows = certified(instance, [method, f"zhou.{name}.mincost"])
         best, mine = rows[f"zhou.{name}.mincost"], rows[method]
         if best.status != "optimal":
             continue
-        told = "finds no valid placement" if mine.objective is None else f"costs {mine.objective:.6g}"
-        shown = f"{method} {told}, the optimum is {best.objective:.6g}"
+        result = "finds no valid placement" if mine.objective is None else f"costs {mine.objective:.6g}"
+        shown = f"{method} {result}, the optimum is {best.objective:.6g}"
         if not lab.add(_optimal(mine.objective, best.objective), instance, [best.method, method], shown):
             missed, dearer = missed + (mine.objective is None), dearer + (mine.objective is not None)
     return missed, dearer
@@ -112,7 +112,7 @@ def theorem_1_printed(lab: Lab) -> str:
     """Algorithms 4 and 5 solve problem (13) to optimality."""
     missed, dearer = _compared(lab, "ps", printed=True)
     # The worker is cheaper on server 0, but the PS much more so, and both do not fit there. For host 0, line 15 ends
-    # with g = 1 = N, which asks for no PS at all, so that nothing is found: the PS goes to server 1.
+    # with g = 1 = N, which asks for no PS at all, so nothing is found: the PS goes to server 1.
     case = built([job(1)], [servers(2, 1, 1.0, memory_gb=1.0)], [worker(cpus=0.0)], [ps()])
     a, price = view(case).architectures["ps"], np.zeros((2, 4, 1))
     price[:, 0, 0], price[:, 1, 0] = (1.0, 2.0), (0.0, 10.0)
@@ -154,7 +154,7 @@ def theorem_6_printed(lab: Lab) -> str:
 def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -> str:
     """Measure a ratio on instances that mostly meet the assumptions, and on tiny ones that mostly do not.
 
-    Where the theorem does not assume anything of jobs (`assumed` is false), all of them count.
+    If the theorem assumes nothing about jobs (`assumed` is false), all instances count.
     """
     rng = lab.rng()
     drawn = [make(rng) for _ in range(lab.times(70)) for make in (draw_roomy, draw)]
@@ -182,7 +182,7 @@ RATIOS = {
         *("(2)", "online", "schedules.offline"),
     ),
 }
-"""What is claimed, its scope, the problem, the algorithm, and the model that proves optima."""
+"""By theorem: the claim, its scope, the problem, the algorithm, and the model that proves optima."""
 
 for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "rings")):
     for _theorem, (_text, _scope, _problem, _method, _exact) in RATIOS.items():
@@ -197,22 +197,22 @@ for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "ri
 
 
 def weight_by_deadline(instance: Instance, arch: str, jobs: Ints) -> float:
-    """Return the optimum of (8) or (17) for some of the jobs, by the deadline of all of them."""
+    """Return the optimum of (8) or (17) for a subset of the jobs, with the deadline of all jobs."""
     tau = view(instance).architectures[arch].deadline
-    some = instance.model_copy(update={"jobs": tuple(instance.jobs[j] for j in jobs), "due_slot": tau})
-    return solved(f"zhou.{arch}.schedules", view(some)).solution.objective or 0.0
+    subset = instance.model_copy(update={"jobs": tuple(instance.jobs[j] for j in jobs), "due_slot": tau})
+    return solved(f"zhou.{arch}.schedules", view(subset)).solution.objective or 0.0
 
 
 @claim(
     "zhou.lemma-2",
     "Lemma 2",
     scope="A_maxweight, with γ the largest ratio of the optimum to what it gets in a round, and α by (6)",
-    how="rounds by the same deadline until their weight is that of the proved optimum of (8), counted",
+    how="number of rounds with the same deadline until their weight reaches the proved optimum of (8)",
 )
 def lemma_2(lab: Lab) -> str:
     """Given a γ-approximation algorithm, A_dual gets at least the optimal weight by τ in windows of α·τ slots."""
     narrower = lab.within(f"γ = 2 log λ and {BOTH}")
-    # One GPU for four slots: the heaviest job takes all of them, the two others together weigh 1.2 times as much.
+    # One GPU for four slots: the heaviest job takes all four slots; the two others together weigh 1.2 times as much.
     knapsack = built([job(1, 4, weight=10.0), *[job(1, 2, weight=6.0)] * 2], [servers(1, 1)])
     drawn = [*lab.drawn(draw, 30), *lab.drawn(draw_roomy, 15)]
     for instance in (knapsack.model_copy(update={"due_slot": 5}), *drawn):
@@ -225,7 +225,7 @@ def lemma_2(lab: Lab) -> str:
                 got = float(a.weight[[j for j, _ in plan]].sum())
                 gamma = max(gamma, weight_by_deadline(instance, arch, left) / got)
                 left = np.setdiff1d(left, [j for j, _ in plan])
-                inside &= all(found.end < a.deadline for _, found in plan)
+                inside &= all(run.end < a.deadline for _, run in plan)
                 reached, rounds = reached + got, rounds + 1
             alpha, methods = a.alpha_of(everyone, gamma), [f"zhou.{arch}.amaxweight", f"zhou.{arch}.schedules"]
             shown = f"{rounds} rounds reach the optimum {best:g}; with γ = {gamma:.4g}, α = {alpha}"
@@ -236,12 +236,12 @@ def lemma_2(lab: Lab) -> str:
 
 
 def underpaid(a: Architecture, plan: Plan) -> int | None:
-    """Return a job for which (9a) fails: at the prices after all jobs, some schedule is worth more than its payoff."""
+    """Return a job that violates (9a), if any: at the final prices, some schedule is worth more than its payoff."""
     ledger = Ledger(a.machines, a.options, a.deadline - 1)
     used, payoff = np.zeros(ledger.price.shape), np.zeros(a.size)
-    for j, found in plan:
-        used[:, :, found.start : found.end] += ledger.use(found)[:, :, None]
-        payoff[j] = max(a.weight[j] - found.cost, 0.0)
+    for j, run in plan:
+        used[:, :, run.start : run.end] += ledger.use(run)[:, :, None]
+        payoff[j] = max(a.weight[j] - run.cost, 0.0)
     ledger.post(a.prices(used))
     for j, most in enumerate((a.weight * (1 - NEAR) - payoff).tolist()):
         if most > 0 and ledger.find(j, 0, limit=most):
@@ -260,15 +260,16 @@ def underpaid(a: Architecture, plan: Plan) -> int | None:
 @claim(
     "zhou.theorem-2",
     "Theorem 2",
-    how="schedules by the checker; (9a) for the cheapest schedule that the empty cluster holds, at the last prices",
+    how="the checker on schedules; (9a) for the cheapest schedule on the empty cluster at the final prices",
     arch="ps",
     problems="problems (7) and (8)",
 )
 def feasible(lab: Lab, arch: str, problems: str) -> str:
     """A_maxweight computes a feasible solution to problems (7), (8) and (9)."""
     primal, assumed = lab.within(problems), lab.within(BOTH)
-    # Ten of eleven equal jobs take all CPUs, a tenth each. The last one finds none, and they would cost it 10 and a GPU
-    # 1, but its weight is 16: it takes so little of what is dear that F bounds its weight by the GPU, which is not.
+    # Ten of eleven equal jobs take all CPUs, a tenth each. The last one finds none left; CPUs would cost it 10 and a
+    # GPU 1, but its weight is 16. It needs so little of the dear CPUs that F bounds its weight by the GPU, which is
+    # cheap.
     types = [worker(cpus=0.01, memory_gb=0.0, bandwidth_gbps=0.01)], [ps(cpus=0.0, memory_gb=0.0, bandwidth_gbps=0.01)]
     scarce = built([job(1, weight=16.0)] * 11, [servers(1, 100, 0.1)], *types)
     drawn = [made for draws in (draw, draw_many, draw_roomy) for made in lab.drawn(draws, 70, draws.__name__)]
@@ -287,7 +288,7 @@ def feasible(lab: Lab, arch: str, problems: str) -> str:
 
 
 def settings(lab: Lab) -> Iterator[tuple[Instance, Architecture]]:
-    """Yield instances of the paper's ranges at a sixth of its size, for both architectures, T = 150 and 300 in turn."""
+    """Yield instances with the paper's ranges at a sixth of its size, for both architectures, with T = 150 or 300."""
     for i in range(lab.times(6)):
         instance = load(f"gen/zhou-ps?jobs=30&servers=24&slots={300 if i % 2 else 150}&seed={1 + i // 2}")
         for name in ARCHITECTURES:
@@ -300,20 +301,20 @@ RANGES = "the paper's ranges, 30 jobs on 24 servers, T = 150 and 300, both archi
 @claim("zhou.alpha.formula", "after Theorem 5", how=f"(6) on each batch, {RANGES}; close: within a factor of 2")
 def alpha_formula(lab: Lab) -> str:
     """α, by its formula on each batch, is typically close to 4."""
-    found = []
+    alphas = []
     for instance, a in settings(lab):
         method, batches = f"zhou.{a.id}.online?alpha=round", online(a, Way(alpha="round"))
         for alpha in (batches.window_slots // batches.window_tau).tolist():
-            found.append(alpha)
+            alphas.append(alpha)
             lab.add(2 <= alpha <= 8, instance, [method], f"α of a batch of {method}: {alpha}; of all jobs: {a.alpha}")
-    lab.numbers = {"least": min(found), "largest": max(found)}
-    return f"α from {min(found)} to {max(found)} on {lab.tested} batches ({RANGES})"
+    lab.numbers = {"least": min(alphas), "largest": max(alphas)}
+    return f"α from {min(alphas)} to {max(alphas)} on {lab.tested} batches ({RANGES})"
 
 
 @claim(
     "zhou.alpha.realised",
     "after Theorem 5",
-    how=f"mean windows of a batch on {RANGES}; close: within a factor of 2",
+    how=f"mean number of windows of a batch on {RANGES}; close: within a factor of 2",
 )
 def alpha_realised(lab: Lab) -> str:
     """The number of windows that a batch really needs is typically close to 4."""
@@ -329,14 +330,14 @@ def alpha_realised(lab: Lab) -> str:
 @claim(
     "zhou.alpha.enough",
     "Lemma 1, after Theorem 5",
-    how=f"every batch of a run against a fractional knapsack that bounds that weight from above, on {RANGES}",
+    how=f"every batch of a run against a fractional knapsack, an upper bound on that weight, on {RANGES}",
 )
 def alpha_enough(lab: Lab) -> str:
     """With α = 4, A_dual gets at least the weight of an optimal schedule of the batch by τ_i."""
     short = 0
     for instance, a in settings(lab):
         tau = lacking(a, online(a, Way()))
-        lab.add(tau is None, instance, [f"zhou.{a.id}.online"], f"the batch of τ = {tau} is not shown to")
+        lab.add(tau is None, instance, [f"zhou.{a.id}.online"], f"not shown for the batch of τ = {tau}")
         short += lacking(a, online(a, Way(alpha=1))) is not None
     lab.numbers = {"not_with_1": short}
     return f"shown on {lab.tested - lab.failed} of {lab.tested} cases ({RANGES}); not with α = 1 on {short}"
@@ -361,8 +362,8 @@ def assumption(lab: Lab, second: bool = False) -> str:
     shares = []
     for instance, a in settings(lab):
         met = a.assumption_2 if second else a.assumption_1
-        for one in met.tolist():
-            lab.add(bool(one), instance, [f"zhou.{a.id}.online"], f"{1 - met.mean():.0%} of the jobs violate it")
+        for holds in met.tolist():
+            lab.add(bool(holds), instance, [f"zhou.{a.id}.online"], f"{1 - met.mean():.0%} of the jobs violate it")
         shares.append(float(1 - met.mean()))
     lab.numbers = {"least": min(shares), "largest": max(shares)}
     return f"violated by {min(shares):.0%} to {max(shares):.0%} of the jobs, however they run ({RANGES})"

@@ -1,16 +1,16 @@
-"""Certificates of bounds, checked without any code but this folder's and numpy: "bound 3159.2 holds", or why not.
+"""Check certificates of bounds with this folder and numpy alone; print "bound 3159.2 holds", or why it does not.
 
 ::
 
     python examples/check_certificate.py RUN/certificates/*.json.gz
 
 A certificate names an instance, a problem and a bound, and has multipliers from which the bound follows by weak
-duality: whatever capacity costs (0 or more), no schedule is worth more than all capacity at these prices and what each
-job can be worth alone, less what it pays. The instance is read from ``instances/`` beside ``certificates/``; rules,
-problem by problem, find the best responses by programs of their own, and add up in whole numbers, in fractions, or
-rounded to the safe side. As in the problems themselves, 1e-9 of a job's work, of a time or of a need may be missing.
-What the instance does not fix is as the certificate says, and printed: slots and rounds, the jobs of a round, what they
-hold where they are placed, and the time by which weight counts.
+duality: at any prices ≥ 0 of capacity, no schedule is worth more than all capacity costs plus, for each job, the most
+it can be worth by itself after paying these prices. The instance is read from ``instances/`` next to ``certificates/``.
+Each problem's rule computes the best responses with code of its own, and adds up integers, fractions, or floats rounded
+to the safe side. As in the problems themselves, 1e-9 of a job's work, of a time or of a need may be missing. Whatever
+the instance does not determine is taken from the certificate and printed: slots and rounds, the jobs of a round, what
+placed jobs hold, and the time by which weight counts.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ PRESENTATION = {"name", "title", "source", "licence", "derived", "published", "b
 SLOTTED: dict[str, Any] = {**packing.PROBLEMS, **elastic.PROBLEMS}
 RULES: dict[str, fluid.Rule] = {**fluid.PROBLEMS, **rigid.PROBLEMS, **oef.PROBLEMS, **synergy.PROBLEMS}
 ENDLESS = 2**31
-"""Slots of a simulation, whose rounds end after everything."""
+"""Number of slots for a simulation, whose rounds have no horizon."""
 
 
 def digest(content: Data, without: set[str]) -> str:
     """Return the SHA-256 of plain data without some fields."""
-    kept = {name: value for name, value in content.items() if name not in without}
-    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    fields = {name: value for name, value in content.items() if name not in without}
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def check(proof: Data, instance: Data) -> Fraction:
-    """Return the bound that a certificate proves; refuse where that is weaker than what it claims."""
+    """Return the bound that a certificate proves; refuse it if it claims a stronger one."""
     require(digest(instance, PRESENTATION) == proof["instance"], "it is about another instance")
-    require(digest(proof, {"digest"}) == proof["digest"], "it was changed: its digest is another one")
+    require(digest(proof, {"digest"}) == proof["digest"], "it was changed: its digest does not match its content")
     if "window" in proof:
         first, count = proof["window"].split(":")
         at = arrivals(instance)
@@ -61,7 +61,7 @@ def check(proof: Data, instance: Data) -> Fraction:
 
 
 def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
-    """Return whether a problem maximises (1) or minimises (-1), and the bound that follows from multipliers."""
+    """Return the problem's sense (1 maximises, -1 minimises) and the bound that follows from the multipliers."""
     name = proof["problem"]
     require(proof.get("unit", 1) > 0, "the unit of prices is not positive")
     rules = fluid.WORTH if "edges" in proof and name in fluid.WORTH else RULES
@@ -72,8 +72,8 @@ def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
     return problem.sense, problem.value(proof)
 
 
-def told(proof: Data) -> str:
-    """Return what the problem takes from the certificate, as words."""
+def assumptions(proof: Data) -> str:
+    """Return the parts of the problem that are taken from the certificate, as text."""
     words = [f"{len(proof['round'])} jobs of the round"] if "round" in proof else []
     words += ["the CPUs and memory that they hold"] if "held" in proof else []
     number = f"{proof['slots']} " if "slots" in proof else ""
@@ -84,14 +84,14 @@ def told(proof: Data) -> str:
 
 
 def main(paths: Sequence[str]) -> None:
-    """Check files; end with 1 at the first one that is refused."""
+    """Check files; exit with status 1 at the first one that is refused."""
     for path in map(Path, paths):
         try:
             proof = json.loads(gzip.decompress(path.read_bytes()))
             instance = path.parent.parent / "instances" / f"{proof['instance']}.json"
             check(proof, json.loads(instance.read_bytes()))
         except RecursionError:
-            sys.exit(f"{path.name}: refused: it is nested too deeply")
+            sys.exit(f"{path.name}: refused: its JSON is nested too deeply")
         except (RefusedError, ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as reason:
             sys.exit(f"{path.name}: refused: {reason or type(reason).__name__}")
-        print(f"{path.name}: bound {proof['bound']:.10g} holds ({proof['problem']}{told(proof)})")
+        print(f"{path.name}: bound {proof['bound']:.10g} holds ({proof['problem']}{assumptions(proof)})")

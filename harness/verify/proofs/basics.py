@@ -1,4 +1,4 @@
-"""What all rules need: refusing, safe rounding, and what an instance says about its jobs and GPUs."""
+"""Helpers of all rules: refusal, safe rounding, and the jobs and GPUs of an instance."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ LESS, MORE = 1 - 1e-9, 1 + 1e-9
 """As in the problems themselves, 1e-9 of a job's work, of a time or of a need may be missing."""
 
 LOW, HIGH = 1 - 1e-11, 1 + 1e-12
-"""Factors by which sums of costs, and values, are rounded to the safe side: more than floating point is off."""
+"""Factors that round sums of costs, and values, to the safe side; they exceed floating-point errors."""
 
 NEVER, DEAR = -(2**62), 2**61
 
 
 class RefusedError(Exception):
-    """What a certificate claims does not follow from it, or a decision breaks the rules that its arguments name."""
+    """A certificate does not prove its claim, or a decision breaks the rules named in the arguments."""
 
 
 def require(true: bool, reason: str) -> None:
-    """Refuse unless something is true."""
+    """Raise `RefusedError` with the reason unless the condition is true."""
     if not true:
         raise RefusedError(reason)
 
 
 def up(value: Any, unit: float) -> Array:
-    """Return values as whole numbers of a unit, rounded up by more than floating point is off."""
+    """Return values as integer multiples of a unit, rounded up beyond floating-point errors."""
     scaled = np.maximum(np.asarray(value, float) / unit, NEVER)
     require(bool((scaled < DEAR).all()), "a value is too large for the unit")
     return np.ceil(scaled + np.abs(scaled) * 1e-12).astype(np.int64)
@@ -47,12 +47,12 @@ def work_of(job: Data) -> float:
 
 
 def slot_of(time_s: float, slot_s: float) -> int:
-    """Return the first slot that begins at a time or after it."""
+    """Return the first slot that begins at or after a time."""
     return math.ceil(time_s / slot_s * LESS)
 
 
 def times(job: Data, worker: Data, server: Data | None) -> tuple[float, float, float]:
-    """Return the seconds of a mini-batch, an update, and a transfer of gradients both ways; no PS type in a ring."""
+    """Return the seconds of a mini-batch, an update, and a transfer of gradients both ways; rings have no `server`."""
     profile = job.get("distributed") or {}
     if together := profile.get("colocated_rate_per_s"):
         return 1 / together, 0.0, max(1 / (profile.get("spread_rate_per_s") or together) - 1 / together, 0.0)
@@ -62,34 +62,34 @@ def times(job: Data, worker: Data, server: Data | None) -> tuple[float, float, f
     else:
         update = min(updates.values(), default=0.0) if ring is None else ring
     transfer = profile.get("gradient_mb", 0.0) * 16 / (worker["bandwidth_gbps"] * 1000)
-    given, rate = profile.get("minibatch_ms", {}), job.get("rates", {}).get(worker.get("gpu_type") or "", 0.0)
+    measured, rate = profile.get("minibatch_ms", {}), job.get("rates", {}).get(worker.get("gpu_type") or "", 0.0)
     alone = 1 / (rate * worker["gpus"]) if rate * worker["gpus"] else math.inf
-    return given[worker["name"]] / 1000 if worker["name"] in given else alone, update / 1000, transfer
+    return measured[worker["name"]] / 1000 if worker["name"] in measured else alone, update / 1000, transfer
 
 
 def utility(job: Data, begin_s: float, best: float) -> Callable[[Array], Array]:
-    """Return what completing a job is worth by seconds since `begin_s`; `best` is its largest rate."""
-    given = job.get("utility", {"kind": "effective_throughput"})
-    kind, a, work = given["kind"], given.get("amplitude"), work_of(job)
+    """Return a job's utility as a function of the seconds from `begin_s` to completion; `best` is its largest rate."""
+    curve = job.get("utility", {"kind": "effective_throughput"})
+    kind, a, work = curve["kind"], curve.get("amplitude"), work_of(job)
     if kind in ("effective_throughput", "normalised"):
         return lambda d: (work / (job["gpus"] * (best or math.inf)) if kind == "normalised" else work) / d
     if kind == "sigmoid":
         return lambda d: (
-            a / (1 + np.exp(np.clip(given["steepness_per_s"] * (d - given.get("midpoint_s", 0)), -700, 700)))
+            a / (1 + np.exp(np.clip(curve["steepness_per_s"] * (d - curve.get("midpoint_s", 0)), -700, 700)))
         )
     due = math.inf if kind == "constant" or job.get("deadline_s") is None else job["deadline_s"] - begin_s
-    grace = given.get("grace_s", 0.0)
+    grace = curve.get("grace_s", 0.0)
     return lambda d: a * np.where(d <= due * MORE, 1.0, np.clip(1 - (d - due) / grace, 0, 1) if grace else 0.0)
 
 
 def arrivals(data: Data) -> list[float]:
-    """Return when jobs arrive, in seconds: no earlier than their tenants."""
+    """Return the arrival times of jobs, in seconds; a job does not arrive before its tenant."""
     tenants = {t["id"]: t.get("arrive_s", 0.0) for t in data.get("tenants", ())}
     return [max(job.get("submit_s", 0.0), tenants.get(job.get("tenant", job["id"]), 0.0)) for job in data["jobs"]]
 
 
 class Gangs:
-    """Jobs of gangs, their rates by GPU type, and the servers that they run on (Hadar, Gavel, Synergy)."""
+    """Jobs with gangs, their rates by GPU type, and the servers (Hadar, Gavel, Synergy)."""
 
     def __init__(self, data: Data, slot_s: float) -> None:
         self.jobs, self.groups, self.slot_s = data["jobs"], data["cluster"]["servers"], slot_s
@@ -102,11 +102,11 @@ class Gangs:
         for job in self.jobs:
             tenant = tenants.get(job.get("tenant", job["id"]), {})
             kinds = tenant.get("job_types", ())
-            given = job.get("rates") or ([k for k in kinds if k["name"] == job.get("model")] or kinds)[0]["rates"]
-            self.rates.append(np.array([given.get(r, 0.0) for r in self.types]))
+            rates = job.get("rates") or ([k for k in kinds if k["name"] == job.get("model")] or kinds)[0]["rates"]
+            self.rates.append(np.array([rates.get(r, 0.0) for r in self.types]))
 
     def levels(self, j: int) -> list[Array]:
-        """Return the types that are at least as fast as each rate of a job, fastest first, if its gang fits on them."""
+        """For each rate of a job, fastest first, return the types at least that fast if the gang fits on them."""
         rates = self.rates[j]
         among = [np.flatnonzero(rates >= rate) for rate in sorted({r for r in rates if r > 0})[::-1]]
         return [types for types in among if sum(self.gpus[r] for r in types) >= self.jobs[j]["gpus"]]
@@ -119,7 +119,7 @@ class Gangs:
         return dict(sorted(count.items()))
 
     def worth(self, j: int, slots: int) -> Array:
-        """Return what a job is worth by its last slot, 0 before its arrival."""
+        """Return a job's utility by its last slot, 0 before its arrival."""
         a = min(self.arrival[j], slots)
         value = utility(self.jobs[j], a * self.slot_s, float(self.rates[j].max()))
         return np.concatenate([np.zeros(a), value(np.arange(1, slots - a + 1) * self.slot_s)])

@@ -1,4 +1,4 @@
-"""Jobs that choose their workers (Zhou, admission): packing problems whose schedules are uninterrupted runs."""
+"""Elastic jobs (Zhou, admission): packing problems in which a schedule is an uninterrupted run of workers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .packing import Packing, Uses
 
 
 class Elastic(Packing):
-    """Workers and parameter servers (PSs), or a ring of workers, which run without interruption.
+    """Packing of runs: workers with parameter servers (PSs), or a ring of workers.
 
-    PSs are all on one server; each has the bandwidth for so many workers elsewhere. Equal servers make a class. In a
-    `ring` there are no PSs.
+    All PSs of a job are on one server, and their bandwidth limits the number of workers on other servers. In a `ring`
+    there are no PSs. Equal servers form a class.
     """
 
     ring = False
@@ -39,15 +39,15 @@ class Elastic(Packing):
         self.ends(horizon)
 
     def most(self, c: int, resource: int) -> float:
-        """Return the largest sum, up to what a server has of a resource, of what whole workers and PSs need of it.
+        """Return how much of a resource whole workers and PSs can use on a server of class `c`.
 
-        Where there are too many sums, it is all that the server has.
+        This is the largest sum of their needs within the capacity, or the capacity itself if there are too many sums.
         """
         has = self.has[c]
         able = [w for w, room in zip(self.need[0], self.room, strict=True) if room[c]]
         able += [s for s in self.need[1] if (s <= has * MORE).all()]
         sums, limit = np.zeros(1), has[resource] * MORE
-        for need in sorted({float(one[resource]) for one in able} - {0.0}):
+        for need in sorted({float(needs[resource]) for needs in able} - {0.0}):
             number = math.floor(limit / need) + 1
             if len(sums) * number > 10**6:
                 return float(has[resource])
@@ -57,12 +57,11 @@ class Elastic(Packing):
         return float(min(sums.max(), has[resource]) or has[resource])
 
     def parts(self, data: Data) -> tuple[Any, Any, Any, Any]:
-        """Return worker and PS types, what a server of each group has, and what one of each type needs of it."""
+        """Return worker and PS types, the capacity of a server of each group, and the needs of each type."""
         workers, servers = data["worker_types"], [] if self.ring else data["ps_types"]
         kinds = ("gpus", "cpus", "memory_gb", "bandwidth_gbps")
-        have, *need = (
-            np.array([[x.get(r, 0.0) for r in kinds] for x in part]) for part in (self.groups, workers, servers)
-        )
+        items = self.groups, workers, servers
+        have, *need = (np.array([[x.get(r, 0.0) for r in kinds] for x in part]) for part in items)
         return workers, servers, have, need
 
     def can(self, worker: Data, group: Data) -> bool:
@@ -70,17 +69,17 @@ class Elastic(Packing):
         return worker.get("gpu_type") in (None, group["gpu_type"])
 
     def ends(self, horizon: Data) -> None:
-        """Say from when on jobs may run, and what their ends are worth."""
+        """Set the `earliest` slots of the jobs and the `worth` of their ends."""
         raise NotImplementedError
 
     def own_slots(self, horizon: Data) -> None:
-        """Require Zhou's slots: hours, unless the instance has longer slots, or less than a day of them."""
+        """Require Zhou's slots: hours, unless the instance's slots are longer or span less than a day."""
         slot_s, day = horizon["slot_s"], 24 * 3600
         hour = slot_s if "slots" in horizon and (slot_s >= 3600 or slot_s * horizon["slots"] < day) else 3600.0
         require(self.slot_s == hour, "slots are not the problem's")
 
     def until(self, due_slot: int | None) -> None:
-        """Require the slots before τ, if the instance says it."""
+        """Require that the slots end just before the instance's τ, if it has one."""
         require(due_slot in (None, self.slots + 1), "slots do not end with the instance's τ")
 
     def begin(self, job: Data) -> int:
@@ -88,53 +87,53 @@ class Elastic(Packing):
         return slot_of(job.get("submit_s", 0.0), self.slot_s)
 
     def layouts(self, j: int) -> Iterator[tuple[int, int, int, Array, Array]]:
-        """Yield worker type, PS type, whether all is on one server, 1, 2, … workers, and slots of a mini-batch."""
+        """Yield worker type, PS type, whether all are on one server, 1, 2, … workers, and slots per mini-batch."""
         n = np.arange(1, self.jobs[j].get("chunks", 1) + 1)
         share = (n - 1) / n if self.ring else np.ones(len(n))
         for m, p in np.ndindex(len(self.workers), len(self.servers) or 1):
             seconds = times(self.jobs[j], self.workers[m], None if self.ring else self.servers[p])
             compute, update, transfer = (x / self.slot_s for x in seconds)
-            for one in range(2 if math.isfinite(compute) and self.room[m].any() else 0):
-                yield m, p, one, n, compute + share * (update + (0.0 if one else transfer))
+            for together in range(2 if math.isfinite(compute) and self.room[m].any() else 0):
+                yield m, p, together, n, compute + share * (update + (0.0 if together else transfer))
 
     @cache  # noqa: B019
     def options(self, j: int) -> list[tuple[int, int, int, int, int]]:
-        """Return type, PS type, whether on one server, workers and slots: the fewest workers for each duration."""
-        found = []
-        for m, p, one, n, each in self.layouts(j):
-            slots = np.maximum(np.ceil(self.work[j] * each / n * LESS), 1)
-            found += [(m, p, one, int(n[i]), int(slots[i])) for i in np.unique(slots, return_index=True)[1]]
-        return found
+        """Return the layouts with the fewest workers for each duration: types, on one server or not, workers, slots."""
+        options = []
+        for m, p, together, n, per_batch in self.layouts(j):
+            slots = np.maximum(np.ceil(self.work[j] * per_batch / n * LESS), 1)
+            options += [(m, p, together, int(n[i]), int(slots[i])) for i in np.unique(slots, return_index=True)[1]]
+        return options
 
     @cache  # noqa: B019
     def cost(self, which: int, part: int, kind: int, slots: int) -> Array:
-        """Return what one worker (part 0) or PS (1) costs in each window of so many slots, by class of servers."""
+        """Return the cost of a worker (part 0) or PS (part 1) in each window of `slots` slots, by class of servers."""
         prices = self.prices[which].reshape(*self.has.shape, -1)
-        each = np.floor(np.einsum("crt,r->ct", prices, self.need[part][kind]) * (1 - 1e-14)).astype(np.int64)
-        total = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
+        per_slot = np.floor(np.einsum("crt,r->ct", prices, self.need[part][kind]) * (1 - 1e-14)).astype(np.int64)
+        total = np.pad(np.cumsum(per_slot, axis=1), ((0, 0), (1, 0)))
         return np.asarray(total[:, slots:] - total[:, :-slots])
 
     @cache  # noqa: B019
-    def place(self, which: int, m: int, p: int, one: int, number: int, slots: int) -> Array:
-        """Return what the cheapest placement of an option costs by window."""
+    def place(self, which: int, m: int, p: int, together: int, number: int, slots: int) -> Array:
+        """Return the cost of the cheapest placement of an option by window."""
         costs = [self.cost(which, part, kind, slots) for part, kind in enumerate((m, p)[: 2 - self.ring])]
-        return self.cheapest((m, p, one, number), costs, self.room[m][:, None], self.has[:, :, None] * MORE, DEAR)
+        return self.cheapest((m, p, together, number), costs, self.room[m][:, None], self.has[:, :, None] * MORE, DEAR)
 
     def cheapest(self, option: Sequence[int], costs: Sequence[Array], room: Array, free: Array, dear: float) -> Array:
-        """Return what the cheapest placement of an option costs by window, `dear` where it does not fit.
+        """Return the cost of the cheapest placement of an option by window, `dear` where it does not fit.
 
-        There are ``(classes, windows)`` costs of a worker and of a PS, and so much `room` for workers on a server of
-        each class, on which ``(classes, resources, windows)`` are `free`.
+        `costs` has the ``(classes, windows)`` costs of a worker and of a PS. A server of a class has `room` for that
+        many workers, and its `free` resources are ``(classes, resources, windows)``.
         """
-        m, p, one, number = option
+        m, p, together, number = option
         cost, everywhere = costs[0], room * self.count[:, None]
         if self.ring:
             whole = np.where(room >= number, number * cost, dear).min(axis=0)
-            return whole if one else spread(cost, everywhere, number, dear)
+            return whole if together else spread(cost, everywhere, number, dear)
         best = np.full(cost.shape[1], dear)
-        each = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
-        for g in [number] if one else range(min(number - 1, room.max()) + 1):
-            s = max(1, math.ceil((number - g) * each))
+        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
+        for g in [number] if together else range(min(number - 1, room.max()) + 1):
+            s = max(1, math.ceil((number - g) * ps_per_worker))
             needed = g * self.need[0][m] + s * self.need[1][p]
             fits = (room >= g) & (needed[:, None] <= free).all(axis=1)
             for c in np.flatnonzero(fits.any(axis=1)):
@@ -144,30 +143,30 @@ class Elastic(Packing):
                     best = np.minimum(best, own + spread(cost, others, number - g, dear))
         return best
 
-    def kept(self, who: Sequence[Any]) -> dict[int, int]:
-        return {j: int(most) for j, most in who}
+    def kept(self, jobs: Sequence[Any]) -> dict[int, int]:
+        return {j: int(most) for j, most in jobs}
 
     def shared(self, which: int, j: int, m: int, number: int, slots: int) -> Array:
-        """Return what so many workers cost by covers, by window, where they fit on one class of servers alone."""
-        each, classes = np.zeros(self.slots + 1, np.int64), np.flatnonzero(self.room[m])
-        for ((row, t), spare, who), price in zip(self.covers, self.extra[which], strict=True):
+        """Return the cover costs of `number` workers by window, if they fit on one class of servers only."""
+        per_slot, classes = np.zeros(self.slots + 1, np.int64), np.flatnonzero(self.room[m])
+        for ((row, t), spare, kept), price in zip(self.covers, self.extra[which], strict=True):
             c, resource = divmod(row, self.has.shape[1])
             if price and classes.tolist() == [c]:
                 use = number * Fraction(float(self.need[0][m][resource]))
-                each[t + 1] += math.floor(price * max(min(use, who.get(j, 0)), use - spare))
-        total = np.cumsum(each)
+                per_slot[t + 1] += math.floor(price * max(min(use, kept.get(j, 0)), use - spare))
+        total = np.cumsum(per_slot)
         return np.asarray(total[slots:] - total[:-slots])
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
-        require(not uses, "only ends are decided here")
-        first, best, least = self.earliest[j], worth[-1], []
+        require(not uses, "trees of elastic jobs branch on ends only")
+        first, best, upper = self.earliest[j], worth[-1], []
         for option in self.options(j):
             m, p, _, number, slots = option
             if first + slots <= self.slots:
                 usable = self.cost(which, 0, m, slots)[self.room[m] > 0, first:].min(axis=0) * number
                 usable = usable + (0 if self.ring else self.cost(which, 1, p, slots)[:, first:].min(axis=0))
-                least.append(((worth[first + slots : self.slots + 1] - usable).max(), option))
-        for most, option in sorted(least, reverse=True):
+                upper.append(((worth[first + slots : self.slots + 1] - usable).max(), option))
+        for most, option in sorted(upper, reverse=True):
             if most <= best:
                 break
             paid = self.place(which, *option)
@@ -178,7 +177,7 @@ class Elastic(Packing):
 
 
 class Completion(Elastic):
-    """Every job completes, at a cost of its weight per slot; after all slots at that of the first end there."""
+    """Every job completes, at a cost of its weight per slot; any end after all slots costs as much as the first one."""
 
     sense = -1
 
@@ -189,7 +188,7 @@ class Completion(Elastic):
 
 
 class Weight(Elastic):
-    """The weight of the jobs that complete within the slots, all of which are there at first."""
+    """The weight of the jobs that complete within the slots; all jobs are present at the start."""
 
     def prepare(self, data: Data, horizon: Data) -> None:
         self.until(data.get("due_slot"))
@@ -202,18 +201,18 @@ class Weight(Elastic):
 
 
 class Admission(Elastic):
-    """Utilities and deadlines; servers have room for so many workers of each type, and so many PSs.
+    """Utilities and deadlines; a server has room for a number of workers of each type, and of PSs.
 
-    Jobs start so many slots `late` after the one in which they arrive.
+    Jobs start at least `late` slots after their arrival slot.
     """
 
     late = 1
 
     def parts(self, data: Data) -> tuple[Any, Any, Any, Any]:
-        kept: dict[Any, str] = {}
+        smallest: dict[Any, str] = {}
         for w in sorted((w for w in data["worker_types"] if w["gpus"]), key=lambda w: w["gpus"]):
-            kept.setdefault(w.get("gpu_type"), w["name"])
-        workers = [w for w in data["worker_types"] if w["name"] in kept.values()]
+            smallest.setdefault(w.get("gpu_type"), w["name"])
+        workers = [w for w in data["worker_types"] if w["name"] in smallest.values()]
         have = [
             [*(g["gpus"] // w["gpus"] * super(Admission, self).can(w, g) for w in workers), g.get("ps_slots", 0)]
             for g in self.groups
@@ -237,14 +236,14 @@ class Admission(Elastic):
 
 
 Offer = Callable[[int], tuple[Array, Array]]
-"""What is free, and what a unit costs, ``(servers, resources, windows)``, in each window of so many slots."""
+"""From a number of slots, free resources and unit prices in each window: ``(servers, resources, windows)`` each."""
 
 
 class Cheapest(Elastic):
-    """The cheapest run of the heaviest job beside loads, in slots up to τ, at the prices that the loads make.
+    """The cheapest run of the heaviest job next to loads, in slots up to τ, at the prices that the loads cause.
 
-    There are no multipliers: all choices that might be cheaper than the best are placed. Prices grow with F, the
-    largest weight per consumption of any job, so that one `job` is enough to show that they are not too high.
+    There are no multipliers: all options that might be cheaper than the best are placed. Prices grow with F, the
+    largest weight per consumption of any job, so one `job` suffices to show that they are not too high.
     """
 
     sense = -1
@@ -275,41 +274,40 @@ class Cheapest(Elastic):
         self.base = proof["base"]
 
     def least(self, j: int, offer: Offer) -> float:
-        """Return what the cheapest run of a job costs."""
-        least, best = [], math.inf
+        """Return the cost of the cheapest run of a job."""
+        lower, best = [], math.inf
         for option in self.options(j):
             m, p, _, n, slots = option
             price = offer(slots)[1]
             if price.shape[2]:
                 lowest = [float(cost.min()) for cost in self.costs(m, p, price)]
-                least.append((n * lowest[0] + sum(lowest[1:]), option))
-        for lower, option in sorted(least):
-            if lower >= best:
+                lower.append((n * lowest[0] + sum(lowest[1:]), option))
+        for bound, option in sorted(lower):
+            if bound >= best:
                 break
             (m, p, _, number, _), (free, price) = option, offer(option[4])
             free = free + 1e-8 * self.has[:, :, None]
             with np.errstate(divide="ignore", invalid="ignore"):
                 room = np.minimum(np.nanmin(np.floor(free / self.need[0][m][:, None]), axis=1), number)
             room = np.where(self.room[m][:, None] > 0, room, 0).astype(int)
-            found = self.cheapest(option[:4], self.costs(m, p, price), room, free, np.inf)
-            best = min(best, float(found.min()))
+            best = min(best, float(self.cheapest(option[:4], self.costs(m, p, price), room, free, np.inf).min()))
         return best * LOW
 
     def costs(self, m: int, p: int, price: Array) -> list[Array]:
-        """Return what a worker, and a PS where there are any, cost by server and window."""
+        """Return the costs of a worker and, unless in a ring, of a PS by server and window."""
         kinds = enumerate((m, p)[: 2 - self.ring])
         return [np.einsum("hrs,r->hs", price, self.need[part][kind]) for part, kind in kinds]
 
     def window(self, slots: int) -> tuple[Array, Array]:
-        """Return what is free in all of so many slots, and what a unit costs in them together."""
-        if slots > self.slots:
-            return self.has[:, :, None][:, :, :0], self.has[:, :, None][:, :, :0]
+        """Return, for each window of `slots` slots, what is free throughout and the total price of a unit."""
         has = self.has[:, :, None]
+        if slots > self.slots:
+            return has[:, :, :0], has[:, :, :0]
         part = np.divide(self.used, has, out=np.zeros_like(self.used), where=has > 0)
         price = np.expm1(part * math.log(self.base))
         free = has - self.used
-        each = np.lib.stride_tricks.sliding_window_view
-        return each(free, slots, axis=2).min(axis=3), each(price, slots, axis=2).sum(axis=3)
+        windows = np.lib.stride_tricks.sliding_window_view
+        return windows(free, slots, axis=2).min(axis=3), windows(price, slots, axis=2).sum(axis=3)
 
     def value(self, proof: Data) -> Fraction:
         weights = [job.get("weight", 1.0) for job in self.jobs]
@@ -329,7 +327,7 @@ PROBLEMS = {
 
 
 def spread(cost: Array, room: Array, number: int, dear: float) -> Array:
-    """Return what the cheapest so many workers cost by window, `dear` where they do not fit."""
+    """Return the cost of the cheapest `number` workers by window, `dear` where they do not fit."""
     order = np.argsort(cost, axis=0)
     there = np.take_along_axis(np.broadcast_to(room, cost.shape), order, 0)
     taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)

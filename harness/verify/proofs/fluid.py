@@ -1,8 +1,8 @@
-"""Fluids: jobs that do parts of their work at any time and in several ways, at prices of what there is.
+"""Fluid relaxations: jobs do fractions of their work at any time and in several ways, at prices of resources.
 
-At prices that do not change, a cluster is a single machine on which the work of each job takes so long at least: bounds
-on completion times, and on the last one. With prices by interval of time, each job does its work where that is cheapest
-before it ends, and no part of its work faster than it can. Times are in slots.
+With constant prices, a cluster becomes a single machine, and the cost of a job's work is its least processing time:
+this bounds completion times and the makespan. With prices by interval of time, each job does its work in the cheapest
+intervals before it ends, but no faster than it can. Times are in slots.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .elastic import Elastic
 from .synergy import Sensitive
 
 TINY = 2.0**-70
-"""Slots in which times of a single machine count."""
+"""Unit of time of the single machine, in slots."""
 
 
 class Fleet:
-    """Jobs by number, when each may ``start``, how long its work takes ``alone``, and what ``there`` is.
+    """Jobs with their earliest `start`, shortest duration (`alone`) and `weight`; `there` is the capacity.
 
-    Where arrivals count, `arrived_s` has them in seconds. `grain` is how long a job takes at least, and what its begin
-    and end are multiples of (0: nothing); ways of doing work go on `together`, or one after the other.
+    `arrived_s` has arrivals in seconds, if they count. `grain` is the least duration of a job, and its start and end
+    are multiples of it (0: unrestricted). If `together` is true, a job works in several ways at once, else in one.
     """
 
     grain = 0.0
@@ -41,18 +41,18 @@ class Fleet:
     arrived_s: Sequence[float]
 
     def ways(self, j: int) -> tuple[Array, Array]:
-        """Return ``(q,)`` how long all work of a job takes at least in each way, and ``(q, d)`` what that uses.
+        """Return the ``(q,)`` least durations of all work of a job in each way, and the ``(q, d)`` resources it uses.
 
-        It takes infinitely long where a job cannot run.
+        Durations are infinite where a job cannot run.
         """
         raise NotImplementedError
 
     def times(self, j: int) -> Array:
-        """Return ``(q,)`` how long all work of a job takes at least in each way."""
+        """Return the ``(q,)`` least durations of all work of a job in each way."""
         return self.ways(j)[0]
 
     def costs(self, j: int, prices: Array) -> Array:
-        """Return ``(m, q)`` what all work of a job costs at least in each way at prices ``(m, d)``."""
+        """Return the ``(m, q)`` least costs of all work of a job in each way at prices ``(m, d)``."""
         times, use = self.ways(j)
         return np.where(np.isfinite(times), prices @ use.T, np.inf)
 
@@ -64,7 +64,7 @@ class Fleet:
 class GangFleet(Fleet):
     """Gangs: each GPU of a gang counts at its own rate. Resources are GPU types.
 
-    Where jobs run as copies, one on each server, these go on `together`.
+    If `together` is true, jobs run as copies, one on each server.
     """
 
     def __init__(self, data: Data, proof: Data, grain: float = 0.0, together: bool = False) -> None:
@@ -79,7 +79,7 @@ class GangFleet(Fleet):
         self.arrived_s = [self.gangs.arrival_s[j] for j in self.which]
 
     def speed(self, job: int) -> Array:
-        """Return the iterations of a job in a slot by type."""
+        """Return the largest number of iterations of a job in a slot by type."""
         gang, held = self.gangs.jobs[job]["gpus"], np.zeros(len(self.there))
         for (r, gpus), servers in self.gangs.classes().items():
             held[r] += servers * min(gpus, gang)
@@ -87,7 +87,7 @@ class GangFleet(Fleet):
         return np.asarray(self.gangs.rates[job] * held * self.gangs.slot_s)
 
     def fastest(self, job: int) -> float:
-        """Return how long the work of a job takes at least."""
+        """Return the least duration of a job's work."""
         if self.together:
             return float(self.gangs.work[job] * LESS / self.speed(job).sum())
         rate = min(self.gangs.rates[job][self.gangs.levels(job)[0]])
@@ -102,7 +102,7 @@ class GangFleet(Fleet):
         return times, np.diag(np.where(np.isfinite(times), each, 0.0))
 
     def worth(self, j: int, slots: int) -> Array:
-        """Return what a job is worth by its last slot."""
+        """Return a job's utility by its last slot."""
         return self.gangs.worth(self.which[j], slots)
 
 
@@ -122,8 +122,8 @@ class SensitiveFleet(Fleet):
 
     @cache  # noqa: B019 -- there is one object
     def each(self, kind: Any) -> tuple[Array, Array]:
-        """Return ``(q,)`` rates of a kind of jobs in its configurations, and ``(q, d)`` what they hold."""
-        own = [one for one in self.held.held[kind] if one[2] > 0]
+        """Return the ``(q,)`` rates of a kind of jobs in its configurations, and the ``(q, d)`` resources of these."""
+        own = [configuration for configuration in self.held.held[kind] if configuration[2] > 0]
         use = np.zeros((len(own), len(self.there) // 3, 3))
         for q, (i, amounts, _) in enumerate(own):
             use[q, i] = amounts
@@ -135,16 +135,16 @@ class SensitiveFleet(Fleet):
 
 
 class ElasticFleet(Elastic, Fleet):
-    """Zhou's jobs, which may be interrupted and change what they run on: in each slot they pay for workers and PSs.
+    """Zhou's jobs, which may be interrupted and change their workers and PSs: they pay for these in each slot.
 
-    All servers of a class have one price; a slot in which a job does a part of its work pays at least that part of what
-    all of it costs at the cheapest choice of types and numbers.
+    All servers of a class have one price. A job that does a fraction of its work in a slot pays at least that fraction
+    of the cost of all its work at the cheapest choice of types and numbers.
     """
 
     grain = 1.0
 
     def take(self, proof: Data) -> None:
-        """Prices have no slots here."""
+        """Read nothing: prices have no slots here."""
 
     def ends(self, horizon: Data) -> None:
         self.own_slots(horizon)
@@ -156,30 +156,30 @@ class ElasticFleet(Elastic, Fleet):
 
     @cache  # noqa: B019 -- there is one object
     def serving(self, m: int, p: int, most: int) -> Array:
-        """Return the fewest PSs on one server that serve 1, 2, … workers there and elsewhere."""
-        each = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
+        """Return the fewest PSs on one server that can serve 1, 2, … workers, there and on other servers."""
+        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
         fewest = np.full(most, 2**30)
         for c in range(len(self.has)):
-            for beside in range(min(self.room[m][c], most) + 1):
-                n = np.arange(beside + 1, most + 1)
-                need = np.maximum(np.ceil((n - beside) * each), 1)
-                fits = (beside * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * MORE).all(axis=1)
-                fits &= n - beside <= self.room[m] @ self.count - self.room[m][c]
-                fewest[beside:] = np.minimum(fewest[beside:], np.where(fits, need, 2**30))
+            for local in range(min(self.room[m][c], most) + 1):
+                n = np.arange(local + 1, most + 1)
+                need = np.maximum(np.ceil((n - local) * ps_per_worker), 1)
+                fits = (local * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * MORE).all(axis=1)
+                fits &= n - local <= self.room[m] @ self.count - self.room[m][c]
+                fewest[local:] = np.minimum(fewest[local:], np.where(fits, need, 2**30))
         return np.minimum.accumulate(fewest[::-1])[::-1]
 
     @cache  # noqa: B019 -- there is one object
     def choices(self, j: int) -> tuple[Array, ...]:
         """Return worker type, PS type, numbers of workers and PSs, and slots for all of the work, of each choice."""
-        found = []
-        for m, p, one, n, each in self.layouts(self.which[j]):
-            slots = np.maximum(self.work[self.which[j]] * LESS * each / n, 1.0)
-            ps = np.zeros(len(n)) if self.ring else np.ones(len(n)) if one else self.serving(m, p, len(n))
-            whole = self.need[0][m] * n[:, None] + (0 if self.ring else self.need[1][p] * one)
+        choices = []
+        for m, p, together, n, per_batch in self.layouts(self.which[j]):
+            slots = np.maximum(self.work[self.which[j]] * LESS * per_batch / n, 1.0)
+            ps = np.zeros(len(n)) if self.ring else np.ones(len(n)) if together else self.serving(m, p, len(n))
+            whole = self.need[0][m] * n[:, None] + (0 if self.ring else self.need[1][p] * together)
             held = (whole[:, None] <= self.has * MORE).all(axis=2)[:, self.room[m] > 0].any(axis=1)
-            fits = held if one else (n <= self.room[m] @ self.count) & (ps < 2**30)
-            found.append([x[fits] for x in (np.full(len(n), m), np.full(len(n), p), n, ps, slots)])
-        return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+            fits = held if together else (n <= self.room[m] @ self.count) & (ps < 2**30)
+            choices.append([x[fits] for x in (np.full(len(n), m), np.full(len(n), p), n, ps, slots)])
+        return tuple(np.concatenate(column) for column in zip(*choices, strict=True))
 
     def times(self, j: int) -> Array:
         return self.choices(j)[-1]
@@ -191,43 +191,46 @@ class ElasticFleet(Elastic, Fleet):
 
     @cache  # noqa: B019 -- there is one object
     def each(self, part: int, prices: bytes) -> Array:
-        """Return ``(m, types)`` what one worker (part 0) or PS (1) costs in a slot where it is cheapest."""
+        """Return the ``(m, types)`` costs of a worker (part 0) or PS (part 1) per slot where it is cheapest."""
         by_class, need = np.frombuffer(prices).reshape(-1, *self.has.shape), self.need[part]
         fits = (need[:, None] <= self.has * MORE).all(axis=2) if part else self.room > 0
         return np.asarray(np.where(fits, np.einsum("mcr,tr->mtc", by_class, need), np.inf).min(axis=2))
 
 
 def normalised(fleet: Fleet, proof: Data) -> tuple[Array, list[Array], Fraction]:
-    """Return prices ``(1, d)`` and jobs' own multipliers, as parts of what all there is costs plus these; their sum."""
+    """Return prices ``(1, d)``, the jobs' own multipliers, and the sum of the latter, all divided by the same total.
+
+    The total is the price of all capacity plus the jobs' own multipliers.
+    """
     prices = np.array(proof["prices"], float).reshape(1, -1)
-    own = [np.atleast_1d(np.array(one, float)) for one in proof.get("jobs", [0] * len(fleet.start))]
-    require(prices.shape[1] == len(fleet.there) and len(own) == len(fleet.start), "there are other multipliers")
-    require(bool((prices >= 0).all() and all((one >= 0).all() for one in own)), "a multiplier is negative")
-    mine = sum(map(total, own), Fraction(0))
-    size = sum((Fraction(p) * Fraction(c) for p, c in zip(prices[0], fleet.there, strict=True)), mine)
-    require(size > TINY**4, "all multipliers are 0")  # or so small that their parts of the sum would be rounded
-    return prices / float(size), [one / float(size) for one in own], mine / size
+    own = [np.atleast_1d(np.array(numbers, float)) for numbers in proof.get("jobs", [0] * len(fleet.start))]
+    require(prices.shape[1] == len(fleet.there) and len(own) == len(fleet.start), "the number of multipliers is wrong")
+    require(bool((prices >= 0).all() and all((numbers >= 0).all() for numbers in own)), "a multiplier is negative")
+    own_sum = sum(map(total, own), Fraction(0))
+    size = sum((Fraction(p) * Fraction(c) for p, c in zip(prices[0], fleet.there, strict=True)), own_sum)
+    require(size > TINY**4, "all multipliers are 0")  # or so small that dividing by their sum would lose digits
+    return prices / float(size), [numbers / float(size) for numbers in own], own_sum / size
 
 
 def last_end(fleet: Fleet, proof: Data) -> Fraction:
     """Return a bound on the end of the last job."""
-    prices, own, mine = normalised(fleet, proof)
+    prices, own, own_sum = normalised(fleet, proof)
     spent = []
-    for j, one in enumerate(own):
+    for j, numbers in enumerate(own):
         cost, times = fleet.costs(j, prices)[0], fleet.times(j)
-        require(not fleet.together or len(one) == len(times), "copies that run side by side have a multiplier each")
-        each = np.where(np.isfinite(cost), cost + one * np.where(np.isfinite(times), times, 0.0), np.inf)
-        spent.append(float(each.min()) + float(one.sum()) * fleet.start[j])
-    return (min(fleet.start) * (1 - mine) + total(spent)) * Fraction(LOW)
+        require(not fleet.together or len(numbers) == len(times), "copies that run at once need a multiplier each")
+        each = np.where(np.isfinite(cost), cost + numbers * np.where(np.isfinite(times), times, 0.0), np.inf)
+        spent.append(float(each.min()) + float(numbers.sum()) * fleet.start[j])
+    return (min(fleet.start) * (1 - own_sum) + total(spent)) * Fraction(LOW)
 
 
 def counted(times: Iterable[float]) -> list[int]:
-    """Return times in whole units of :data:`TINY`, rounded down."""
+    """Return times as integer multiples of :data:`TINY`, rounded down."""
     return [math.floor(time / TINY) for time in times]
 
 
 def volumes(fleet: Fleet, proof: Data) -> list[int]:
-    """Return how long each job takes the whole cluster at least, which is a single machine at these prices."""
+    """Return each job's least processing time on the single machine that the cluster is at these prices."""
     prices, _, _ = normalised(fleet, proof)
     return counted(float(fleet.costs(j, prices).min()) * LOW for j in range(len(fleet.start)))
 
@@ -235,8 +238,9 @@ def volumes(fleet: Fleet, proof: Data) -> list[int]:
 def one_machine(fleet: Fleet, proof: Data) -> Fraction:
     """Return a bound on the weighted sum of completion times.
 
-    Either the machine serves the shortest remaining job first, or `parts` of the jobs' weights are on their mean busy
-    times, which the largest part per volume first minimises, and the others on their earliest completions.
+    Without `parts`, the machine serves the job with the shortest remaining time first. With them, these fractions of
+    the weights apply to the jobs' mean busy times, which are least if the largest weighted part per volume goes first,
+    and the rest applies to their earliest completions.
     """
     start, alone, volume = counted(fleet.start), counted(fleet.alone), volumes(fleet, proof)
     weight = [Fraction(w) for w in fleet.weight]
@@ -244,7 +248,7 @@ def one_machine(fleet: Fleet, proof: Data) -> Fraction:
         require(len(set(weight)) == 1, "weights differ")
         return weight[0] * shortest_first(start, volume) * Fraction(TINY)
     parts = [Fraction(p) for p in proof["parts"]]
-    require(len(parts) == len(start) and all(0 <= p <= 1 for p in parts), "parts are not between 0 and 1")
+    require(len(parts) == len(start) and all(0 <= p <= 1 for p in parts), "parts must be one number in [0, 1] per job")
     mean = mean_busy_times(start, volume, [p * w for p, w in zip(parts, weight, strict=True)])
     ends = counted(map(fleet.first_end, range(len(start))))
     columns = zip(weight, parts, mean, alone, ends, strict=True)
@@ -254,9 +258,9 @@ def one_machine(fleet: Fleet, proof: Data) -> Fraction:
 
 
 def percentile(fleet: Fleet, proof: Data) -> Fraction:
-    """Return a bound on the 99th percentile of times since arrivals, in slots.
+    """Return a bound on the 99th percentile of JCTs, in slots.
 
-    It lies between two of the times, of which `times` are bounds: too few jobs can be in time for them.
+    It interpolates between two order statistics, which `times` bound: too few jobs can have such JCTs.
     """
     start, volume, slot_s = counted(fleet.start), volumes(fleet, proof), Fraction(proof["slot_s"])
     first = counted(map(fleet.first_end, range(len(start))))
@@ -270,24 +274,24 @@ def percentile(fleet: Fleet, proof: Data) -> Fraction:
 
 
 def most_in_time(jobs: Sequence[tuple[int, int, int]]) -> int:
-    """Return how many jobs, with a start, a due time and a volume each, one machine can have served in time.
+    """Return how many jobs one machine can complete in time; each is a start, a due time and a volume.
 
-    Where one is late, the job without which all up to it end soonest is given up (Kise, Ibaraki and Mine, 1978).
+    If a job is late, drop the one without which all jobs up to it end soonest (Kise, Ibaraki and Mine, 1978).
     """
     require(all(one[1] <= other[1] for one, other in pairwise(jobs)), "a job that starts later is due earlier")
-    kept: list[tuple[int, int]] = []
+    accepted: list[tuple[int, int]] = []
     now = 0
     for start, due, volume in jobs:
-        kept.append((start, volume))
+        accepted.append((start, volume))
         now = max(now, start) + volume
         if now > due:
-            now, worst = min(ends_without(kept))
-            del kept[worst]
-    return len(kept)
+            now, worst = min(ends_without(accepted))
+            del accepted[worst]
+    return len(accepted)
 
 
 def ends_without(jobs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield when a machine has served all jobs but one, in order of their starts, and which one."""
+    """For each job, yield when a machine has served all others, in order of their starts, and the job's index."""
     left = list(accumulate(volume for _, volume in reversed(jobs)))[::-1]
     ends = [start + rest for (start, _), rest in zip(jobs, left, strict=True)]
     later = [*list(accumulate(reversed(ends[1:]), max))[::-1], 0]
@@ -299,7 +303,7 @@ def ends_without(jobs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def served(
     start: list[int], volume: list[int], key: Callable[[int, int], int | Fraction]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield jobs, begins and lengths of a machine that serves the least ``key(job, left)`` and may interrupt jobs."""
+    """Yield job, begin and length of each stretch if a machine serves the least ``key(job, left)``, preemptively."""
     left, now, queue = list(volume), 0, list[tuple[int | Fraction, int]]()
     for j in [*sorted(range(len(start)), key=start.__getitem__), None]:
         while queue and (j is None or now < start[j]):
@@ -316,13 +320,13 @@ def served(
 
 
 def shortest_first(start: list[int], volume: list[int]) -> int:
-    """Return the least sum of completion times; a job that is interrupted counts with what is left of it."""
+    """Return the least sum of completion times, by shortest remaining processing time."""
     done = dict(enumerate(start)) | {j: at + step for j, at, step in served(start, volume, lambda j, left: left)}
     return sum(done.values())
 
 
 def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -> list[Fraction]:
-    """Return mean busy times where the machine serves the largest part per volume first."""
+    """Return mean busy times if the machine serves the largest part per volume first."""
     moment, urgency = [0] * len(start), [-p / v if v else Fraction(0) for p, v in zip(part, volume, strict=True)]
     for j, at, step in served(start, volume, lambda j, left: urgency[j]):
         moment[j] += step * (2 * at + step)
@@ -330,9 +334,9 @@ def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -
 
 
 class Goal(NamedTuple):
-    """What a job's ends are worth by interval: at its first end there, `slope` less for each part of its work there.
+    """Worth of a job's ends by interval: `value`, less `slope` times the fraction of its work there beyond `free`.
 
-    Only what is beyond the part `free` counts.
+    `value` is the worth of the first possible end in the interval.
     """
 
     value: Array
@@ -341,7 +345,7 @@ class Goal(NamedTuple):
 
 
 def completions(fleet: Fleet, j: int, edges: Array) -> Goal:
-    """Return what completing costs, with a minus."""
+    """Return the goal of weighted completion times, which are negative worth."""
     begin = np.maximum(edges[:-1], fleet.start[j])
     first = np.maximum(begin + fleet.grain, fleet.first_end(j))
     value = np.where(first <= edges[1:], -fleet.weight[j] * first, -np.inf)
@@ -349,7 +353,7 @@ def completions(fleet: Fleet, j: int, edges: Array) -> Goal:
 
 
 def utilities(fleet: GangFleet, j: int, edges: Array) -> Goal:
-    """Return utilities: a line from that of the first end in an interval is above all others."""
+    """Return the goal of utilities: in each interval, a line from the first end's utility lies above all later ones."""
     worth, begin = fleet.worth(j, int(edges[-1])), np.maximum(edges[:-1], fleet.start[j])
     require(bool((np.diff(worth[fleet.start[j] :]) <= 0).all()), f"job {j} is worth more when it ends later")
     first = np.maximum(edges[:-1], fleet.first_end(j) - 1).astype(int)
@@ -363,9 +367,9 @@ def utilities(fleet: GangFleet, j: int, edges: Array) -> Goal:
 
 
 def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
-    """Return ``(K, s)`` what work costs in steps, each dearer than the last one, and how much of it a slot adds.
+    """Return the ``(K, s)`` unit costs of work in steps of rising cost, and the work per slot that each step adds.
 
-    Ways that go on together are steps of their own; of others, a step goes from one way to a faster one.
+    Ways that go on together are separate steps; otherwise, a step leads from one way to a faster one.
     """
     rate = np.broadcast_to(1 / times, costs.shape)
     if together:
@@ -388,7 +392,7 @@ def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
 
 
 def cheapest(units: Array, most: Array) -> float:
-    """Return what all work costs at least in steps of which there are so many."""
+    """Return the least cost of all work in steps with these unit costs, each of which can do at most `most` of it."""
     order = np.argsort(units, axis=None)
     there = most.ravel()[order]
     done = np.clip(1 - 1e-12 - (np.cumsum(there) - there), 0, there)
@@ -398,7 +402,7 @@ def cheapest(units: Array, most: Array) -> float:
 def over_intervals(
     fleet: Any, proof: Data, edges: Array, goal: Callable[[Any, int, Array], Goal], must: bool
 ) -> Fraction:
-    """Return a bound on what the ends of all jobs are worth together, at prices by interval."""
+    """Return a bound on the total worth of all jobs' ends, at prices by interval."""
     finite = np.diff(edges[np.isfinite(edges)])
     prices = np.array(proof["prices"], float).T * proof["unit"]
     require(prices.shape == (len(finite), len(fleet.there)) and bool((prices >= 0).all()), "prices are negative or few")
@@ -406,20 +410,20 @@ def over_intervals(
     require(not fleet.grain or not (edges[np.isfinite(edges)] % 1).any(), "intervals do not end with slots")
     terms = (prices * fleet.there * finite[:, None] * HIGH).ravel().tolist()
     for j in range(len(fleet.start)):
-        found = goal(fleet, j, edges)
+        ends = goal(fleet, j, edges)
         times, costs = fleet.times(j), fleet.costs(j, prices)
-        if len(edges) > len(finite) + 1:  # nothing costs anything after all intervals
+        if len(edges) > len(finite) + 1:  # after all intervals, work is free
             costs = np.vstack([costs, np.where(np.isfinite(costs[:1]), 0.0, np.inf)])
         units, rate = steps(times, costs, fleet.together)
         room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e200)
         most = np.minimum(room[:, None] * rate, 1.0)
         begin = np.cumsum(most, axis=1) - most
-        soon = np.clip(found.free[:, None] - begin, 0.0, most)
+        soon = np.clip(ends.free[:, None] - begin, 0.0, most)
         best, least = (-math.inf if must else 0.0), cheapest(units, most) * LOW
-        for k in np.flatnonzero(np.isfinite(found.value)):
-            value = found.value[k] + abs(found.value[k]) * 1e-12
+        for k in np.flatnonzero(np.isfinite(ends.value)):
+            value = ends.value[k] + abs(ends.value[k]) * 1e-12
             if value - least > best:
-                dearer = np.concatenate([units[:k].ravel(), units[k], units[k] + found.slope[k]])
+                dearer = np.concatenate([units[:k].ravel(), units[k], units[k] + ends.slope[k]])
                 there = np.concatenate([most[:k].ravel(), soon[k], most[k] - soon[k]])
                 best = max(best, value - cheapest(dearer, there) * LOW)
         require(math.isfinite(best), f"job {j} never ends")
@@ -436,43 +440,37 @@ def completion(fleet: Fleet, proof: Data) -> Fraction:
 
 Rule = Callable[[Data, Data], tuple[int, Fraction]]
 Kind = Callable[[Data, Data], Any]
-"""A kind of fleet, from an instance and a certificate."""
+"""A function that makes a fleet of an instance and a certificate."""
 
 
-def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction]) -> Rule:
-    """Return the rule of a time: the end of the last job, or the mean or the 99th percentile since arrivals."""
-
-    def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
-        fleet = kind(data, proof)
-        found = bound(fleet, proof) * Fraction(proof["slot_s"])
-        return -1, (found - total(fleet.arrived_s)) / len(fleet.start) if bound is completion else found
-
-    return rule
+def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction], data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on a time in seconds: the makespan, or the mean or the 99th percentile of JCTs."""
+    fleet = kind(data, proof)
+    time_s = bound(fleet, proof) * Fraction(proof["slot_s"])
+    return -1, (time_s - total(fleet.arrived_s)) / len(fleet.start) if bound is completion else time_s
 
 
-def worth(kind: Kind, must: bool = False) -> Rule:
-    """Return the rule of utilities over intervals."""
-
-    def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
-        edges = np.array(proof["edges"], float)
-        require(edges[-1] == data["horizon"]["slots"], "intervals do not end with the instance")
-        return 1, over_intervals(kind(data, proof), proof, edges, utilities, must)
-
-    return rule
+def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int, Fraction]:
+    """Return a bound on total utility, by prices over intervals; `must` requires every job to complete."""
+    edges = np.array(proof["edges"], float)
+    require(edges[-1] == data["horizon"]["slots"], "intervals do not end with the instance")
+    return 1, over_intervals(kind(data, proof), proof, edges, utilities, must)
 
 
 COPIES = partial(GangFleet, together=True)
 TIMES = {"makespan": last_end, "mean": completion, "p99": percentile}
 PROBLEMS: dict[str, Rule] = {
-    **{f"gavel.{name}": seconds(GangFleet, bound) for name, bound in TIMES.items()},
-    **{f"gavel.{name}_copies": seconds(COPIES, bound) for name, bound in TIMES.items()},
-    **{f"synergy.{name.replace('mean', 'run')}": seconds(SensitiveFleet, bound) for name, bound in TIMES.items()},
+    **{f"gavel.{name}": partial(seconds, GangFleet, bound) for name, bound in TIMES.items()},
+    **{f"gavel.{name}_copies": partial(seconds, COPIES, bound) for name, bound in TIMES.items()},
+    "synergy.makespan": partial(seconds, SensitiveFleet, last_end),
+    "synergy.run": partial(seconds, SensitiveFleet, completion),
+    "synergy.p99": partial(seconds, SensitiveFleet, percentile),
     "zhou.ps.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof), proof)),
     "zhou.ra.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof, ring=True), proof)),
 }
 WORTH: dict[str, Rule] = {
-    "hadar.utility": worth(partial(GangFleet, grain=1.0)),
-    "hadar.complete": worth(partial(GangFleet, grain=1.0), must=True),
-    "hadar.forked": worth(partial(COPIES, grain=1.0)),
+    "hadar.utility": partial(worth, partial(GangFleet, grain=1.0)),
+    "hadar.complete": partial(worth, partial(GangFleet, grain=1.0), must=True),
+    "hadar.forked": partial(worth, partial(COPIES, grain=1.0)),
 }
 """Rules for certificates with intervals instead of slots."""

@@ -1,7 +1,7 @@
-"""Packing problems: prices of capacity, trees, and what gangs in slots (Hadar) make of prices.
+"""Packing problems: prices of capacity, branching trees, and the best responses of gangs in slots (Hadar).
 
-Prices are whole numbers of a unit, a power of two; worth is rounded up to such units, and what is paid down, so that
-sums are exact and err to the safe side. With a tree, a node splits when a job ends, or what it takes of a row.
+Prices are integer multiples of a unit, a power of two. Worth is rounded up to such units and payments are rounded down,
+so sums are exact and err to the safe side. In a tree, a node branches on a job's end or on how much it takes of a row.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 from .basics import DEAR, LESS, LOW, MORE, NEVER, Array, Data, Gangs, require, up, work_of
 
 Uses = tuple[tuple[int, int, int, int], ...]
-"""Decisions of a tree: job, row, the least and the most that it takes of it."""
+"""Branching decisions: job, row, and the least and the most the job takes of the row."""
 
 
 class Packing:
-    """Jobs that take one schedule each, or none.
+    """Each job takes one schedule or none.
 
-    Subclasses say what there is in a slot (``capacity``, one number per row of prices), and by job the ``worth`` of its
-    ends in units (the last one is no schedule, or an end after all slots), and its best ``answer`` to prices. Settings
-    of a problem, such as rings instead of parameter servers, take the place of attributes of the class.
+    Subclasses set the ``capacity`` of a slot (one number per row of prices) and each job's ``worth`` by end, in units
+    (the last entry is no schedule, or an end after all slots), and compute its best ``answer`` to prices. Settings of a
+    problem, such as rings instead of parameter servers, replace attributes of the class.
     """
 
     sense = 1
@@ -40,7 +40,7 @@ class Packing:
         horizon = data.get("horizon", {"slot_s": self.slot_s, "slots": self.slots})
         self.jobs, self.groups = data["jobs"], data["cluster"]["servers"]
         self.work = [work_of(job) for job in self.jobs]
-        require(math.frexp(self.unit)[0] == 0.5, "the unit is no power of two")
+        require(math.frexp(self.unit)[0] == 0.5, "the unit is not a power of two")
         self.prepare(data, horizon)
         self.answers: dict[Any, int] = {}
         self.take(proof)
@@ -50,34 +50,35 @@ class Packing:
         raise NotImplementedError
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
-        """Return what a job is worth at most, less what it pays at one set of prices."""
+        """Return the largest worth less payment of a job's schedules at one set of prices."""
         raise NotImplementedError
 
     def take(self, proof: Data) -> None:
-        """Read prices, and which jobs may count as if parts of slots could do parts of their work."""
+        """Read the prices, the covers, and the jobs that may use fractions of slots (`divisible`)."""
         self.divisible = set(proof.get("divisible", ()))
-        cells, given = len(self.capacity) * self.slots, [np.array(prices, np.int64) for prices in proof["prices"]]
-        self.prices = [prices[:cells].reshape(len(self.capacity), self.slots) for prices in given]
+        cells, numbers = len(self.capacity) * self.slots, [np.array(prices, np.int64) for prices in proof["prices"]]
+        self.prices = [prices[:cells].reshape(len(self.capacity), self.slots) for prices in numbers]
         self.whole, covers = [Fraction(float(c)) for c in self.capacity], proof.get("covers", ())
-        self.covers = [(divmod(row, self.slots), int(spare), self.kept(who)) for row, spare, who in covers]
-        self.extra = [prices[cells:].tolist() for prices in given]
-        require(all((p >= 0).all() for p in given), "prices are negative")
-        require(all(len(e) == len(self.covers) for e in self.extra), "there are other prices than rows")
-        require(all(self.paid(i) < DEAR // 2 for i in range(len(given))), "prices are too large")
-        for (r, _), spare, who in self.covers:
+        self.covers = [(divmod(row, self.slots), int(spare), self.kept(jobs)) for row, spare, jobs in covers]
+        self.extra = [prices[cells:].tolist() for prices in numbers]
+        require(all((p >= 0).all() for p in numbers), "prices are negative")
+        require(all(len(e) == len(self.covers) for e in self.extra), "the number of prices is not that of the rows")
+        require(all(self.paid(i) < DEAR // 2 for i in range(len(numbers))), "prices are too large")
+        for (r, _), spare, kept in self.covers:
             rest = self.whole[r] - spare
-            fits = min(spare, rest - 1, rest - sum(who.values()), *who.values()) >= 0
-            require(fits, "the jobs of a cover do not fit beside what they spare")
+            fits = min(spare, rest - 1, rest - sum(kept.values()), *kept.values()) >= 0
+            require(fits, "the jobs of a cover do not fit next to what they spare")
 
-    def kept(self, who: Sequence[Any]) -> dict[int, int]:
-        """Return how much of a capacity the jobs of a cover keep: gangs all that they hold."""
-        return {j: self.jobs[j]["gpus"] for j in who}
+    def kept(self, jobs: Sequence[Any]) -> dict[int, int]:
+        """Return how much of a capacity each job of a cover keeps: a gang keeps all its GPUs."""
+        return {j: self.jobs[j]["gpus"] for j in jobs}
 
     def paid(self, which: int) -> Fraction:
-        """Return what all capacity costs at one set of prices, and what the jobs of covers share.
+        """Return the price of all capacity and of the right sides of the covers, at one set of prices.
 
-        A cover says that what its jobs keep, which fits beside ``spare`` of a capacity, and what any job takes beyond
-        that and ``spare``, is no more than the rest: where one takes more, that much is missing to the others.
+        A cover is a row: each job counts with what it takes up to the amount it keeps, or beyond ``spare``, whichever
+        is more, and the sum is at most the rest of the capacity. It is valid since the kept amounts fit next to
+        ``spare``: if a job takes more, that much is missing for the others.
         """
         rows = zip(self.whole, self.prices[which].tolist(), strict=True)
         shared = zip(self.covers, self.extra[which], strict=True)
@@ -85,7 +86,7 @@ class Packing:
         return own + sum(((self.whole[r] - spare) * price for ((r, _), spare, _), price in shared), Fraction(0))
 
     def bound(self, which: int, first: Sequence[int], last: Sequence[int], uses: Uses) -> Fraction:
-        """Return the bound at one set of prices for jobs that end, or count as ending, from `first` to `last`."""
+        """Return the bound at one set of prices if each job ends, or counts as ending, from `first` to `last`."""
         total = self.paid(which)
         for j, worth in enumerate(self.worth):
             key = which, j, first[j], last[j], tuple(use for use in uses if use[0] == j)
@@ -97,7 +98,7 @@ class Packing:
         return total
 
     def tree(self, nodes: Sequence[Data]) -> Fraction:
-        """Return the largest bound of any leaf of a tree whose node 0 has all solutions."""
+        """Return the largest bound of the leaves of a tree with root 0."""
         ends = [len(worth) - 1 for worth in self.worth]
         todo: list[tuple[int, list[int], list[int], Uses]] = [(0, [0] * len(ends), ends, ())]
         bounds, seen = list[Fraction](), set[int]()
@@ -108,7 +109,7 @@ class Packing:
             node = nodes[at]
             if "end" in node:
                 j, end = node["job"], node["end"]
-                require(first[j] <= end < last[j], f"node {at} splits at an end that it does not have")
+                require(first[j] <= end < last[j], f"node {at} branches on an end outside its range")
                 todo.append((node["then"][0], first, [*last[:j], end, *last[j + 1 :]], uses))
                 todo.append((node["then"][1], [*first[:j], end + 1, *first[j + 1 :]], last, uses))
             elif "row" in node:
@@ -127,9 +128,9 @@ class Packing:
 
 
 class Hadar(Packing):
-    """A schedule is a set of slots; in each of them a gang holds GPUs of any types, and runs at the slowest's rate.
+    """A schedule is a set of slots; in each of them the gang holds GPUs of any types and runs at the slowest's rate.
 
-    Jobs may be left out unless the problem is to `complete` them all.
+    Jobs may be rejected unless the problem is to `complete` them all.
     """
 
     complete = False
@@ -145,9 +146,9 @@ class Hadar(Packing):
 
     @cache  # noqa: B019 -- there is one object
     def states(self, j: int) -> Array:
-        """Return the state after a slot at each level, by state; 0 is done, and all work is left in the last one.
+        """Return, by state, the next state after a slot at each level; state 0 is done, the last has all work left.
 
-        Amounts of work left, in 2^-40 of the work, are one state if the same slots lead from them to the end.
+        Amounts of remaining work, in 2^-40 of the work, are one state if the same sets of slots complete them.
         """
         each = [self.jobs[j]["gpus"] * self.rates[j][types].min() * self.slot_s for types in self.gangs.levels(j)]
         steps = np.array([math.ceil(Fraction(float(p)) * 2**40 / self.work[j]) for p in each])
@@ -158,15 +159,15 @@ class Hadar(Packing):
             sums = np.add.outer(sums, step * np.arange(times))
             sums = np.sort(sums[sums < work])
             sums = sums[np.diff(sums, prepend=-1) > 0]
-        # The same slots are enough for all work between two sums of progress.
+        # The same slots complete any amount of work between two neighbouring sums of progress.
         state, first = np.unique(np.searchsorted(sums, work - sums), return_index=True)
         after = np.searchsorted(sums, (work - sums[first])[:, None] - steps)
         return np.vstack([np.zeros((1, len(steps)), int), np.searchsorted(state, after, side="right")])
 
     def cost(self, among: Array, prices: Array, low: Array, high: Array, gang: int) -> Array:
-        """Return what the cheapest gang on some types costs by slot; it has `low` to `high` GPUs of each type.
+        """Return the cost of the cheapest gang on some types by slot, with `low` to `high` GPUs of each type.
 
-        `prices` has those of the first, second, … GPU of a type and slot; covers make later ones dearer, never cheaper.
+        `prices` has prices of the first, second, … GPU of a type and slot; covers may make later ones dearer.
         """
         number = np.arange(gang)[:, None]
         held, free = number < low[:, None], (number >= low[:, None]) & (number < high[:, None])
@@ -179,8 +180,8 @@ class Hadar(Packing):
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
         gang, never, worth = self.jobs[j]["gpus"], int(worth[-1]), worth[:-1]
         prices = np.repeat(self.prices[which][:, None], gang, axis=1)
-        for ((r, t), spare, who), price in zip(self.covers, self.extra[which], strict=True):
-            prices[r, 0 if j in who else spare :, t] += price
+        for ((r, t), spare, kept), price in zip(self.covers, self.extra[which], strict=True):
+            prices[r, 0 if j in kept else spare :, t] += price
         low, high = np.zeros_like(self.prices[which]), np.repeat(np.array(self.capacity)[:, None], self.slots, axis=1)
         for _, row, least, most in uses:
             low.flat[row], high.flat[row] = least, max(least, min(most, high.flat[row]))
@@ -203,9 +204,10 @@ class Hadar(Packing):
         return best
 
     def divided(self, j: int, worth: Array, costs: Array) -> int:
-        """Return what a job is worth at most, less what it pays, where parts of slots may do parts of its work.
+        """Return the largest worth less payment of a job that may use fractions of slots.
 
-        Whatever its work is paid for, slots up to an end cost no less than that, less what they gain from it at most.
+        At any price per unit of work, the slots up to an end cost at least the price of the work, less the largest
+        profit that each slot can make of that price.
         """
         since, need = self.arrival[j], self.work[j] * LESS
         own = [self.rates[j][types].min() * self.jobs[j]["gpus"] * self.slot_s for types in self.gangs.levels(j)]
@@ -232,9 +234,9 @@ class Hadar(Packing):
 
 
 class Forked(Hadar):
-    """Jobs run as copies, one on each server, so that a job buys whole GPUs anywhere, up to its gang on each server.
+    """Jobs run as copies, one on each server, so a job buys whole GPUs anywhere, up to its gang's size on each server.
 
-    Prices are those of the GPUs of all servers of one type and size, by slot.
+    There is one price for the GPUs of all servers of one type and size, by slot.
     """
 
     def prepare(self, data: Data, horizon: Data) -> None:
@@ -267,14 +269,14 @@ class Forked(Hadar):
 
 
 class Offer(NamedTuple):
-    """GPUs to buy: ``price`` and ``room`` by class and slot, and the work that one of each class does in a slot."""
+    """GPUs for sale: ``price`` and ``room`` by class and slot, and ``pace``, a GPU's work per slot by class."""
 
     price: Array
     room: Array
     pace: Array
 
     def bought(self, need: float) -> tuple[float, float]:
-        """Return what the cheapest parts of GPUs cost that do so much work, and what the dearest costs per work."""
+        """Return the cost of the cheapest fractional GPUs that do the work, and the highest price per unit of work."""
         unit, there = (self.price / self.pace[:, None]).ravel(), (self.room * self.pace[:, None]).ravel()
         order = np.argsort(unit)
         left = need - (np.cumsum(there[order]) - there[order])
@@ -284,10 +286,11 @@ class Offer(NamedTuple):
         return float((done * unit[order]).sum()), float(unit[order][done > 0].max(initial=0.0))
 
     def whole(self, need: float) -> float:
-        """Return what the cheapest whole GPUs cost that do so much work.
+        """Return the cost of the cheapest whole GPUs that do the work.
 
-        Less what their work is worth at the price of the dearest part, numbers of GPUs of each pace cost little more
-        than the least, or another choice is cheaper; of all choices, those matter that none beats in work and cost.
+        Reduced costs subtract the value of the work at the highest price of the fractional solution. For each pace,
+        only numbers of GPUs whose reduced cost is within the gap of the least one can be optimal; of the combinations,
+        only those matter that no other one beats in work and cost.
         """
         least, dual = self.bought(need)
         if need <= 0 or least >= 1e300:
@@ -306,9 +309,9 @@ class Offer(NamedTuple):
         gap = (min(tried, default=math.inf) - floor) * MORE + abs(floor) * 1e-12
         done, paid = np.zeros(1), np.zeros(1)
         for cost, x, pace in zip(costs, above, paces, strict=True):
-            kept = np.flatnonzero(x - x.min() <= gap)
-            require(len(done) * len(kept) < 5e7, "there are too many numbers of GPUs for this plain program")
-            done, paid = np.add.outer(done, kept * pace).ravel(), np.add.outer(paid, cost[kept]).ravel()
+            numbers = np.flatnonzero(x - x.min() <= gap)
+            require(len(done) * len(numbers) < 5e7, "there are too many numbers of GPUs for this plain program")
+            done, paid = np.add.outer(done, numbers * pace).ravel(), np.add.outer(paid, cost[numbers]).ravel()
             order = np.lexsort((paid, -done))
             done, paid = done[order], paid[order]
             better = paid < np.minimum.accumulate(np.concatenate([[np.inf], paid[:-1]]))

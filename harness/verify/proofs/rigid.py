@@ -1,10 +1,10 @@
-"""Gangs of fixed duration: each pool of GPUs is a machine, by a function that is dual feasible.
+"""Gangs of fixed duration: a dual feasible function makes a single machine of each pool of GPUs.
 
-Parts of a pool that are in use at once add up to at most 1, and so do values of such a function at them: ``area`` is
-the part itself; ``from`` λ is 1 above 1 − λ, 0 below λ, and the part between; ``above`` k is ⌊(k + 1) part⌋/k, or the
-part where (k + 1) part is a whole number. Times are ticks: whole seconds where the instance has no others, else
-microseconds, as many as rounding makes of them. Each busy period of a machine counts by what is best there. Pools among
-which a job may choose are one pool, and the job is as fast as in the fastest of them.
+Fractions of a pool that are in use at once add up to at most 1, and so do the values of a dual feasible function at
+these fractions. ``area`` is the fraction itself; ``from`` λ is 1 above 1 − λ, 0 below λ, and the fraction in between;
+``above`` k is ⌊(k + 1) fraction⌋/k, or the fraction itself where (k + 1) fraction is an integer. Times are integer
+ticks: seconds if all times of the instance are whole seconds, else rounded microseconds. Each busy period of a machine
+counts by its best bound. Pools among which a job may choose are merged; the job is as fast as in its fastest pool.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .basics import Array, Data, Gangs, require, total
 from .fluid import Fleet, Rule, completion, mean_busy_times, shortest_first
 
 PARTS = 1024
-"""Parts of weights are multiples of one in so many."""
+"""Parts of weights are multiples of 1/1024."""
 
 FINE = 2**80
-"""Units of a weight."""
+"""Weights are rounded down to multiples of 1/FINE."""
 
 TINY = 1e-9
-"""Hours that a run of no length counts as in a fluid."""
+"""Hours that stand for a duration of 0 in a fluid."""
 
 
 class Gang(NamedTuple):
-    """A gang that may start at a tick: its duration, GPUs, and pool."""
+    """A gang: the tick at which it is released, its duration, GPUs, and pool."""
 
     release: int
     duration: int
@@ -39,21 +39,20 @@ class Gang(NamedTuple):
 
 
 class Rigid:
-    """What an instance is to these problems: gangs, GPUs of the pools, ticks of an hour.
+    """An instance of these problems: gangs, GPUs of the pools (`there`), ticks per `hour`.
 
-    Jobs have weights and earliest completions (`due`), and weighted sums are divided by a `size`.
+    Jobs have a `weight` and an earliest completion (`due`); weighted sums are divided by `size`.
     """
 
     def __init__(self, data: Data, problem: str) -> None:
         held, self.jobs = Gangs(data, 1.0), data["jobs"]
         self.there = held.gpus
-        known = [job.get("history") for job in self.jobs]
-        require(all(known) or not any(known), "some jobs have a history and others have none")
-        found = logged(self.jobs, held.types) if all(known) else rated(held)
-        self.tick_s, columns = found[0], [np.asarray(column).tolist() for column in found[1:]]
-        self.gangs = [Gang(*one) for one in zip(*columns, strict=True)]
+        histories = [job.get("history") for job in self.jobs]
+        require(all(histories) or not any(histories), "some jobs have a history and others have none")
+        self.tick_s, *columns = logged(self.jobs, held.types) if all(histories) else rated(held)
+        self.gangs = [Gang(*row) for row in zip(*(np.asarray(column).tolist() for column in columns), strict=True)]
         require(all(g.gpus <= self.there[g.pool] for g in self.gangs), "a gang does not fit in its pool")
-        if all(known):
+        if all(histories):
             self.gangs, self.there = merged(self.gangs, self.jobs, held.types, self.there, self.tick_s)
         self.hour = 3600 if self.tick_s == 1 else 3_600_000_000
         what = problem.split(".")[1]
@@ -66,7 +65,7 @@ class Rigid:
 
 
 def logged(jobs: Sequence[Data], types: Sequence[str]) -> tuple[Any, ...]:
-    """Return the length of a tick, and releases, durations, GPUs and pools, as a log has them."""
+    """Return the tick length in seconds, and the jobs' releases, durations, GPUs and pools, from a log."""
     runs = [(j, *run) for j, job in enumerate(jobs) for run in job["history"].get("runs", ())]
     ran = np.array(runs, float).reshape(-1, 3)
     lasted = np.array([job.get("duration_s") or 0.0 for job in jobs])
@@ -87,8 +86,11 @@ def logged(jobs: Sequence[Data], types: Sequence[str]) -> tuple[Any, ...]:
 def merged(
     gangs: Sequence[Gang], jobs: Sequence[Data], types: Sequence[str], there: Sequence[int], tick_s: float
 ) -> tuple[list[Gang], list[int]]:
-    """Return the gangs at their fastest, in pools that are one where a job may choose between them, and their GPUs."""
-    of, found = list(range(len(there))), []
+    """Return the gangs with their shortest durations in merged pools, and the GPUs of these.
+
+    Pools are merged if a job may choose between them.
+    """
+    of, fastest = list(range(len(there))), []
     for gang, job in zip(gangs, jobs, strict=True):
         shortest = gang.duration
         for kind, seconds in job["history"].get("durations_s", {}).items():
@@ -97,14 +99,14 @@ def merged(
                 shortest = min(shortest, round(seconds / tick_s))
                 first, last = sorted((of[gang.pool], of[other]))
                 of = [first if p == last else p for p in of]
-        found.append(gang._replace(duration=shortest))
+        fastest.append(gang._replace(duration=shortest))
     names = sorted(set(of))
     rooms = [sum(room for p, room in zip(of, there, strict=True) if p == name) for name in names]
-    return [gang._replace(pool=names.index(of[gang.pool])) for gang in found], rooms
+    return [gang._replace(pool=names.index(of[gang.pool])) for gang in fastest], rooms
 
 
 def rated(held: Gangs) -> tuple[Any, ...]:
-    """Return the same of jobs that run on the fastest GPU type on which the gang fits."""
+    """Return the same as :func:`logged` for jobs with rates, each on the fastest GPU type on which its gang fits."""
     gpus = np.array([job["gpus"] for job in held.jobs])
     rates = np.where(gpus[:, None] <= np.array(held.gpus), np.array(held.rates), 0.0)
     require(bool((rates.max(axis=1) > 0).all()), "a gang fits on no GPU type")
@@ -114,7 +116,7 @@ def rated(held: Gangs) -> tuple[Any, ...]:
 
 
 def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:
-    """Return the value of a dual feasible function at the part of a pool that a gang is, and the unit of that."""
+    """Return a dual feasible function at a gang's fraction of a pool, as numerator and denominator."""
     kind, number = share[0], share[1] if len(share) > 1 else 1
     require(isinstance(number, int) and number >= 1 and kind in ("area", "from", "above"), f"no function {share}")
     if kind == "from":
@@ -126,14 +128,14 @@ def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:
 
 
 def machines(rigid: Rigid, proof: Data) -> Iterator[tuple[list[int], int, list[int], Data]]:
-    """Yield the jobs of each pool, the ticks that are a unit, their volumes in units, and what the proof has of it."""
-    order = sorted(range(len(rigid.gangs)), key=lambda j: (rigid.gangs[j].release, j))
-    each = [(p, [j for j in order if rigid.gangs[j].pool == p]) for p in range(len(rigid.there))]
-    pools = [(p, jobs) for p, jobs in each if jobs]
-    require(len(pools) == len(proof["pools"]), "there are other pools")
-    for (pool, jobs), told in zip(pools, proof["pools"], strict=True):
-        values = [scaled(told["share"], rigid.gangs[j].gpus, rigid.there[pool]) for j in jobs]
-        yield jobs, values[0][1], [rigid.gangs[j].duration * v for j, (v, _) in zip(jobs, values, strict=True)], told
+    """Yield, for each pool, its jobs, the units per tick, the jobs' volumes in units, and the proof's entry for it."""
+    order = sorted(range(len(rigid.gangs)), key=lambda j: rigid.gangs[j].release)
+    pools = sorted({gang.pool for gang in rigid.gangs})
+    require(len(pools) == len(proof["pools"]), "the number of pools is wrong")
+    for pool, entry in zip(pools, proof["pools"], strict=True):
+        jobs = [j for j in order if rigid.gangs[j].pool == pool]
+        values = [scaled(entry["share"], rigid.gangs[j].gpus, rigid.there[pool]) for j in jobs]
+        yield jobs, values[0][1], [rigid.gangs[j].duration * v for j, (v, _) in zip(jobs, values, strict=True)], entry
 
 
 def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
@@ -141,53 +143,52 @@ def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
     rigid = Rigid(data, proof["problem"])
     if "edges" in proof:
         return -1, by_starts(rigid, proof) if proof.get("starts") else over_intervals(rigid, proof)
-    sure = sum(w * (e - g.release) for w, e, g in zip(rigid.weight, rigid.due, rigid.gangs, strict=True))
-    found = Fraction(0)
-    for jobs, unit, volume, told in machines(rigid, proof):
+    separate = sum(w * (e - g.release) for w, e, g in zip(rigid.weight, rigid.due, rigid.gangs, strict=True))
+    bound = Fraction(0)
+    for jobs, unit, volume, entry in machines(rigid, proof):
         weight = [math.floor(rigid.weight[j] * FINE) for j in jobs]
         release, alone = ([rigid.gangs[j][k] * unit for j in jobs] for k in (0, 1))
         due = [rigid.due[j] * unit for j in jobs]
-        found += Fraction(periods(release, alone, due, volume, weight, told["parts"]), unit * FINE)
-    return -1, max(found, Fraction(sure)) / rigid.size
+        bound += Fraction(periods(release, alone, due, volume, weight, entry["parts"]), unit * FINE)
+    return -1, max(bound, Fraction(separate)) / rigid.size
 
 
-def periods(
-    release: list[int], alone: list[int], due: list[int], volume: list[int], weight: list[int], parts: list[int]
-) -> int:
-    """Return a bound on the weighted sum of times from release to completion, the best one of each busy period."""
-    right = all(isinstance(p, int) and 0 <= p <= PARTS for p in parts)
-    require(right and len(parts) == len(release), "parts are not between 0 and 1")
-    found, first, last = 0, 0, release[0]
-    for i in range(len(release) + 1):
-        if i == len(release) or release[i] >= last:
-            mine = slice(first, i)
-            columns = (release[mine], alone[mine], due[mine], volume[mine], weight[mine], parts[mine])
-            found += period(*columns) if i > first else 0
+def periods(*columns: list[int]) -> int:
+    """Return a bound on the weighted sum of times from release to completion: the best one of each busy period.
+
+    The columns are those of :func:`period`.
+    """
+    release, _, _, volume, _, parts = columns
+    valid = all(isinstance(p, int) and 0 <= p <= PARTS for p in parts)
+    require(valid and len(parts) == len(release), f"parts must be one integer from 0 to {PARTS} per job")
+    bound, first, last = 0, 0, release[0] + volume[0]
+    for i in range(1, len(release)):
+        if release[i] >= last:
+            bound += period(*(column[first:i] for column in columns))
             first = i
-        if i < len(release):
-            last = max(last, release[i]) + volume[i]
-    return found
+        last = max(last, release[i]) + volume[i]
+    return bound + period(*(column[first:] for column in columns))
 
 
 def period(
     release: list[int], alone: list[int], due: list[int], volume: list[int], weight: list[int], parts: list[int]
 ) -> int:
-    """Return the best bound on a busy period: every job alone, mean busy times, or the shortest remaining first."""
+    """Return the best bound on a busy period: every job alone, mean busy times, or shortest remaining time first."""
     began = sum(w * r for w, r in zip(weight, release, strict=True))
-    found = [sum(w * e for w, e in zip(weight, due, strict=True)) - began]
+    bounds = [sum(w * e for w, e in zip(weight, due, strict=True)) - began]
     mean = mean_busy_times(release, volume, [Fraction(w * p) for w, p in zip(weight, parts, strict=True)])
     mixed = 0
     for w, p, m, a, e in zip(weight, parts, mean, alone, due, strict=True):
         n, d = m.numerator, m.denominator
         mixed += w * (p * (2 * n + a * d) + 2 * (PARTS - p) * e * d) // (2 * PARTS * d)
-    found.append(mixed - began)
+    bounds.append(mixed - began)
     if len(set(weight)) == 1:
-        found.append(weight[0] * shortest_first(release, volume) - began)
-    return max(found)
+        bounds.append(weight[0] * shortest_first(release, volume) - began)
+    return max(bounds)
 
 
 def makespan(data: Data, proof: Data) -> tuple[int, Fraction]:
-    """Return a bound on the last completion: what is released from some time on takes the machine until then."""
+    """Return a bound on the makespan: jobs released from some time on occupy the machine after that time."""
     rigid = Rigid(data, proof["problem"])
     last = Fraction(max(g.release + g.duration for g in rigid.gangs))
     for jobs, unit, volume, _ in machines(rigid, proof):
@@ -197,7 +198,7 @@ def makespan(data: Data, proof: Data) -> tuple[int, Fraction]:
 
 
 class Machines(Fleet):
-    """The gangs as a fluid in hours, each on machines that its pool is at the same time."""
+    """The gangs as a fluid in hours; dual feasible functions make several machines of each pool, used all at once."""
 
     def __init__(self, rigid: Rigid, proof: Data) -> None:
         gangs, hour = rigid.gangs, float(rigid.hour)
@@ -221,17 +222,17 @@ class Machines(Fleet):
 
 
 def over_intervals(rigid: Rigid, proof: Data) -> Fraction:
-    """Return a bound on the same mean by prices of the machines over intervals; what runs for no time delays nobody."""
+    """Return a bound on the same mean by prices of the machines over intervals; runs of no duration delay nobody."""
     fleet, empty = Machines(rigid, proof), sum(gang.duration == 0 for gang in rigid.gangs)
     before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * empty)
     return completion(fleet, proof) - total(before) * Fraction(1 + 1e-12)
 
 
 def by_starts(rigid: Rigid, proof: Data) -> Fraction:
-    """Return a bound on the same mean where nobody is interrupted: what each job costs from its best start on.
+    """Return a bound on the same mean if no job is interrupted: the sum of the jobs' costs at their best starts.
 
-    Prices are whole numbers for a tick of a machine, so that all is exact; a job pays for the machines that its pool is
-    while it runs. Its cost is linear between the moments at which it starts or ends with an interval or ends when due.
+    Prices are integers per tick of a machine, so everything is exact; a job pays for its pool's machines while it runs.
+    Its cost is linear in its start between the starts at which it begins or ends with an interval, or ends when due.
     """
     require(not proof["problem"].endswith(".preemptive"), "jobs that may be interrupted have more than a start")
     require(all(t == int(t) for t in proof["edges"]), "intervals do not end with ticks")
@@ -240,10 +241,10 @@ def by_starts(rigid: Rigid, proof: Data) -> Fraction:
     require(bool((length > 0).all()), "time does not go on")
     unit = Fraction(proof["unit"]) * FINE / rigid.hour
     prices = [[math.floor(whole * unit) for whole in machine] for machine in proof["prices"]]
-    require(len(prices) == len(proof["machines"]), "there are other machines")
+    require(len(prices) == len(proof["machines"]), "the number of machines is wrong")
     require(all(len(p) == len(length) and min(p) >= 0 for p in prices), "prices are negative or few")
     paid = [np.array([0, *np.cumsum(np.array(machine, object) * length)], object) for machine in prices]
-    found = -Fraction(sum(int(machine[-1]) for machine in paid), FINE)
+    bound = -Fraction(sum(int(machine[-1]) for machine in paid), FINE)
     curves: dict[tuple[int, int], tuple[Any, Any, int]] = {}
     for j, gang in enumerate(rigid.gangs):
         kind = gang.pool, gang.gpus
@@ -263,12 +264,12 @@ def by_starts(rigid: Rigid, proof: Data) -> Fraction:
         turns = np.unique(np.maximum(turns, gang.release).astype(np.int64)).astype(object)
         cost = weight * (np.maximum(turns + gang.duration, rigid.due[j]) - gang.release)
         cost += at(curve, slope, edges, turns + gang.duration) - at(curve, slope, edges, turns)
-        found += Fraction(int(cost.min()), FINE * parts)
-    return found
+        bound += Fraction(int(cost.min()), FINE * parts)
+    return bound
 
 
 def at(curve: Array, slope: Array, edges: Array, times: Array) -> Array:
-    """Return a curve that is linear between whole numbers, and constant outside of them, at other whole numbers."""
+    """Evaluate a curve at integer times; it is linear between integer edges and constant outside them."""
     inside = np.clip(np.searchsorted(edges.astype(np.int64), times.astype(np.int64), "right") - 1, 0, len(edges) - 2)
     return np.asarray(curve[inside] + slope[inside] * (np.clip(times, edges[0], edges[-1]) - edges[inside]))
 

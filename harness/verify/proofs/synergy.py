@@ -1,6 +1,6 @@
 """Synergy: rates depend on CPUs and memory; prices of GPUs, CPUs and memory bound the progress of a round.
 
-They bound how many of its jobs must be split over several servers, too.
+They also bound the number of its jobs that must be split over several servers.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ Configuration = tuple[int, tuple[float, float, float], float]
 """GPU type; GPUs, CPUs and gigabytes; iterations per second."""
 
 
-def grid(given: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple[Array, Array, Array]:
-    """Return levels of CPUs and of memory that a gang may hold, ascending, and its iterations per second with them.
+def grid(curve: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple[Array, Array, Array]:
+    """Return a gang's levels of CPUs and of memory, ascending, and ``(c, m)`` iterations per second with them.
 
-    `given` is its sensitivity, `rate` that of a GPU; `largest` are the most GPUs, CPUs and gigabytes of a server.
+    `curve` is the job's sensitivity and `rate` that of one GPU; `largest` has the most GPUs, CPUs and GB of any server.
     """
-    if given["kind"] == "matrix":
-        cpus, memory = (gang * np.array(given[x], float) for x in ("cpus_per_gpu", "memory_gb_per_gpu"))
-        return cpus, memory, gang * rate * np.array(given["progress"], float)
+    if curve["kind"] == "matrix":
+        cpus, memory = (gang * np.array(curve[x], float) for x in ("cpus_per_gpu", "memory_gb_per_gpu"))
+        return cpus, memory, gang * rate * np.array(curve["progress"], float)
     span, levels = math.ceil(gang / largest[0]), []
     for top, least, most in zip(largest[1:], (1.0, 50.0), (48, 32), strict=True):
         unit = least * max(1, math.ceil(top / least / most))
         levels.append(span * unit * np.arange(1, int(top / unit * MORE) + 1))
     cpus, memory = levels
-    cached = np.clip((memory - given.get("process_memory_gb", 0)) / given["dataset_gb"], 0, 1)
-    missed = given["item_mb_per_iteration"] * (1 - cached)
-    fetched = np.divide(given["storage_mb_per_s"], missed, out=np.full(len(memory), np.inf), where=missed > 0)
-    rates = np.minimum(np.minimum(gang * rate, cpus[:, None] * given["prep_rate_per_cpu"]), fetched)
-    return cpus, memory, np.where(memory * MORE >= given["process_memory_gb"], rates, 0.0)
+    cached = np.clip((memory - curve.get("process_memory_gb", 0)) / curve["dataset_gb"], 0, 1)
+    missed = curve["item_mb_per_iteration"] * (1 - cached)
+    fetched = np.divide(curve["storage_mb_per_s"], missed, out=np.full(len(memory), np.inf), where=missed > 0)
+    rates = np.minimum(np.minimum(gang * rate, cpus[:, None] * curve["prep_rate_per_cpu"]), fetched)
+    return cpus, memory, np.where(memory * MORE >= curve["process_memory_gb"], rates, 0.0)
 
 
 class Sensitive(Gangs):
-    """Levels of CPUs and memory; a gang has those of as many servers as it needs at most.
+    """Jobs with rates by CPUs and memory; a gang may use all CPUs and memory of the fewest servers with enough GPUs.
 
-    Jobs of one `kind` hold the same configurations.
+    Jobs of one `kind` have the same configurations.
     """
 
     def __init__(self, data: Data, proof: Data) -> None:
@@ -75,30 +75,30 @@ class Sensitive(Gangs):
 
     def fair(self, j: int) -> list[float]:
         """Return the rate of a job at its proportional share of CPUs and memory, by type."""
-        found, gpus = [0.0] * len(self.types), self.jobs[j]["gpus"]
+        rates, gpus = [0.0] * len(self.types), self.jobs[j]["gpus"]
         for i, (_, cpus, memory), rate in self.held[self.kind[j]]:
             each = [
                 min(g.get(x, 0.0) / g["gpus"] for g in self.of_type[i]) * gpus * MORE for x in ("cpus", "memory_gb")
             ]
             if cpus <= each[0] and memory <= each[1]:
-                found[i] = rate  # the last one is that of the highest levels, which can be slower than lower ones
-        return found
+                rates[i] = rate  # the last rate, at the highest levels, counts; it can be lower than at lower levels
+        return rates
 
 
 def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
-    """Return a bound on the progress of a round's jobs, each of which holds a configuration, by prices of these.
+    """Return a bound on the progress of a round: the price of all resources, plus the largest gain of each job.
 
-    All there is costs its price, and each job gains what it can at most. In ``synergy.free`` a job may hold none. In
-    the other problems it reaches on the type where it runs its fair progress there, or in ``synergy.oracle`` what 1/n
-    of every type gives it.
+    A job's gain is the progress of a configuration less its price. In ``synergy.free`` a job may hold nothing. In the
+    other problems it reaches its fair progress on the type where it runs, or in ``synergy.oracle`` the progress that
+    1/n of every type gives it.
     """
     held, unit, problem = Sensitive(data, proof), Fraction(proof["unit"]), proof["problem"]
     index = {job["id"]: j for j, job in enumerate(held.jobs)}
-    require(len(set(proof["round"])) == len(proof["round"]), "a job is there twice")
+    require(len(set(proof["round"])) == len(proof["round"]), "the round has a job twice")
     require(min(map(min, proof["prices"])) >= 0, "a price is negative")
     prices = [[unit * Fraction(p) for p in row] for row in proof["prices"]]
     cells = [(p, c) for row, own in zip(prices, held.there, strict=True) for p, c in zip(row, own, strict=True)]
-    found = sum((p * Fraction(c) * Fraction(MORE) for p, c in cells), Fraction(0))
+    bound = sum((p * Fraction(c) * Fraction(MORE) for p, c in cells), Fraction(0))
     for j in (index[name] for name in proof["round"]):
         fair = held.fair(j)
         floors = [0.0] * len(fair) if problem == "synergy.free" else [x or math.inf for x in fair]
@@ -110,27 +110,27 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
             for i, use, rate in held.held[held.kind[j]]
             if rate > 0 and rate >= floors[i] * LESS
         ]
-        found += max([Fraction(0)] * (problem == "synergy.free") + gains)
-    return 1, found
+        bound += max([Fraction(0)] * (problem == "synergy.free") + gains)
+    return 1, bound
 
 
 def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
-    """Return a bound on how many jobs of a round run on several servers, at the configurations that it names.
+    """Return a lower bound on the number of split jobs of a round, with the configurations that the certificate lists.
 
-    A whole job has its `worth`, a split one 1 less. All jobs on a GPU type are worth the sum less the number of split
-    ones, and no more than what servers can hold (:func:`most_worth`).
+    A whole job has its `worth`, a split one 1 less. The jobs on a GPU type are together worth the sum less the number
+    of split ones, and no more than the servers can hold (:func:`most_worth`).
     """
     held, unit = Sensitive(data, proof), float(proof["unit"])
     index = {job["id"]: j for j, job in enumerate(held.jobs)}
     pools = [Counter[tuple[tuple[float, ...], float]]() for _ in held.types]
-    require(len(set(proof["round"])) == len(proof["round"]), "a job is there twice")
+    require(len(set(proof["round"])) == len(proof["round"]), "the round has a job twice")
     for name, (i, *amounts), worth in zip(proof["round"], proof["held"], proof["worth"], strict=True):
         j, fair = index[name], held.fair(index[name])[i]
         near = (rate for k, use, rate in held.held[held.kind[j]] if k == i and np.allclose(use[1:], amounts, 1e-9, 0.0))
         require(next(near, 0.0) >= fair * LESS > 0, f"{name} does not reach its fair progress with what it holds")
         require(worth >= 0, "a worth is negative")
         pools[i][(held.jobs[j]["gpus"], *amounts), worth * unit] += 1
-    found = 0
+    split = 0
     for own, servers, prices in zip(pools, held.of_type, proof["prices"], strict=True):
         need = LESS * np.array([amounts for amounts, _ in own], float).reshape(-1, 3)
         worth, jobs = np.array([worth for _, worth in own], float), np.array(list(own.values()), int)
@@ -138,14 +138,14 @@ def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
         for g in servers:
             room = MORE * np.array([g["gpus"], g.get("cpus", 0.0), g.get("memory_gb", 0.0)], float)
             value -= g["count"] * most_worth(need, worth, jobs, room, np.array(prices, float).reshape(-1, 3)) * MORE
-        found += max(0, math.ceil(value)) if math.isfinite(value) else 0
-    return -1, Fraction(found)
+        split += max(0, math.ceil(value)) if math.isfinite(value) else 0
+    return -1, Fraction(split)
 
 
 def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Array) -> float:
-    """Return at least what a server can hold: whole jobs that fit together, and split ones for what these leave.
+    """Return an upper bound on the worth of the jobs on a server: whole ones that fit, and split ones in the rest.
 
-    The latter costs its price, which is raised until no split job costs less than it is worth.
+    The rest counts at its price, which is raised until no split job costs less than it is worth.
     """
     dear = worth > 1
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,11 +159,11 @@ def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Arra
             return min((float(cost @ left) for cost in costs), default=math.inf)
         if not worth[d]:
             return most(d + 1, left)
-        found, times = most(d + 1, left), 1
+        best, times = most(d + 1, left), 1
         while times <= jobs[d] and (left >= times * need[d]).all():
-            found = max(found, times * float(worth[d]) + most(d + 1, left - times * need[d]))
+            best = max(best, times * float(worth[d]) + most(d + 1, left - times * need[d]))
             times += 1
-        return found
+        return best
 
     return most(0, room)
 
