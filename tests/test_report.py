@@ -506,7 +506,7 @@ def test_summary_by_method_counts_failures_and_names_estimates() -> None:
     run.rows[1] = run.rows[1].replace(status="error", verified=None, gap=None, ratio=None, objective=None)
     page = Page(to_html(run, []))
     assert re.search(r"hadar\.online utility online 2 of 3 1 failed ≤ ", re.sub(r"\s+", " ", page.text))
-    assert "means are shifted geometric ones, failures counted" in page.text
+    assert "means are shifted geometric means and count failures" in page.text
 
 
 def test_limits_of_several_kinds_are_told_one_by_one() -> None:
