@@ -334,11 +334,11 @@ def columns(difference: Difference) -> Texts:
 def lines(difference: Difference, everything: bool = False) -> list[Texts]:
     """Return a line per changed value, missing row and failure; with `everything`, a line per compared value."""
     shown = COMPARED[difference.kind].shown
-    found = [line for change in difference.changes for line in _lines(shown, change, everything)]
-    found += [(*_name(shown, row), "row", _status(row), ABSENT, "missing", ABSENT) for row in difference.missing]
+    rows = [line for change in difference.changes for line in _lines(shown, change, everything)]
+    rows += [(*_name(shown, row), "row", _status(row), ABSENT, "missing", ABSENT) for row in difference.missing]
     if everything:
-        found += [(*_name(shown, row), "row", ABSENT, _status(row), "new", ABSENT) for row in difference.new]
-    return found
+        rows += [(*_name(shown, row), "row", ABSENT, _status(row), "new", ABSENT) for row in difference.new]
+    return rows
 
 
 def _name(shown: Texts, row: Mapping[str, Any]) -> Texts:

@@ -219,7 +219,7 @@ def not_shown(rows: Iterable[CheckedRow], instance: Instance, study: Measures) -
     shown: dict[str, set[str]] = {}
     for row in rows:
         shown.setdefault(row.method, set()).update(entry["quantity"] for entry in row.published)
-    found = []
+    omissions = []
     for entry in instance.published:
         why, reference = unmeasured(entry), split(entry.quantity)[1]
         if why is None:
@@ -230,8 +230,8 @@ def not_shown(rows: Iterable[CheckedRow], instance: Instance, study: Measures) -
             else:
                 missing = reference and reference not in shown
                 why = f"{reference} must also run" if missing else "this run does not measure it"
-        found.append((entry, why))
-    return found
+        omissions.append((entry, why))
+    return omissions
 
 
 def commands(instance: Instance) -> dict[str, list[Published]]:

@@ -200,12 +200,12 @@ USUALLY = View()
 
 
 def _named(columns: Sequence[Column[R]], name: str) -> Column[R]:
-    found = [column for column in columns if name in (column.key, column.header)]
-    if not found:
+    matches = [column for column in columns if name in (column.key, column.header)]
+    if not matches:
         from schedgap.instances.registry import unknown
 
         raise UnknownNameError(unknown("column", name, [column.key for column in columns]))
-    return found[0]
+    return matches[0]
 
 
 def table(
@@ -230,8 +230,8 @@ def left_out(count: int) -> list[Block]:
 
 def listed(caption: str, columns: Sequence[Column[R]], rows: Sequence[R], **shown: Any) -> list[Block]:
     """Return a table (:func:`table`), followed by a line that counts the rows left out, if any."""
-    found = table(caption, columns, rows, **shown)
-    return [found, *left_out(len(rows) - len(found.rows))]
+    shown_table = table(caption, columns, rows, **shown)
+    return [shown_table, *left_out(len(rows) - len(shown_table.rows))]
 
 
 def of_texts(headers: Sequence[str], bad: Callable[[str], bool] = lambda text: False) -> list[Column[Sequence[str]]]:

@@ -140,24 +140,24 @@ def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
     from schedgap.models.solve import build, compile_model
     from schedgap.models.solve.form import silent
 
-    paper, found = PAPERS.get(spec.paper), dict[str, Any](instance=clean(instance.name, 120))
+    paper, sizes = PAPERS.get(spec.paper), dict[str, Any](instance=clean(instance.name, 120))
     try:
         view = paper.view(instance)
-        found["caption"] = clean(paper.describe(view), 400)
+        sizes["caption"] = clean(paper.describe(view), 400)
         if reason := spec.skip(view):
-            return Sizes(**found, reason=clean(reason, 300))
+            return Sizes(**sizes, reason=clean(reason, 300))
         if spec.implied:
-            found["implied"], found["at_least"] = spec.implied(view)
+            sizes["implied"], sizes["at_least"] = spec.implied(view)
         if not large and (reason := spec.too_large(view)):
-            return Sizes(**found, reason=f"above its stated size ({clean(reason, 300)}); --all builds it")
+            return Sizes(**sizes, reason=f"above its stated size ({clean(reason, 300)}); --all builds it")
         began = time.perf_counter()
         with silent():
             form = compile_model(build(spec.build, view))
     # The model may be empty on this instance, or too large for memory; the statement is printed in any case.
     except (NotApplicableError, ValueError, StopIteration, MemoryError) as error:
-        return Sizes(**found, reason=clean(error, 300) or type(error).__name__)
+        return Sizes(**sizes, reason=clean(error, 300) or type(error).__name__)
     return Sizes(
-        **found,
+        **sizes,
         rows=int(form.matrix.shape[0]),
         columns=int(form.matrix.shape[1]),
         nonzeros=int(form.matrix.nnz),
@@ -213,10 +213,10 @@ def _counted(found: list[Block], sizes: Sizes | None) -> Iterator[Block]:
 def _guarantee(spec: HeuristicSpec, instance: Instance) -> str:
     name = clean(instance.name, 120)
     try:
-        found = spec.guarantee(PAPERS.get(spec.paper).view(instance))
+        guarantee = spec.guarantee(PAPERS.get(spec.paper).view(instance))
     except NotApplicableError as error:
         return f"None on {name}: {clean(error, 300)}."
-    if found is None:
+    if guarantee is None:
         return "None."
-    bound = f": at most {found.factor:.4g} times from the optimum" if found.factor else ""
-    return f"{clean(found.text, 80)} on {name}{bound}."
+    bound = f": at most {guarantee.factor:.4g} times from the optimum" if guarantee.factor else ""
+    return f"{clean(guarantee.text, 80)} on {name}{bound}."

@@ -125,19 +125,19 @@ def home_of(function: Any, paper: str) -> Any:
 def blocks(doc: str) -> list[Block]:
     """Parse a docstring into blocks."""
     listed = _SEE_ALSO.sub(lambda match: match[1] + re.sub(r"^(?=\S)", "- ", match[2], flags=re.MULTILINE), doc)
-    found = []
+    parsed = []
     for match in _BLOCK.finditer(listed):
         kind, lines = match.lastgroup, [line.strip() for line in match[0].splitlines()]
         flat = " ".join(filter(None, lines))
         latex = flat.removeprefix(".. math::")
         if kind == "row":
-            found.append(Block("row", _TAG.sub("", latex).strip(), tuple(_TAG.findall(latex))))
+            parsed.append(Block("row", _TAG.sub("", latex).strip(), tuple(_TAG.findall(latex))))
         elif kind == "definition":
-            found.append(Block("item", f"{lines[0]}: {' '.join(lines[1:])}"))
+            parsed.append(Block("item", f"{lines[0]}: {' '.join(lines[1:])}"))
         elif kind == "item":
-            found.append(Block("item", flat[2:]))
+            parsed.append(Block("item", flat[2:]))
         elif kind == "verbatim":
-            found.append(Block("verbatim", match[0]))
+            parsed.append(Block("verbatim", match[0]))
         else:
-            found.append(Block("heading", lines[0]) if kind == "heading" else Block("prose", flat))
-    return found
+            parsed.append(Block("heading", lines[0]) if kind == "heading" else Block("prose", flat))
+    return parsed

@@ -89,10 +89,10 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
     if ran is None or len({row.fingerprint for row in rows}) > 1:
         return ""
     objective = ran.problem.split(".")[1]
-    mine = next(each for each in measures(rows) if each.objective == objective)
+    values = next(each for each in measures(rows) if each.objective == objective)
     unit = UNITS[objective]
-    above = f", at most {shown_ratio(mine.at_most, True)[2:]} × the optimum" if mine.at_most else ""
-    text = f"{WORDS[objective]} as executed {number(mine.executed)}{unit}{above}"
+    above = f", at most {shown_ratio(values.at_most, True)[2:]} × the optimum" if values.at_most else ""
+    text = f"{WORDS[objective]} as executed {number(values.executed)}{unit}{above}"
     if why := why_of(run, rows):
         # Name the submission times with the most avoidable waiting or, if the log has no clock, the job sizes.
         groups = why.groups(1)
@@ -105,7 +105,7 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
         for row in rows
         if row.verified and row.method.partition("?")[0] in NAMES and "estimates" not in row.method
     ]
-    best = f"; the best schedule found {number(mine.best)}{unit}" if mine.best is not None else ""
+    best = f"; the best schedule found {number(values.best)}{unit}" if values.best is not None else ""
     return text + (f"; the same jobs {', '.join(others)}" if others else "") + best
 
 
@@ -134,11 +134,11 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
         return []
     if instance is None or not any(job.history for job in instance.jobs):
         return []
-    known = [each for each in measures(rows) if {each.executed, each.best, each.bound} != {None}]
-    found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, known)] if known else []
+    measured = [each for each in measures(rows) if {each.executed, each.best, each.bound} != {None}]
+    shown = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, measured)] if measured else []
     why = why_of(run, rows)
     if why is None:
-        return found
+        return shown
     waited, avoidable = float(why.waited.sum()), float(why.avoidable.sum())
     must = max(round(waited - avoidable, 9), 0.0)
     caption = (
@@ -146,11 +146,11 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
         f" schedule) and {number(avoidable)} h avoidable; {number(why.fragmentation())} GPU-hours were free while a job"
         " waited that needed no more GPUs than were free"
     )
-    found.append(table(caption, GROUPS, why.groups()))
+    shown.append(table(caption, GROUPS, why.groups()))
     if starts := why.decisions():
         caption = "the most expensive decisions: starts while shorter jobs with no more GPUs waited"
-        found.append(table(caption, decisions(why), starts))
-    return found
+        shown.append(table(caption, decisions(why), starts))
+    return shown
 
 
 SIDE_BY_SIDE: tuple[Column[Measured], ...] = (

@@ -130,14 +130,14 @@ def headline(simulated: Simulation) -> str:
 
 def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
     """Return ``(name, sentence)`` for each instance with a verified time."""
-    found = []
+    sentences = []
     for here in grouped(rows, "case"):
         name, options = clean(here[0].instance, 60), clean(here[0].options, 80)
         name += f" ({options})" if options else ""
         clauses = [_least(here, *metric) for metric in METRICS]
         if any(clauses):
-            found.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
-    return found
+            sentences.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
+    return sentences
 
 
 def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:

@@ -29,14 +29,14 @@ MAX_TYPES = 4
 def replayed(view: View, runs: Runs, after: Ints) -> Array:
     """Return ``(len(after), R, T)`` prices η of an online decision after each number of admissions in `after`."""
     machines, desk = view.machines, Desk(view)
-    each = np.zeros((runs.job.size, len(machines.resources)))
-    np.add.at(each, (runs.run, runs.worker_type[runs.run]), runs.workers)
-    np.add.at(each, (runs.run, len(machines.worker_types) + runs.ps_type[runs.run]), runs.ps)
+    amounts = np.zeros((runs.job.size, len(machines.resources)))
+    np.add.at(amounts, (runs.run, runs.worker_type[runs.run]), runs.workers)
+    np.add.at(amounts, (runs.run, len(machines.worker_types) + runs.ps_type[runs.run]), runs.ps)
     used = np.zeros((len(machines.resources), view.slots))
     prices = []
     for first, last in pairwise([0, *after.tolist()]):
         for a in range(first, last):
-            used[:, runs.start[a] : runs.start[a] + runs.slots[a]] += each[a][:, None]
+            used[:, runs.start[a] : runs.start[a] + runs.slots[a]] += amounts[a][:, None]
         prices.append(price(desk.bases[:, None], used, desk.divisor))
     return np.array(prices)
 
@@ -98,10 +98,10 @@ def workers(data: Compared) -> Drawn:
 
     Shown are the decision of admission.online and the one with the largest utility of the other methods.
     """
-    found, bars = best_and_online(data, ONLINE, Runs, (UTILITY.id,)), {}
+    pairs, bars = best_and_online(data, ONLINE, Runs, (UTILITY.id,)), {}
     view: View = data.view
     gpus = view.machines.capacity[:, : len(view.machines.worker_types)].sum(axis=1).astype(np.int64)
-    for row, runs in found:
+    for row, runs in pairs:
         admitted = f"{runs.job.size} of {counted(view.size, 'job')} admitted"
         title = f"{style.name(row.method)}: utility {number(row.objective, 5)}, {admitted}"
         bars[title] = of_runs(runs, runs.workers, view.slot_s, 0)

@@ -194,21 +194,21 @@ def traces(data: Compared) -> Drawn:
     keys = ("fingerprint", "method", "seed", "limits")
     points = pd.DataFrame(some([p for p in data.run.traces if tuple(p[key] for key in keys) in names]))
     solves = [(str(m), mine.sort_values("time_s", kind="stable")) for m, mine in points.groupby("method", sort=False)]
-    known = some([(m, mine) for m, mine in solves if len(mine) > 1])
-    shown = sorted(known, key=lambda item: -item[1]["time_s"].iloc[-1])[:MAX_TRACES]
+    recorded = some([(m, mine) for m, mine in solves if len(mine) > 1])
+    shown = sorted(recorded, key=lambda item: -item[1]["time_s"].iloc[-1])[:MAX_TRACES]
     # Fill forwards, as a point records only the values that changed.
     columns = ["time_s", "incumbent", "bound"]
     records = [_trace(m, *mine.reindex(columns=columns).astype(float).ffill().to_numpy().T) for m, mine in shown]
     chart = style.between(records, style.x("second", "time [s]"), ("incumbent", "bound"), "objective", "end")
-    count = len(known)
+    count = len(recorded)
     chosen = f"The {MAX_TRACES} that took longest of n = {count}" if count > MAX_TRACES else f"n = {count}"
     return chart, f"{chosen} solve{'s' * (count != 1)} on {data.where}."
 
 
 def _trace(method: str, time: Array, incumbent: Array, bound: Array) -> dict[str, Any]:
     last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
-    known = np.isfinite(last)
-    end = f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}" if known else "gap unknown"
+    finite = np.isfinite(last)
+    end = f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}" if finite else "gap unknown"
     values = {"second": time, "incumbent": incumbent, "bound": bound}
     return {"method": style.name(method), "panel": f"{style.name(method)}: {end}", "end": end, **values}
 
@@ -230,17 +230,17 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     # Bounds and relaxations have no decision and hence no objective to compare.
     decided = {row.method for row in data.rows if measure == "time" or row.objective is not None}
     rows = [row for row in data.rows if row.method in decided - skipped]
-    found: dict[str, Ratios] = {}
+    problems: dict[str, Ratios] = {}
     for mine in sorted(grouped(rows, "problem"), key=len, reverse=True):
         # Leave out methods with a single case or without success.
-        known = {method: r for method, r in profiles(mine, measure).items() if r.size > 1 and np.isfinite(r).any()}
-        found |= {mine[0].problem: known} if len(known) > 1 else {}
-    found = dict(some([*found.items()])[:MOST_PANELS])
-    sizes = [next(iter(ratios.values())).size for ratios in found.values()]
-    titled = {f"{clean(p, 34)}, n = {n}": ratios for n, (p, ratios) in zip(sizes, found.items(), strict=True)}
+        comparable = {method: r for method, r in profiles(mine, measure).items() if r.size > 1 and np.isfinite(r).any()}
+        problems |= {mine[0].problem: comparable} if len(comparable) > 1 else {}
+    problems = dict(some([*problems.items()])[:MOST_PANELS])
+    sizes = [next(iter(ratios.values())).size for ratios in problems.values()]
+    titled = {f"{clean(p, 34)}, n = {n}": ratios for n, (p, ratios) in zip(sizes, problems.items(), strict=True)}
     chart = _profiles(data.looks, titled, "time / fastest" if measure == "time" else "ratio to the best objective")
     left = f"Left out because skipped in some case: {counted(len(skipped), 'method')}. " if skipped else ""
-    methods = counted(len({*chain(*found.values())}), "method")
+    methods = counted(len({*chain(*problems.values())}), "method")
     return chart, f"{left}n = {counted(max(sizes), 'case')}, {methods} on {data.where}."
 
 
@@ -255,9 +255,9 @@ def solver_profile(data: Compared) -> Drawn:
     ran = {row.method for row in rows if row.status != "skipped"}
     ratios = profiles([proof(row) for row in rows if row.method in ran], "time")
     size = next(iter(ratios.values())).size
-    found = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
-    chart = _profiles(style.looks(some(list(found))), {"models": found}, "time / fastest")
-    return chart, f"n = {counted(size, 'case')}, {counted(len(found), 'solver')} on {data.where}."
+    solvers = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
+    chart = _profiles(style.looks(some(list(solvers))), {"models": solvers}, "time / fastest")
+    return chart, f"n = {counted(size, 'case')}, {counted(len(solvers), 'solver')} on {data.where}."
 
 
 def _profiles(looks: Mapping[str, style.Look], problems: Mapping[str, Ratios], xlabel: str) -> Any:
@@ -285,9 +285,9 @@ def scaling(data: Compared) -> Drawn:
     Lines are least-squares fits of a·n^b; the label at the end of a line gives the exponent b.
     """
     size = {mark: len(each.jobs) or len(each.tenants) for mark, each in data.run.instances.items()}
-    found = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
+    timed_rows = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
     points = pd.DataFrame(
-        [(style.name(r.method), float(size[r.fingerprint]), _time(r)["value"]) for r in some(found)],
+        [(style.name(r.method), float(size[r.fingerprint]), _time(r)["value"]) for r in some(timed_rows)],
         columns=["method", "size", "second"],
     )
     fitted = points[points.groupby("method")["size"].transform("nunique") >= SIZES]

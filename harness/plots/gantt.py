@@ -242,7 +242,7 @@ def _jobs(chart: Chart, top: Array, bars: Bars, unit: style.Clock) -> list[dict[
     """Return a record for each job that is drawn: its bars, and a summary of its whole run for the tooltip."""
     pieces = lanes(bars, chart.servers.gpus)
     bar, row, count = pieces[np.isfinite(top[bars.server[pieces[:, 0]]])].T
-    above, found = top[bars.server[bar]] + row, []
+    above, records = top[bars.server[bar]] + row, []
     for job in np.unique(bars.job[bar]).tolist():
         drawn, mine = bars.job[bar] == job, bars.job == job
         start, end, gpus = bars.start[mine], bars.end[mine], bars.gpus[mine]
@@ -258,5 +258,5 @@ def _jobs(chart: Chart, top: Array, bars: Bars, unit: style.Clock) -> list[dict[
             "last end": unit.text(float(end.max())),
             "GPU time": f"{number(float(gpus @ (end - start)) / unit.seconds)} GPU·{unit.name}",
         }
-        found.append({**life, **bounds, "top": above[drawn], "bottom": above[drawn] + count[drawn]})
-    return found
+        records.append({**life, **bounds, "top": above[drawn], "bottom": above[drawn] + count[drawn]})
+    return records

@@ -21,9 +21,9 @@ def schedules(data: Compared) -> Drawn:
 
     Shown are the schedule of hadar.online and the one with the largest utility of the other methods.
     """
-    found = gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id))
+    pairs = gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id))
     view, bars = data.view, {}
-    for row, schedule in found:
+    for row, schedule in pairs:
         done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
         completed = jobs if done == view.size else f"{done} of {jobs}"
         title = f"{style.name(row.method)}: utility {number(row.objective)}, {completed} completed"

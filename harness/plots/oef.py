@@ -176,8 +176,8 @@ def devices(data: Compared) -> Drawn:
     held = {style.name(method): per_tenant(view, d.devices) for method, d in _allocations(data).items()}
     kinds = [clean(kind, 9) for kind in view.gpu_types]
     few = len(view.tenants) <= FEW_TENANTS
-    each = [np.array([i]) for i in range(len(view.tenants))], [clean(tenant, 14) for tenant in view.tenants]
-    groups, names = each if few else _ranked_tenants(view)
+    singles = [np.array([i]) for i in range(len(view.tenants))], [clean(tenant, 14) for tenant in view.tenants]
+    groups, names = singles if few else _ranked_tenants(view)
     cells = [
         {"method": method, "panel": method, "type": kind, "tenant": tenant, "devices": value, "order": i}
         for method, amounts in held.items()

@@ -127,8 +127,8 @@ def is_numeric(drawn: Sequence[Record]) -> bool:
 @figure("shape", "Reproduced", of="reproduction")
 def shape(data: Drawable) -> Drawn:
     """Means over all cases, with 95 % bootstrap intervals; crosses: printed values, dashed lines: certified bounds."""
-    known = [record for record in data.records if "value" in record]
-    return KINDS[data.drawing.kind](data, known) if known else None
+    means = [record for record in data.records if "value" in record]
+    return KINDS[data.drawing.kind](data, means) if means else None
 
 
 def _look(known: Sequence[Record]) -> dict[str, Any]:

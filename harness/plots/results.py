@@ -116,7 +116,7 @@ class Compared(Part):
 
 @parts.register
 def _(run: Comparison) -> list[Compared]:
-    found = []
+    drawn_parts = []
     for rows in grouped(run.rows, "paper"):
         paper = rows[0].paper
         marks = list(dict.fromkeys(row.fingerprint for row in rows))
@@ -126,8 +126,8 @@ def _(run: Comparison) -> list[Compared]:
             where = clean(mine[0].instance, 40) if len(names) == 1 else f"{len(names)} instances"
             place = {"heading": f"{clean(paper, 20)} on {where}", "where": where}
             suffix = f"-{mark[:8]}" if mark and len(marks) > 1 else ""
-            found.append(Compared(of=of, group=paper, **place, suffix=suffix, run=run, rows=mine))
-    return found
+            drawn_parts.append(Compared(of=of, group=paper, **place, suffix=suffix, run=run, rows=mine))
+    return drawn_parts
 
 
 def some(things: Things) -> Things:

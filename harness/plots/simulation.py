@@ -145,8 +145,8 @@ def against_lp1(progress: Mapping[str, Array], most: Mapping[str, Array], round_
     edges = style.time_edges(max(map(len, progress.values())))
     times, records = edges * round_s / unit.seconds, []
     for policy, row in progress.items():
-        known = most[policy] > 0
-        mean = float((row[known] / most[policy][known]).mean()) if known.any() else np.nan
+        bounded = most[policy] > 0
+        mean = float((row[bounded] / most[policy][bounded]).mean()) if bounded.any() else np.nan
         until = int(np.searchsorted(edges, len(row))) + 1
         reached, allowed = (style.averaged(np.nan_to_num(values), edges)[: until - 1] for values in (row, most[policy]))
         share = f"{100 * mean:.1f} %"
@@ -200,8 +200,8 @@ def times_by_load(data: Histories) -> Drawn:
         return None
     names = [style.name(row.policy) for row in rows]
     means = [(row.jct_mean_s or 0.0) / data.clock.seconds for row in rows]
-    each = zip(names, rows, means, strict=True)
-    points = [{"method": method, "load": row.arrivals_per_h, "mean": mean} for method, row, mean in each]
+    triples = zip(names, rows, means, strict=True)
+    points = [{"method": method, "load": row.arrivals_per_h, "mean": mean} for method, row, mean in triples]
     height = style.y("mean", data.clock.label("mean completion time"), log=style.wide(means))
     axes, look = (style.x("load", "arrivals [jobs per hour]"), height), style.colour(data.looks, names)
     chart = style.plot(points, alt.MarkDef("line", point=True), *axes, tips=["method", "load", "mean"], **look)

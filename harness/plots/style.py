@@ -342,15 +342,15 @@ def cells(field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s:
     """Return the positive cells of a map, with equal neighbours merged; times are in units of the clock."""
     slots = min(field.shape[1], max(1, math.ceil(end_s / slot_s - 1e-9)))
     edges = time_edges(slots)
-    found = []
+    records = []
     for name, row in zip(names, field[:, :slots], strict=True):
         values = np.array([float(f"{v:.4g}") for v in averaged(row, edges)])
         starts = np.flatnonzero(np.append(True, np.diff(values) != 0))
         for first, last in zip(starts, [*starts[1:], len(values)], strict=True):
             if values[first] > 0:
                 time, end = edges[[first, last]] * slot_s / unit.seconds
-                found.append({"name": name, "time": time, "end": end, "value": values[first]})
-    return found
+                records.append({"name": name, "time": time, "end": end, "value": values[first]})
+    return records
 
 
 # ---------------------------------------------------------------- shares of jobs and cases

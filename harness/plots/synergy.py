@@ -107,8 +107,8 @@ def servers(data: Compared) -> Drawn:
     """
     shown = some({m: data.decisions[m] for m in SHOWN if isinstance(data.decisions.get(m), Schedule)})
     view: View = data.view
-    known = np.flatnonzero(view.servers.gpus > 0)
-    hosts = known[:MAX_SERVERS]
+    equipped = np.flatnonzero(view.servers.gpus > 0)
+    hosts = equipped[:MAX_SERVERS]
     stacks: list[dict[str, Any]] = []
     for method, schedule in shown.items():
         for resource, field in RESOURCES.items():
@@ -131,9 +131,9 @@ def servers(data: Compared) -> Drawn:
         panels=list(dict.fromkeys(stack["panel"] for stack in stacks)),
         columns=3,
     )
-    of = f"the first {MAX_SERVERS} of " if known.size > MAX_SERVERS else ""
+    of = f"the first {MAX_SERVERS} of " if equipped.size > MAX_SERVERS else ""
     jobs, mechanisms = counted(view.runnable.size, "job"), counted(len(shown), "mechanism")
-    words = f"n = {jobs} of the round on {of}{counted(known.size, 'server')}, {mechanisms} on {data.where}."
+    words = f"n = {jobs} of the round on {of}{counted(equipped.size, 'server')}, {mechanisms} on {data.where}."
     return chart, words
 
 

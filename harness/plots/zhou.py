@@ -37,8 +37,8 @@ UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
 
 
 def _online(data: Compared, arch: str) -> Schedule | None:
-    found = data.decisions.get(f"zhou.{arch}.online")
-    return found if isinstance(found, Schedule) and found.window_start.size else None
+    decision = data.decisions.get(f"zhou.{arch}.online")
+    return decision if isinstance(decision, Schedule) and decision.window_start.size else None
 
 
 @figure("zhou.windows", "Windows of A_online", of="instance")
@@ -85,29 +85,29 @@ def windows(data: Compared) -> Drawn:
 
 def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
     """Return records of the edges of windows and rounds, and of the number of rounds at the middle of each window."""
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
     for start, slots, rounds, tau in np.stack(columns, axis=1).tolist():
         seen = min(slots, last - start)  # the axis ends when work ends, which may be before the last window ends
         text = counted(rounds, "round") if seen >= 2 * NARROW * last else str(rounds)
         text = text if seen >= NARROW * last else ""
-        found += [{"what": "window", "time": edge} for edge in (start, start + slots)]
-        found += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
-        found.append({"what": "words", "time": start + seen / 2, "text": text})
-    return [{**record, "end": record["time"]} for record in found]
+        records += [{"what": "window", "time": edge} for edge in (start, start + slots)]
+        records += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
+        records.append({"what": "words", "time": start + seen / 2, "text": text})
+    return [{**record, "end": record["time"]} for record in records]
 
 
 def _runs(view: View, schedule: Schedule) -> list[dict[str, Any]]:
     """Return two records per job: a thin bar from its arrival to its start, and a wide one while it runs."""
-    found = []
+    records = []
     for i, k in enumerate(np.lexsort((schedule.job, schedule.start)).tolist()):
         job, start = int(schedule.job[k]), int(schedule.start[k])
         about = {"job": clean(view.ids[job], 30)}
         waits = {"what": "waits", "time": int(view.arrival[job]), "end": start, "top": i + 0.38, "bottom": i + 0.62}
         ends = start + int(schedule.slots[k])
         runs = {"what": "runs", "time": start, "end": ends, "top": i + 0.08, "bottom": i + 0.92}
-        found += [{**about, **waits}, {**about, **runs}]
-    return found
+        records += [{**about, **waits}, {**about, **runs}]
+    return records
 
 
 # ---------------------------------------------------------------- Gantt
@@ -129,9 +129,9 @@ def schedules(data: Compared, arch: str) -> Drawn:
     Shown are the schedule of zhou.{key}.online and the one with the least weighted completion time Σ w·c (in
     weight × slots) of the other methods without interruptions.
     """
-    found = gantt.best_and_online(data, f"zhou.{arch}.online", Schedule, (f"zhou.{arch}.completion",))
+    pairs = gantt.best_and_online(data, f"zhou.{arch}.online", Schedule, (f"zhou.{arch}.completion",))
     view: View = data.view
-    bars = {f"{style.name(row.method)}: Σ w·c = {number(row.objective)}": gpu_bars(view, arch, d) for row, d in found}
+    bars = {f"{style.name(row.method)}: Σ w·c = {number(row.objective)}": gpu_bars(view, arch, d) for row, d in pairs}
     gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
     return gantt.schedules(data, gantt.server_rows(view.instance, gpus, view.ids), bars)
 
@@ -149,10 +149,10 @@ def price_field(of: Architecture, schedule: Schedule) -> Array:
     end = start + schedule.slots[schedule.run]
     total = np.zeros((classes.size, taken.shape[1], end.max()))
     for server in np.unique(schedule.server):  # the price of the others is 0
-        mine = schedule.server == server
+        here = schedule.server == server
         change = np.zeros((total.shape[2] + 1, taken.shape[1]))
-        np.add.at(change, start[mine], taken[mine])
-        np.add.at(change, end[mine], -taken[mine])
+        np.add.at(change, start[here], taken[here])
+        np.add.at(change, end[here], -taken[here])
         used = np.cumsum(change, axis=0)[:-1].T
         # Rounding residues of the sums would have a price.
         used[used <= NOTHING * machines.capacity[server][:, None]] = 0.0
@@ -174,8 +174,8 @@ def both_prices(data: Compared, arch: str) -> Drawn:
     if schedule is not None and int((schedule.start + schedule.slots).max()) <= MOST_SLOTS:
         fields[f"posted by zhou.{arch}.online"] = price_field(of, schedule), "weight per unit and slot"
     if duals is not None:
-        each = np.asarray(duals) * of.classes.capacity.reshape(-1, 1)
-        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(each), "Σ w·c per server and slot"
+        field = np.asarray(duals) * of.classes.capacity.reshape(-1, 1)
+        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(field), "Σ w·c per server and slot"
     tops = np.array([field.max(axis=1) / (field.max() or 1.0) for field, _ in some(fields).values()])
     shown = some(style.dearest(tops.T, MAX_PRICES))
     classes = [clean(text.removesuffix(".0"), 10) for text in of.classes.names]
