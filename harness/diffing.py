@@ -222,18 +222,17 @@ def _change(
 ) -> RowChange:
     (old, was), (new, now) = before, after
     values: dict[str, tuple[Any, Any, Change]] = {}
-    changed: Change
     # The results of a model or a bound that stopped before a proof depend on the machine's speed.
     timed = any(str(row.get("status")).startswith("time limit") for row in (was, now))
     stopped = {"feasible", "gap left", "time limit with incumbent"}
     early = any(row.get("termination") is not None and row["status"] in stopped for row in (was, now))
     hurried = {*LIMITED, *["own_bound"] * timed, *["objective"] * early}
+    computing = str(was.get("what")).startswith(SECONDS)
     for name, (value, sense) in what.values.items():
         goal = sense if sense in ("max", "min", "same") else was["sense"]
         goal = {"max": "min", "min": "max"}[goal] if sense == "bound" else goal
-        changed = _compared(was[value], now[value], goal, max(tolerance, EARLY * (value in hurried)))
-        changed = "same" if str(was.get("what")).startswith(SECONDS) else changed
-        values[name] = was[value], now[value], changed
+        change = _compared(was[value], now[value], goal, max(tolerance, EARLY * (value in hurried)))
+        values[name] = was[value], now[value], "same" if computing else change
     took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
     slowdown = took[1] / took[0] if len(took) > 1 else None
     return RowChange(was, now, values, slowdown, _trouble(old, new))

@@ -62,10 +62,9 @@ _PLAIN = "; ".join(f"--{name}: {colour}" for colour, name in THEMED.items())
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A registered figure about parts `of` a kind.
+    """A registered figure: ``<group>.<name>``, or only a name if it applies to all groups of parts `of` its kind.
 
-    Its id is ``<group>.<name>``, or only a name if it applies to every group. The caption starts the text below the
-    figure and its alternative text. Pages show `minor` figures collapsed.
+    The caption starts the text below the figure and its alternative text. Pages show `minor` figures collapsed.
     """
 
     id: str

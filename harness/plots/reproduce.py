@@ -109,10 +109,10 @@ def _shares(method: str, quantity: str, cases: Sequence[Case]) -> Iterator[Recor
 
 def _printed(setting: Setting, drawing: Drawing, methods: Sequence[str]) -> Iterator[Record]:
     """Yield the printed values of the drawing's quantity that belong to single points of its curves."""
-    for item in setting.items:
-        same = isinstance(item, Number) and item.quantity == drawing.quantity and item.method in methods
-        same = same and setting.run_of(item.run) == setting.run_of(drawing.run)
-        if same and isinstance(item, Number) and isinstance(item.value, float) and drawing.along in item.at:
+    run, numbers = setting.run_of(drawing.run), (item for item in setting.items if isinstance(item, Number))
+    for item in numbers:
+        same = item.quantity == drawing.quantity and item.method in methods and setting.run_of(item.run) == run
+        if same and isinstance(item.value, float) and drawing.along in item.at:
             yield {"x": item.at[drawing.along], "series": item.method, "published": item.value}
 
 

@@ -173,8 +173,8 @@ def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, apart: Sequen
     if len(titles) == 1:
         return chart
     heads: dict[str, Any] = {"title": None, "sort": list(map(str, titles))}
-    below = {"row": alt.Row("panel:N", **heads)} if columns == 1 else {"facet": alt.Facet("panel:N", **heads)}
-    chart = chart.facet(**below, **({} if columns == 1 else {"columns": columns}))
+    row, grid = alt.Row("panel:N", **heads), alt.Facet("panel:N", **heads)
+    chart = chart.facet(row=row) if columns == 1 else chart.facet(facet=grid, columns=columns)
     return chart.resolve_scale(**dict.fromkeys(apart, "independent")) if apart else chart
 
 
@@ -234,10 +234,7 @@ def time_edges(slots: int) -> Array:
 
 
 def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock, looks: Mapping[str, Look]) -> Any:
-    """Return a chart of shares (0 to 1, by slot) over time in per cent: strips of methods, with a line per kind.
-
-    The first kind is drawn as a filled area.
-    """
+    """Return shares (0 to 1, by slot) over time in per cent: a strip per method, a line per kind, the first filled."""
     edges = time_edges(max(len(row) for each in values.values() for row in each.values()))
     times, kinds = edges * slot_s / unit.seconds, list(next(iter(values.values())))
     records: list[dict[str, Any]] = []
@@ -357,10 +354,7 @@ def cells(field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s:
 
 
 def shares(values: Array, start: float = 0.0) -> tuple[Array, Array]:
-    """Return x and height of the cumulative distribution of `values`, in at most :data:`COLUMNS` steps from `start`.
-
-    NaN and ∞ count in the total but are never reached.
-    """
+    """Return x and y of at most :data:`COLUMNS` steps of the distribution of `values`, where NaN and ∞ mean never."""
     ends = np.sort(values[np.isfinite(values)])
     share = np.arange(1, ends.size + 1) / max(values.size, 1)
     if ends.size > COLUMNS:
