@@ -461,7 +461,7 @@ def test_page_answers_first_and_says_how_to_reproduce(pages: dict[str, str]) -> 
         "4.36 ≠",
         "the text adds up rounded numbers",
         "largest total efficiency within capacity (max, in slowest-GPU equivalents)",
-        "With ≤ it is an upper estimate",
+        "≤ marks an upper estimate",
     ):
         assert wanted in text
 
@@ -605,7 +605,7 @@ def test_plots_are_shown_in_a_notebook() -> None:
     assert "<script" not in bundle["text/html"]
     page = Page(gaps._repr_html_())
     assert len(page.all("svg")) == 1
-    assert "Gap to the best certified bound in per cent of the bound" in page.text
+    assert "Gap to the best certified bound, in per cent of the bound" in page.text
     both = Page(gaps._repr_html_() + figures(comparison, "time")._repr_html_())
     ids = [attributes["id"] for _, attributes in both.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
