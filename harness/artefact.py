@@ -1,4 +1,4 @@
-"""What a paper needs of a run: tables, figures, numbers as macros, bibliography, instances, and a check of them all."""
+"""Artefact of a run for a paper: tables, figures, numbers as LaTeX macros, bibliography, and a check of all results."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ LATEX = TEMPLATES.overlay(
     comment_start_string="<#",
     comment_end_string="#>",
 )
-"""Templates whose braces are LaTeX's."""
+"""Template environment whose delimiters leave braces to LaTeX."""
 
 NUMBERS = {
     "objective": "{:.6g}", "best_bound": "{:.6g}", "gap": "{:.1%}", "ratio": "{:.3f}", "solve_s": "{:.3g}",
     "ttd_s": "{:.6g}", "ttd_bound_ratio": "{:.3f}", "jct_mean_s": "{:.6g}", "jct_bound_ratio": "{:.3f}",
 }  # fmt: skip
-"""Fields of a comparison, a search or a simulation that become macros, and how they are written."""
+"""Fields of a comparison, a search or a simulation that become macros, and their formats."""
 
 ABOUT = ("method", "policy", "heuristic")
-"""Fields that say whose numbers a row has; the results of other commands have no macros."""
+"""Fields that name the method of a row; rows of other commands have no macros."""
 
 
 def write(found: Found[Any], folder: Path) -> Sequence[str]:
-    """Write the artefact of a run into a new folder and return a line for each figure that cannot be drawn.
+    """Write the artefact of a run into a new folder and return a message for each figure that cannot be drawn.
 
-    The folder has ``paper.tex`` with all that can be used from it (``tables/``, ``figures/``, ``numbers.tex``,
+    The folder has ``paper.tex`` and the parts that it shows (``tables/``, ``figures/``, ``numbers.tex``,
     ``references.bib``), the run itself (``run/``), the exact environment (``requirements.txt``), and a ``Makefile``:
-    ``make`` sets the paper, ``make check`` runs everything again and compares every number. It raises `UsageError` if
-    the folder is not empty, or the results were never written to one.
+    ``make`` typesets the paper, ``make check`` repeats the run and compares every number. It raises `UsageError` if the
+    folder is not empty, or if the results were not saved.
     """
     if found.folder is None:
-        raise UsageError("these results were not saved; an artefact holds the folder that a command wrote")
+        raise UsageError("these results were not saved; an artefact needs the results folder that a command writes")
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: not empty; name a new folder")
     shutil.copytree(found.folder, folder / "run", ignore=shutil.ignore_patterns("report.html", "figures"))
@@ -67,29 +67,28 @@ def write(found: Found[Any], folder: Path) -> Sequence[str]:
 
 
 def _texts(found: Found[Any], drawings: Iterable[Drawing]) -> Iterator[tuple[str, str]]:
-    tables = [block for block in blocks(found) if isinstance(block, table.Table)]
-    named = {f"tables/{i:02}.tex": one for i, one in enumerate(tables, 1)}
-    for name, one in named.items():
-        # The caption stands in the float that a paper puts around the table.
-        yield name, table.to_latex([replace(one, caption="")])
+    contents = [block for block in blocks(found) if isinstance(block, table.Table)]
+    tables = {f"tables/{i:02}.tex": content for i, content in enumerate(contents, 1)}
+    for name, content in tables.items():
+        # The paper puts the caption into the float around the table.
+        yield name, table.to_latex([replace(content, caption="")])
     yield "numbers.tex", macros(found.rows)
-    used = bibliography(found)
-    yield "references.bib", "\n".join(used.values())
+    yield "references.bib", "\n".join(bibliography(found).values())
     installed = {d.name: d.version for d in importlib.metadata.distributions()}
     yield "requirements.txt", "".join(f"{name}=={installed[name]}\n" for name in sorted(installed, key=str.casefold))
-    told = {
+    context = {
         "meta": found.meta,
         "command": found.meta["command"].removeprefix("harness "),
         "title": table.latex_text(found.meta["command"]),
-        "tables": {name: table.latex_text(one.caption) for name, one in named.items()},
-        "figures": {f"figures/{one.name}.pdf": table.latex_text(one.caption) for one in drawings if not one.minor},
+        "tables": {name: table.latex_text(content.caption) for name, content in tables.items()},
+        "figures": {f"figures/{each.name}.pdf": table.latex_text(each.caption) for each in drawings if not each.minor},
     }
     for name in ("paper.tex", "Makefile", "README.md"):
-        yield name, LATEX.get_template(f"artefact/{name}.j2").render(told)
+        yield name, LATEX.get_template(f"artefact/{name}.j2").render(context)
 
 
 def macros(rows: Iterable[Any]) -> str:
-    r"""Return a LaTeX macro for each number: ``\gapHadarOnline``; with several instances, their names follow."""
+    r"""Define a LaTeX macro for each number: ``\gapHadarOnline``; with several instances, their names follow."""
     records = [row.as_dict() for row in rows]
     several = len({record.get("instance") for record in records}) > 1
     lines = []
@@ -108,23 +107,23 @@ def _about(record: Mapping[str, Any]) -> str:
 
 
 def macro(field: str, method: str) -> str:
-    """Return the name of a macro, which has letters only: digits are spelled."""
+    """Return the name of a macro, with digits spelled out because LaTeX allows only letters."""
     words = re.split(r"[^A-Za-z0-9]+", f"{field.removeprefix('best_')} {method}")
     spelled = ["".join(DIGITS[int(c)] if c.isdigit() else c for c in word) for word in words if word]
     return spelled[0] + "".join(word[0].upper() + word[1:] for word in spelled[1:])
 
 
 def bibliography(found: Found[Any]) -> Mapping[str, str]:
-    """Return the BibTeX entries of papers and traces that the run used, by key."""
+    """Return the BibTeX entries of the papers and traces that the run used, by key."""
     methods = {base_id(_about(row.as_dict())) for row in found.rows}
-    specs = [registry.get(one) for registry in (MODELS, HEURISTICS) for one in methods if one in registry]
-    told = [*(instance.source or "" for instance in found.instances.values()), *(spec.source for spec in specs)]
-    text = " ".join([*told, *methods, "HiGHS"]).casefold()
+    specs = [registry.get(id) for registry in (MODELS, HEURISTICS) for id in methods if id in registry]
+    sources = [*(instance.source or "" for instance in found.instances.values()), *(spec.source for spec in specs)]
+    text = " ".join([*sources, *methods, "HiGHS"]).casefold()
     entries = resources.files("schedgap.harness").joinpath("references.bib").read_text().split("\n@")[1:]
-    known = {entry[entry.index("{") + 1 : entry.index(",")]: f"@{entry}" for entry in entries}
-    about = {key: re.search(r", about = \{(.*)\}", entry) for key, entry in known.items()}
+    by_key = {entry[entry.index("{") + 1 : entry.index(",")]: f"@{entry}" for entry in entries}
+    subjects = {key: re.search(r", about = \{(.*)\}", entry) for key, entry in by_key.items()}
     return {
-        key: known[key].replace(match[0], "")
-        for key, match in about.items()
+        key: by_key[key].replace(match[0], "")
+        for key, match in subjects.items()
         if match and re.search(rf"\b{re.escape(match[1])}\b", text)
     }

@@ -1,8 +1,8 @@
-"""Two runs of one kind: what got better, what got worse, and what got slower, row by row and tested in pairs; as text.
+"""Comparison of two runs of one kind, row by row: what got better, worse, or slower, with paired tests, as text.
 
-Objectives, bounds, times of simulations and verdicts are compared wherever both runs have the row; seconds of computing
-only between runs of one machine, versions and limits. Over several instances each method's differences are tested in
-pairs (Wilcoxon's signed-rank test), because instances differ far more than two versions of a method do.
+Objectives, bounds, simulated times and verdicts are compared for every row that both runs have; computing times only
+if the runs share the machine, the versions and the limits. Over several instances, each method's differences are tested
+in pairs (Wilcoxon's signed-rank test), because instances differ far more than two versions of a method do.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from schedgap.harness.text import ABSENT, clean, counted, number, some
 from schedgap.instances.errors import UsageError
 
 TOLERANCE = 1e-6
-"""Relative difference up to which objectives and bounds are the same."""
+"""Relative difference up to which objectives and bounds count as equal."""
 
 EARLY = 0.05
-"""The same for what a model had found when it stopped before a proof: that depends on how fast the machine is."""
+"""The same tolerance for results of a model that stopped before a proof, as these depend on the machine's speed."""
 
 LEAST_PAIRS = 6
 """With fewer pairs that differ, no outcome of the signed-rank test is significant at 5 % (two-sided: 2/2⁵ = 0.06)."""
 
 LEAST_S = 0.01
-"""Times below this are noise of the clock and of caches, and are taken as this."""
+"""Shorter times count as this long, because the clock and caches make them noisy."""
 
 Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What is compared of the rows of a kind of study; fields are those of their plain data.
+    """Fields to compare in the rows of a kind of study, as named in their plain data.
 
     Parameters
     ----------
     name, shown
-        Fields that tell the rows of a run apart, and those by which people know a row.
+        Fields that identify a row within a run, and those that identify it to a reader.
     values
-        By what it is called: a field, and whether it should be large (``max``), small (``min``) or the ``same``, or be
-        as the row's ``sense`` says, or the other way round (``bound``).
+        Title → field and goal: ``max``, ``min`` or ``same``; ``sense`` for the goal in the row's field ``sense``, and
+        ``bound`` for the opposite of that.
     time
-        Field with the seconds that it took, if there is one.
+        Field with the computing time in seconds, if any.
     """
 
     name: tuple[str, ...]
@@ -58,7 +58,7 @@ class Compared:
 
 
 RULES = ("round_s", "restart_s", "spread_factor", "until_s", "profiling_s", "window")
-"""Fields that say under which rules a policy was simulated."""
+"""Fields with the rules under which a policy was simulated."""
 
 COMPARED = {
     "compare": Compared(
@@ -89,17 +89,18 @@ COMPARED = {
 """By kind of study."""
 
 SECONDS = ("solve_s", "decision_")
-"""Seconds of computing in figures depend on the machine, and so may the verdicts on them."""
+"""Prefixes of reproduced quantities that measure computing time; verdicts on them may depend on the machine."""
 
 LIMITED = tuple(f"{prefix}_bound_s" for prefix, _ in BOUNDED.values())
-"""Bounds for which every simulation has some seconds."""
+"""Bounds that a simulation computes under a time limit."""
 
 
 @dataclass(frozen=True)
 class RowChange:
-    """A row in both runs, as plain data: what became of its values, and what is wrong only now.
+    """A row of both runs as plain data, with its changes.
 
-    `values` has what each was and is, and how it changed; `times` is how many times slower it is now, if that is known.
+    `values` maps each title to the old value, the new value and the change. `times` is the ratio of the new computing
+    time to the old one, if both are comparable. `trouble` describes a failure that only the second run has.
     """
 
     before: Mapping[str, Any]
@@ -110,17 +111,17 @@ class RowChange:
 
     @property
     def worse(self) -> bool:
-        """Whether anything but the time got worse."""
+        """Whether anything other than the computing time got worse."""
         return bool(self.trouble) or any(how in ("worse", "vanished") for *_, how in self.values.values())
 
     @property
     def better(self) -> bool:
-        """Whether a value got better, and nothing worse."""
+        """Whether a value got better and none got worse."""
         return not self.worse and any(how in ("better", "appeared") for *_, how in self.values.values())
 
     @property
     def relative(self) -> float | None:
-        """Relative difference of the first value, 0 where it counts as the same; ``None`` where there is none."""
+        """Relative difference of the first value, 0 if it counts as equal; ``None`` if a run has no such number."""
         old, new, how = next(iter(self.values.values()))
         if isinstance(new, str) or old is None or new is None:
             return None
@@ -129,10 +130,10 @@ class RowChange:
 
 @dataclass(frozen=True)
 class MethodTest:
-    """A method over the rows (instances with seeds and limits) in which both runs have an objective.
+    """Test of one method over the rows (instances with seeds and limits) in which both runs have an objective.
 
-    The p-values are two-sided, of Wilcoxon's signed-rank test on the pairs; ``None`` with too few that differ. `times`
-    is the geometric mean of how many times slower it is now; ``None`` where times are not comparable.
+    The p-values are those of Wilcoxon's two-sided signed-rank test; ``None`` if too few pairs differ. `times` is the
+    geometric mean of the ratios of new to old computing time; ``None`` if times are not comparable.
     """
 
     method: str
@@ -147,11 +148,11 @@ class MethodTest:
 
 @dataclass(frozen=True)
 class Difference:
-    """What two runs differ in: `changes` are the rows that both have, in the order of the second run.
+    """Differences between two runs of one `kind` of study.
 
-    `reasons` say why something is not compared. Of instances that both have, `missing` rows are only in the first run
-    and `new` ones only in the second, which lacks the instances `lost`, or has them with other content. `tests` are of
-    methods over the instances; `kind` says what is compared.
+    `changes` are the rows that both runs have, in the order of the second run; `reasons` explain what is not compared.
+    Among common instances, `missing` rows are only in the first run and `new` rows only in the second. The instances
+    `lost` are not in the second run, or there with other content. `tests` compare each method over the instances.
     """
 
     kind: str
@@ -165,13 +166,12 @@ class Difference:
 
     @property
     def ok(self) -> bool:
-        """Whether something was compared, and nothing is worse or missing."""
-        gone = self.missing or self.lost
-        return bool(self.changes) and not gone and not any(change.worse for change in self.changes)
+        """Whether rows were compared and none is worse or missing."""
+        return bool(self.changes) and not (self.missing or self.lost or any(change.worse for change in self.changes))
 
 
 def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) -> Difference:
-    """Compare two runs of one kind, or raise `UsageError`; values within a relative `tolerance` are the same."""
+    """Compare two runs of one kind; raise `UsageError` if the kinds differ. `tolerance` is relative."""
     if before.kind != after.kind:
         raise UsageError(f"results of harness {before.kind} and of harness {after.kind} cannot be compared")
     what, common = COMPARED[after.kind], set(before.instances) & set(after.instances)
@@ -188,26 +188,26 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
     reasons, why_not = [], []
     for which, mine, others in (("first", before, after), ("second", after, before)):
         names = [instance.name for mark, instance in mine.instances.items() if mark not in others.instances]
-        same_name = {instance.name for instance in others.instances.values()}
-        if which == "first" and (changed := [name for name in names if name in same_name]):
-            reasons.append(f"{some(changed, 4)}: the same name, but other content, so not compared.")
-        if left := [name for name in names if name not in same_name]:
+        other_names = {instance.name for instance in others.instances.values()}
+        if which == "first" and (changed := [name for name in names if name in other_names]):
+            reasons.append(f"Not compared, because content differs under the same name: {some(changed, 4)}.")
+        if left := [name for name in names if name not in other_names]:
             reasons.append(f"Only the {which} run has {some(left, 4)}.")
     for name, of in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")) if what.time else ():
         here, there = (run.meta.get(name) or {} for run in (before, after))
         differ = [key for key in here | there if here.get(key) != there.get(key) and key != "schedgap"]
         if differ:
             parts = ", ".join(f"{key} {here.get(key, '–')} → {there.get(key, '–')}" for key in differ)
-            why_not.append(f"Times are not compared, the {of} differ: {parts}.")
+            why_not.append(f"Times are not compared because the {of} differ: {parts}.")
     both = [(old[name], row) for name, row in new.items() if name in old]
-    changes = tuple(_change(what, one, other, tolerance, times=not why_not) for one, other in both)
+    changes = tuple(_change(what, was, now, tolerance, times=not why_not) for was, now in both)
     return Difference(
         after.kind,
         reasons=(*reasons, *why_not),
         changes=changes,
         missing=tuple(data for name, (_, data) in old.items() if name not in new),
         new=tuple(data for name, (_, data) in new.items() if name not in old),
-        lost=tuple(one.name for mark, one in before.instances.items() if mark not in common),
+        lost=tuple(instance.name for mark, instance in before.instances.items() if mark not in common),
         tests=tuple(_tests(what, changes)),
         times_compared=not why_not,
     )
@@ -222,36 +222,35 @@ def _change(
 ) -> RowChange:
     (old, was), (new, now) = before, after
     values: dict[str, tuple[Any, Any, Change]] = {}
-    changed: Change
-    # A model or a bound that stopped before it had a proof: what it had found hangs on how fast the machine is.
+    # The results of a model or a bound that stopped before a proof depend on the machine's speed.
     timed = any(str(row.get("status")).startswith("time limit") for row in (was, now))
     stopped = {"feasible", "gap left", "time limit with incumbent"}
     early = any(row.get("termination") is not None and row["status"] in stopped for row in (was, now))
     hurried = {*LIMITED, *["own_bound"] * timed, *["objective"] * early}
+    computing = str(was.get("what")).startswith(SECONDS)
     for name, (value, sense) in what.values.items():
-        wanted = sense if sense in ("max", "min", "same") else was["sense"]
-        wanted = {"max": "min", "min": "max"}[wanted] if sense == "bound" else wanted
-        changed = _compared(was[value], now[value], wanted, max(tolerance, EARLY * (value in hurried)))
-        changed = "same" if str(was.get("what")).startswith(SECONDS) else changed
-        values[name] = was[value], now[value], changed
+        goal = sense if sense in ("max", "min", "same") else was["sense"]
+        goal = {"max": "min", "min": "max"}[goal] if sense == "bound" else goal
+        change = _compared(was[value], now[value], goal, max(tolerance, EARLY * (value in hurried)))
+        values[name] = was[value], now[value], "same" if computing else change
     took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
-    slower = took[1] / took[0] if len(took) > 1 else None
-    return RowChange(was, now, values, slower, _trouble(old, new))
+    slowdown = took[1] / took[0] if len(took) > 1 else None
+    return RowChange(was, now, values, slowdown, _trouble(old, new))
 
 
-def _compared(old: Any, new: Any, sense: str, tolerance: float) -> Change:
-    """Return how a value changed that should be large (``max``), small (``min``) or the ``same``."""
+def _compared(old: Any, new: Any, goal: str, tolerance: float) -> Change:
+    """Return how a value changed whose goal is ``max``, ``min`` or to stay the ``same``."""
     if old == new or old is None or new is None:
         return ("none" if old is None else "same") if old == new else "appeared" if old is None else "vanished"
-    if sense == "same":
+    if goal == "same":
         return "worse"
     if abs(new - old) <= tolerance * max(abs(old), abs(new)):
         return "same"
-    return "better" if (new > old) == (sense == "max") else "worse"
+    return "better" if (new > old) == (goal == "max") else "worse"
 
 
 def _trouble(before: Any, after: Any) -> str:
-    """Return what happens to the row now that did not before."""
+    """Describe a failure that only the second run has; ``""`` if there is none."""
     if getattr(after, "wrong", False) and not before.wrong:
         return f"WRONG: {after.violations[0]}" if after.violations else "WRONG"
     old, new = (getattr(row, "status", "") for row in (before, after))
@@ -260,13 +259,13 @@ def _trouble(before: Any, after: Any) -> str:
 
 
 def _tests(what: Compared, changes: Iterable[RowChange]) -> Iterator[MethodTest]:
-    """Test each method with one number per instance: its mean, as seeds and limits are no independent samples."""
+    """Test each method on its mean per instance, because seeds and limits are not independent samples."""
     shown, first = what.shown[0], next(iter(what.values))
-    known = [
+    records = [
         (c.after[shown], c.after.get("fingerprint"), c.values[first][2], c.relative, c.times and math.log(c.times))
         for c in changes
     ]
-    frame = pd.DataFrame(known, columns=["method", "mark", "change", "relative", "log"])
+    frame = pd.DataFrame(records, columns=["method", "mark", "change", "relative", "log"])
     frame = frame.astype({"relative": float, "log": float})
     for method, mine in frame.groupby("method", sort=False):
         pairs = mine.dropna(subset="relative")
@@ -284,7 +283,7 @@ def _tests(what: Compared, changes: Iterable[RowChange]) -> Iterator[MethodTest]
 
 
 def signed_rank_p(differences: Iterable[float]) -> float | None:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test, or ``None`` where too few differences are not 0."""
+    """Return the p-value of Wilcoxon's two-sided signed-rank test; ``None`` if too few differences are nonzero."""
     from scipy.stats import wilcoxon
 
     moved = np.array([d for d in differences if d != 0])
@@ -302,7 +301,7 @@ Texts = tuple[str, ...]
 
 
 def sentence(difference: Difference) -> str:
-    """Return the answer: how many rows are better, worse, the same, or gone."""
+    """Return a sentence that counts the rows that are better, worse, the same, missing, or new."""
     if not difference.changes:
         return "Nothing can be compared: the runs have no row of a common instance in common."
     better, worse = (sum(getattr(change, how) for change in difference.changes) for how in ("better", "worse"))
@@ -314,16 +313,16 @@ def sentence(difference: Difference) -> str:
         "only in the second run": len(difference.new),
         "instances only in the first run": len(difference.lost),
     }
-    listed = ", ".join(f"{many} {what}" for what, many in parts.items() if many or what == "the same")
+    listed = ", ".join(f"{count} {what}" for what, count in parts.items() if count or what == "the same")
     instances = _instances(difference)
     where = f" of {counted(instances, 'instance')}" if instances else ""
     return f"{counted(len(difference.changes), 'row')}{where} compared: {listed}."
 
 
 def _instances(difference: Difference) -> int:
-    """Return how many instances the rows are about, where these are part of what a row is."""
-    about = "fingerprint" in COMPARED[difference.kind].name
-    return len({change.after["fingerprint"] for change in difference.changes}) if about else 0
+    """Return the number of instances compared; 0 for kinds of studies whose rows have no instance."""
+    has_instance = "fingerprint" in COMPARED[difference.kind].name
+    return len({change.after["fingerprint"] for change in difference.changes}) if has_instance else 0
 
 
 def columns(difference: Difference) -> Texts:
@@ -332,13 +331,13 @@ def columns(difference: Difference) -> Texts:
 
 
 def lines(difference: Difference, everything: bool = False) -> list[Texts]:
-    """Return a line per value that changed, or per value compared."""
+    """Return a line per changed value, missing row and failure; with `everything`, a line per compared value."""
     shown = COMPARED[difference.kind].shown
-    found = [line for change in difference.changes for line in _lines(shown, change, everything)]
-    found += [(*_name(shown, row), "row", _status(row), ABSENT, "missing", ABSENT) for row in difference.missing]
+    rows = [line for change in difference.changes for line in _lines(shown, change, everything)]
+    rows += [(*_name(shown, row), "row", _status(row), ABSENT, "missing", ABSENT) for row in difference.missing]
     if everything:
-        found += [(*_name(shown, row), "row", ABSENT, _status(row), "new", ABSENT) for row in difference.new]
-    return found
+        rows += [(*_name(shown, row), "row", ABSENT, _status(row), "new", ABSENT) for row in difference.new]
+    return rows
 
 
 def _name(shown: Texts, row: Mapping[str, Any]) -> Texts:
@@ -351,7 +350,7 @@ def _status(row: Mapping[str, Any]) -> str:
 
 def _lines(shown: Texts, change: RowChange, everything: bool) -> Iterator[Texts]:
     before, after = change.before, change.after
-    time = _given("{:.2f} ×", change.times)
+    time = _formatted("{:.2f} ×", change.times)
     if change.trouble:
         yield *_name(shown, after), "row", _status(before), _status(after), clean(change.trouble, 200), time
     for what, (old, new, how) in change.values.items():
@@ -360,7 +359,7 @@ def _lines(shown: Texts, change: RowChange, everything: bool) -> Iterator[Texts]
 
 
 def _apart(old: Any, new: Any) -> tuple[str, str]:
-    """Return two values, numbers with as many digits as it takes to see that they differ."""
+    """Return two values as text; numbers get ten digits if they differ but look equal with fewer."""
     if any(isinstance(value, str | bool) for value in (old, new)):
         return clean(ABSENT if old is None else old, 60), clean(ABSENT if new is None else new, 60)
     short = number(old), number(new)
@@ -369,27 +368,27 @@ def _apart(old: Any, new: Any) -> tuple[str, str]:
     return f"{old:.10g}", f"{new:.10g}"
 
 
-def _given(form: str, value: float | None) -> str:
+def _formatted(form: str, value: float | None) -> str:
     return ABSENT if value is None else form.format(value)
 
 
 def blocks(difference: Difference) -> list[Block]:
-    """Return what the terminal shows."""
+    """Return the blocks that the terminal shows."""
     shown: list[Block] = [Line(sentence(difference), "bold" if difference.ok else "bold red")]
     shown += [Line(clean(reason, 400)) for reason in difference.reasons]
     if changed := lines(difference):
         shown += [table("", of_texts(columns(difference)), changed)]
     if any(change.times is not None for change in difference.changes):
-        shown.append(Line("time: how many times slower the second run is (below 10 ms counts as 10 ms)", "dim"))
+        shown.append(Line("time: ratio of second to first run; times below 10 ms count as 10 ms", "dim"))
     if _instances(difference) > 1:
         tests = [
             (
                 *(clean(t.method, 60), str(t.rows), str(t.better), str(t.same), str(t.worse)),
-                *(_given("{:.2g}", t.objective_p), _given("{:.2f} ×", t.times), _given("{:.2g}", t.time_p)),
+                *(_formatted("{:.2g}", t.objective_p), _formatted("{:.2f} ×", t.times), _formatted("{:.2g}", t.time_p)),
             )
             for t in difference.tests
         ]
         shown += [table("", of_texts(TEST_COLUMNS), tests)]
         first = next(iter(COMPARED[difference.kind].values))
-        shown.append(Line(f"p: of {first}, by Wilcoxon's signed-rank test with one pair per instance", "dim"))
+        shown.append(Line(f"p: Wilcoxon's signed-rank test on {first}, with one pair per instance", "dim"))
     return shown

@@ -1,17 +1,17 @@
-"""Figures: functions from results to charts, and what carries a chart to files, pages and notebooks.
+"""Figures: registered functions that turn results into charts, and the output of charts as files, pages and notebooks.
 
-A decorator registers a figure, in this package (:mod:`schedgap.harness.plots`) as in any other file:
+A decorator registers a figure, in this package (:mod:`schedgap.harness.plots`) or in any other file:
 
 >>> @figure("oef.support", "GPU types per tenant")  # doctest: +SKIP
 ... def support(data: Compared) -> Drawn:
 ...     "Number of GPU types that each tenant uses."
 ...     return alt.Chart(rows([...])).mark_bar().encode(x="tenant:N", y="types:Q")
 
-The docstring is the caption: what is shown, and in which units. A chart is Altair's, so what the page draws, what it
-shows readers without scripts, and the files for a paper are the same Vega-Lite specification. Where its data has a
-column ``method``, pages highlight and filter methods in it.
+The docstring is the caption: what the figure shows, and in which units. The function returns an Altair chart, so the
+live chart of a page, its static picture for readers without scripts, and the files for a paper all come from the same
+Vega-Lite specification. If its data has a column ``method``, pages highlight and filter methods in it.
 
-Nothing here imports Altair before something is drawn.
+This module imports Altair only when something is drawn.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from altair.typing import ChartType
 
 Drawn: TypeAlias = "ChartType | tuple[ChartType, str] | None"
-"""What a figure's function returns: the chart, maybe with the end of its caption; ``None`` if nothing is to draw."""
+"""Return type of a figure's function: the chart, possibly with an addition to its caption; ``None`` draws nothing."""
 
 Spec = dict[str, Any]
 """A Vega-Lite specification."""
@@ -51,20 +51,20 @@ Spec = dict[str, Any]
 PNG_SCALE = 2.0
 
 THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "line", "#eceff2": "idle"}
-"""Colours of paper and ink in ``figure.json`` and charts, and the page's variables for them, which know dark mode."""
+"""Neutral colours in ``figure.json`` and charts, and the page's CSS variables for them, which adapt to dark mode."""
 
 _PLAIN = "; ".join(f"--{name}: {colour}" for colour, name in THEMED.items())
-"""These variables where there is no page of ours around a figure."""
+"""Definitions of these variables for figures outside our pages."""
 
 
-# ---------------------------------------------------------------- what is registered
+# ---------------------------------------------------------------- registry
 
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A registered figure: ``<group>.<name>``, or a name alone where every group of parts `of` that kind has it.
+    """A registered figure: ``<group>.<name>``, or only a name if it applies to all groups of parts `of` its kind.
 
-    The caption begins what is said below it, and its alternative text. A `minor` figure is folded on a page.
+    The caption starts the text below the figure and its alternative text. Pages show `minor` figures collapsed.
     """
 
     id: str
@@ -80,7 +80,7 @@ class FigureSpec:
         return self.id.rpartition(".")[2]
 
     def fits(self, part: Part) -> bool:
-        """Return whether `part` is what the figure is about."""
+        """Return whether the figure can show `part`."""
         return self.of == part.of and self.id.rpartition(".")[0] in ("", part.group)
 
 
@@ -93,8 +93,8 @@ def figure(
     """Register the decorated function as a figure of parts `of` a kind; its docstring is the caption.
 
     Results of a comparison have a part for each ``"paper"`` and each ``"instance"``. With `each`, the function is
-    registered once for each key, which it takes as second argument. Keys end the ids; title and caption have the text
-    in place of ``{}`` and the key in place of ``{key}``.
+    registered once per key, which it takes as its second argument and which is appended to the id. In the title and the
+    caption, ``{}`` stands for the key's text and ``{key}`` for the key.
     """
 
     def register(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
@@ -102,9 +102,9 @@ def figure(
         if each is None:
             FIGURES.register(FigureSpec(id, title, caption, draw, of, minor))
         for key, text in (each or {}).items():
-            about = (title.format(text, key=key), caption.format(text, key=key))
-            drawn = partial(lambda key, part: draw(part, key), key)
-            FIGURES.register(FigureSpec(f"{id}-{key}", *about, drawn, of, minor))
+            words = (title.format(text, key=key), caption.format(text, key=key))
+            draw_key = partial(lambda key, part: draw(part, key), key)
+            FIGURES.register(FigureSpec(f"{id}-{key}", *words, draw_key, of, minor))
         return draw
 
     return register
@@ -112,10 +112,10 @@ def figure(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Part:
-    """A part of results that figures are about, `of` a kind: ``"paper"``, ``"instance"``, ``"simulation"``.
+    """A part of the results that a figure shows, `of` a kind: ``"paper"``, ``"instance"``, ``"simulation"``.
 
-    Figures are listed under `group` (as the paper), with which file names begin; `suffix` ends them, where there are
-    several parts of the kind. `heading` stands behind titles, and `where` names the instance, or how many there are.
+    Figures are listed under `group` (such as the paper). File names start with the group and, if the kind has several
+    parts, end with `suffix`. Titles end with `heading`; `where` is the instance's name or the number of instances.
     """
 
     of: str
@@ -127,29 +127,29 @@ class Part:
 
 @singledispatch
 def parts(results: Any) -> Sequence[Part]:
-    """Return the parts of results that figures are about; each kind of results registers how it is divided."""
+    """Divide results into the parts that figures show; each kind of results registers an implementation."""
     return ()
 
 
-# ---------------------------------------------------------------- what is drawn
+# ---------------------------------------------------------------- drawing
 
 
 @lru_cache(maxsize=1)
 def theme() -> Spec:
-    """Return the look of all charts: Vega-Lite's configuration."""
-    found: Spec = json.loads(resources.files(__package__).joinpath("figure.json").read_text("utf-8"))
-    return found
+    """Return the Vega-Lite configuration that all charts share."""
+    config: Spec = json.loads(resources.files(__package__).joinpath("figure.json").read_text("utf-8"))
+    return config
 
 
 def rendered(chart: Spec | str, ending: str) -> bytes:
-    """Return a chart, or its SVG text, as an ``svg``, ``png`` or ``pdf`` file."""
+    """Return a chart's specification, or its SVG text, rendered as an ``svg``, ``png`` or ``pdf`` file."""
     import vl_convert
 
     if ending not in ("svg", "png", "pdf"):
         raise UsageError(f"a figure is written as .svg, .png or .pdf, not as .{ending}")
     svg = chart if isinstance(chart, str) else vl_convert.vegalite_to_svg({**chart, "config": theme()})
-    known: dict[str, str] = {}  # gradients and clips, counted from 1: the renderer counts those of all pictures
-    svg = re.sub(r"(?<=[\"#])(gradient_|clip)\d+", lambda id: known.setdefault(id[0], f"{id[1]}{len(known) + 1}"), svg)
+    ids: dict[str, str] = {}  # renumber gradients and clips from 1, as the renderer counts on from picture to picture
+    svg = re.sub(r"(?<=[\"#])(gradient_|clip)\d+", lambda id: ids.setdefault(id[0], f"{id[1]}{len(ids) + 1}"), svg)
     if ending == "png":
         return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
     return svg.encode() if ending == "svg" else bytes(vl_convert.svg_to_pdf(svg))
@@ -157,9 +157,10 @@ def rendered(chart: Spec | str, ending: str) -> bytes:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart on its way to files, pages and notebooks.
+    """A chart that can be written to files and shown in pages and notebooks.
 
-    `name` is that of its files, `group` (a paper) and `topic` are for lists of figures, `kind` is the figure's id.
+    `name` is its file name without suffix, `group` (a paper) and `topic` are its entry in lists of figures, and `kind`
+    is the id of the registered figure.
     """
 
     name: str
@@ -178,15 +179,15 @@ class Drawing:
 
     @cached_property
     def pdf(self) -> bytes:
-        """The figure as a PDF file; two of the same results differ in what says when they were made."""
+        """The figure as a PDF file; files of the same results differ only in their creation date."""
         return rendered(self.svg, "pdf")
 
     def file(self, ending: str) -> bytes:
-        """Return the content of an ``svg``, ``png`` or ``pdf`` file."""
+        """Return the figure as the content of an ``svg``, ``png`` or ``pdf`` file."""
         return self.pdf if ending == "pdf" else rendered(self.svg, ending)
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure to a file, in the format that its ending names, and return the path."""
+        """Write the figure to a file, in the format given by its suffix, and return the path."""
         path = Path(path)
         content = self.file(path.suffix[1:])
         try:
@@ -196,17 +197,17 @@ class Drawing:
         return path
 
     def element(self, prefix: str) -> Markup:
-        """Return the figure as an element of a page, with ids that begin with `prefix`."""
+        """Return the figure as an SVG element of a page, with ids that start with `prefix`."""
         return inline_svg(self.svg, prefix, f"{self.title}. {self.caption}")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """Return the chart for notebooks: live where Vega-Lite is known, else a picture, which needs no network."""
+        """Return the chart for notebooks: live if they support Vega-Lite, else a picture, which needs no network."""
         from altair.vegalite.v6.display import VEGALITE_MIME_TYPE
 
         return {VEGALITE_MIME_TYPE: {**self.spec, "config": theme()}, "text/html": self._repr_html_()}
 
     def _repr_html_(self) -> str:
-        # The same figure may stand in a page twice, and others beside it.
+        # The same figure may appear twice in a page, next to other figures.
         prefix = f"f{sha256(self.svg.encode()).hexdigest()[:12]}-"
         return Markup(
             '<figure style="margin: 0 0 1em; max-width: 46em; {}">'
@@ -216,33 +217,34 @@ class Drawing:
 
 
 class Drawings(list[Drawing]):
-    """Figures that a notebook shows with their captions."""
+    """List of figures that a notebook shows with their captions."""
 
     def _repr_html_(self) -> str:
         return "".join(each._repr_html_() for each in self) or "<p>Nothing to draw.</p>"
 
 
 def registered() -> Registry[FigureSpec]:
-    """Return all figures; every file of the folder `plots` registers its own."""
+    """Return the registry of figures, after importing the modules of the package `plots`, which register them."""
     importlib.import_module("schedgap.harness.plots")
     return FIGURES
 
 
 def figures(results: Any, *names: str) -> Drawings:
-    """Draw the figures of a comparison, a simulation, or an instance; one for each part that they are about.
+    """Draw the figures of a comparison, a simulation, or an instance, one for each part that they can show.
 
-    Where `names` are given, as ``gap``, or ids, as ``hadar.gantt``, only those; unknown ones are refused.
+    With `names` (such as ``gap``) or ids (such as ``hadar.gantt``), draw only these; unknown ones raise
+    `UnknownNameError`.
     """
-    known = {name for spec in registered() for name in (spec.name, spec.id)}
+    valid = {name for spec in registered() for name in (spec.name, spec.id)}
     for name in names:
-        if name not in known:
-            raise UnknownNameError(unknown("figure", name, sorted(known)))
+        if name not in valid:
+            raise UnknownNameError(unknown("figure", name, sorted(valid)))
     pairs = [(spec, part) for spec, part in _pairs(results) if not names or {spec.name, spec.id} & set(names)]
     return Drawings(drawing for pair in pairs if (drawing := _drawing(*pair)))
 
 
 def _pairs(results: Any) -> list[tuple[FigureSpec, Part]]:
-    """Return which figures are drawn of which parts, what sums up all instances before pictures of single ones."""
+    """Return the pairs of figure and part to draw; figures of single instances come last."""
     specs = sorted(registered(), key=lambda spec: spec.of == "instance")
     divided = parts(results)
     return [(spec, part) for spec in specs for part in divided if spec.fits(part)]
@@ -252,40 +254,41 @@ def _drawing(spec: FigureSpec, part: Part) -> Drawing | None:
     try:
         drawn = spec.draw(part)
     except NotApplicableError:
-        return None  # the paper says nothing about such an instance
+        return None  # the figure does not apply to such an instance
     if drawn is None:
         return None
-    chart, more = drawn if isinstance(drawn, tuple) else (drawn, "")
+    chart, addition = drawn if isinstance(drawn, tuple) else (drawn, "")
     title = ": ".join(filter(None, (spec.title, part.heading)))
     name = re.sub(r"[^a-z0-9_-]+", "-", f"{part.group}-{spec.name}{part.suffix}".lower())
     topic = spec.title + (f", {part.where}" if part.suffix else "")
-    about: dict[str, Any] = {"group": clean(part.group, 40), "topic": topic, "kind": spec.id, "minor": spec.minor}
-    return Drawing(name, title, f"{spec.caption} {more}".strip(), plain_spec(chart, title), **about)
+    caption, group = f"{spec.caption} {addition}".strip(), clean(part.group, 40)
+    return Drawing(name, title, caption, plain_spec(chart, title), group, topic, kind=spec.id, minor=spec.minor)
 
 
 def plain_spec(chart: ChartType, title: str = "") -> Spec:
-    """Return a chart as a Vega-Lite specification; Altair's own look is left out."""
-    # Tests validate all charts against Vega-Lite's schema, which takes longer than drawing them.
+    """Return a chart as a Vega-Lite specification, without Altair's own theme."""
+    # Validation against Vega-Lite's schema takes longer than drawing; the tests do it for all charts.
     spec: Spec = chart.to_dict(validate=False)
-    kept = {key: value for key, value in spec.items() if key != "config"} | ({"title": title} if title else {})
-    return kept | {"datasets": {name: list(values) for name, values in spec.get("datasets", {}).items()}}
+    spec.pop("config", None)
+    datasets = {name: list(values) for name, values in spec.get("datasets", {}).items()}
+    return spec | ({"title": title} if title else {}) | {"datasets": datasets}
 
 
 def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
-    """Draw all figures of results; return them in order, and a line for each that cannot be drawn."""
+    """Draw all figures of results; return them in order, and a message for each that cannot be drawn."""
     if getattr(results, "kind", "") in UNDRAWN:
         return [], []
     charts: list[Drawing] = []
     failures: dict[tuple[str, str], None] = {}
 
     def pictures() -> Iterator[_Picture]:
-        yield _Picture(-1, {"mark": "point"})  # the renderer starts while Altair is imported
+        yield _Picture(-1, {"mark": "point"})  # starts the renderer while Altair is being imported
         for spec, part in _pairs(results):
             try:
                 drawing = _drawing(spec, part)
             except MemoryError:
                 raise
-            except Exception as error:  # one figure cannot take the others with it
+            except Exception as error:  # the failure of one figure must not prevent the others
                 failures[spec.id, clean(f"{type(error).__name__}: {error}", 300)] = None
             else:
                 if drawing:
@@ -298,24 +301,24 @@ def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
                 failures[charts[place].kind, reason] = None
             elif place >= 0:
                 vars(charts[place]).update(svg=svg, pdf=pdf)
-    told = [f"the figure {id} could not be drawn: {reason}" for id, reason in failures]
-    return [drawing for drawing in charts if "svg" in vars(drawing)], told
+    messages = [f"the figure {id} could not be drawn: {reason}" for id, reason in failures]
+    return [drawing for drawing in charts if "svg" in vars(drawing)], messages
 
 
 UNDRAWN = ("audit", "adversary")
-"""Kinds of results without figures, for which Altair need not be imported."""
+"""Kinds of results that have no figures, so that Altair need not be imported."""
 
 RENDERERS = 2
-"""Workers that render charts; this process makes charts about as fast as two render them."""
+"""Number of workers that render charts; this process builds charts about as fast as two workers render them."""
 
 
 _Rendered = tuple[int, str, bytes, str]
-"""A chart's place among all, as SVG text and as a PDF file, or why there is none."""
+"""Index of a chart, its SVG text and PDF file, and the reason if it could not be rendered."""
 
 
 @dataclass(frozen=True)
 class _Picture(Task[_Rendered]):
-    """A chart that a worker renders. The renderer holds the interpreter's lock: with threads nothing is gained."""
+    """A chart for a worker to render; it is a process, as the renderer holds the GIL and threads would gain nothing."""
 
     place: int
     spec: Spec
@@ -343,18 +346,18 @@ def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
 SVG_ELEMENTS = frozenset(
     ("svg", "g", "path", "use", "defs", "clipPath", "rect", "image", "circle", "ellipse", "line", "text", "tspan")
 ) | {"linearGradient", "stop"}
-"""What a figure is made of; anything else (styles, scripts, metadata) is left out."""
+"""Elements allowed in a figure; all others (styles, scripts, metadata) are removed."""
 
 
 def themed(text: str) -> str:
-    """Return a chart's specification or picture with the page's variables in place of the colours of paper and ink."""
+    """Return a chart's specification or picture with the page's CSS variables in place of the neutral colours."""
     return re.sub("|".join(THEMED), lambda colour: f"var(--{THEMED[colour[0]]})", text)
 
 
 def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
-    """Return an SVG file as an element of a page: no styles or scripts, no fixed size, with alternative text.
+    """Return an SVG file as an element of a page: without styles, scripts or fixed size, with alternative text.
 
-    Its ids begin with `prefix`, so that figures in one page do not refer to each other's parts.
+    Its ids start with `prefix`, so that figures on one page do not refer to each other's parts.
     """
     root = ET.fromstring(svg)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
@@ -363,7 +366,7 @@ def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
         for full, value in element.attrib.items():
             if (name := _local(full)) == "id":
                 kept |= {name: prefix + value} if value in used else {}
-            elif name == "href":  # to elsewhere than the figure nothing refers
+            elif name == "href":  # links out of the figure are removed
                 inside = value.startswith(("#", "data:image/png;base64,"))
                 kept |= {name: re.sub("^#", f"#{prefix}", value)} if inside else {}
             elif not name.startswith(("on", "aria", "class", "role", "style", "pointer-events")):

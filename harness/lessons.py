@@ -1,4 +1,4 @@
-"""What the notebooks share: figures as a cell shows them, sliders, checked exercises."""
+"""Helpers for the notebooks: figures, sliders, and exercises with checked answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     Shown = ChartType | str | Sequence[ChartType | str]
 
 WIDTH_PX = 720
-"""Width of a figure on a notebook's page."""
+"""Width of a figure in a notebook."""
 
 
 def show(figures: ChartType | Sequence[ChartType | Drawing], alt: str) -> None:
-    """Show a chart or figures of the project; `alt` says what they show for those who do not see them."""
+    """Show a chart, or several charts or figures, with `alt` as the alternative text."""
     from IPython.display import Image, display
 
     for figure in figures if isinstance(figures, Sequence) else [figures]:
@@ -35,7 +35,7 @@ def _png(figure: ChartType | Drawing) -> bytes:
 
 
 def check(answer: Any, expected: float, hint: str = "") -> bool:
-    """Say whether the answer to an exercise is right, to a thousandth; dots (``...``) are no answer yet."""
+    """Print and return whether the answer to an exercise is right, to within 0.1 %; dots (``...``) are no answer."""
     unanswered = {...: "Put your answer in place of the dots.", None: "✗ There is no number: is the model infeasible?"}
     if answer in unanswered:
         print(unanswered[answer])
@@ -46,23 +46,24 @@ def check(answer: Any, expected: float, hint: str = "") -> bool:
 
 
 def interact(draw: Callable[..., Shown], **controls: Any) -> None:
-    """Let a reader move sliders; the first picture is that of the function's defaults, and all that a still page has.
+    """Show the output of `draw` under sliders for its parameters, first for the default values.
 
-    `draw` returns a figure, a text, or several of them, and all its parameters have defaults; `controls` are these as
-    for ``ipywidgets.interact``: ``load=(0.5, 1.5, 0.1)``. Without ipywidgets the first picture is all there is.
+    `draw` returns a figure, a text, or several of them. All its parameters have defaults, and `controls` describes a
+    slider for each as in ``ipywidgets.interact``: ``load=(0.5, 1.5, 0.1)``. Static pages, and notebooks without
+    ipywidgets, show only the first output.
 
-    What `draw` returns stands in an HTML widget: the output widget of ``ipywidgets.interact`` makes nbclient, which
-    executes notebooks without a browser, wait for ever once in a while.
+    The output is in an HTML widget because the output widget of ``ipywidgets.interact`` occasionally makes nbclient,
+    which executes notebooks without a browser, wait forever.
     """
     import IPython.display as ipython
 
-    first = _page(draw())
+    first = _html(draw())
     if importlib.util.find_spec("ipywidgets") is None:
         ipython.display(ipython.HTML(first))  # type: ignore[no-untyped-call]
         return
     import ipywidgets  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-    page = ipywidgets.HTML(first)
+    output = ipywidgets.HTML(first)
     sliders = {}
     for name, parameter in inspect.signature(draw).parameters.items():
         slider = ipywidgets.interactive.widget_from_abbrev(controls[name], parameter.default)
@@ -72,18 +73,18 @@ def interact(draw: Callable[..., Shown], **controls: Any) -> None:
         sliders[name] = slider
 
     def redraw(change: object) -> None:
-        page.value = _page(draw(**{name: slider.value for name, slider in sliders.items()}))
+        output.value = _html(draw(**{name: slider.value for name, slider in sliders.items()}))
 
     for slider in sliders.values():
         slider.observe(redraw, "value")
     values = ", ".join(f"{slider.description} {slider.value}" for slider in sliders.values())
-    still = f"<p>With {escape(values)}; sliders change that in a notebook.</p>{first}"
-    ipython.display(Sliders(ipywidgets.VBox([*sliders.values(), page]), still))  # type: ignore[no-untyped-call]
+    still = f"<p>Shown for {escape(values)}; a notebook has sliders to change these values.</p>{first}"
+    ipython.display(Sliders(ipywidgets.VBox([*sliders.values(), output]), still))  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
 class Sliders:
-    """Sliders above what they change, and what a page that cannot move them has in their place."""
+    """Sliders with their output below, and the HTML that replaces both on static pages."""
 
     box: Any
     still: str
@@ -92,9 +93,9 @@ class Sliders:
         return {**self.box._repr_mimebundle_(), "text/html": self.still}
 
 
-def _page(shown: Shown) -> str:
+def _html(shown: Shown) -> str:
     if isinstance(shown, str):
         return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"
     if isinstance(shown, Sequence):
-        return "".join(map(_page, shown))
+        return "".join(map(_html, shown))
     return f"<img width={WIDTH_PX} src='data:image/png;base64,{b64encode(_png(shown)).decode()}'>"

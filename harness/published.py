@@ -1,11 +1,11 @@
-"""What papers printed about an instance, beside what the rows of a study measure.
+"""Comparison of the numbers that papers print about an instance with the quantities that a study measures.
 
-A published number names a quantity of a method. Rows say what they measure (``Row.measured``); from that follow hours
-(``ttd_h`` from ``ttd_s``) and, of two rows, how many times better one is (``objective_ratio:zhou.ps.fifo``).
+A published number names a method and a quantity. The measured quantities of a row are in ``Row.measured``; hours
+(``ttd_h`` from ``ttd_s``) and improvement factors over another method (``objective_ratio:zhou.ps.fifo``) are derived.
 
-A published number that no study measures is an error of the instance's file: :func:`unmeasured` says what is wrong and
-which names are known. What is measured is declared, by :attr:`schedgap.harness.verify.VerifierSpec.quantities` and the
-fields of a simulation's rows, so that nothing has to run.
+A published number that no study can measure is an error in the instance's file: :func:`unmeasured` says what is wrong
+and which names are valid. It needs no run, because the measured quantities are declared by
+:attr:`schedgap.harness.verify.VerifierSpec.quantities` and by the fields of a simulation's rows.
 """
 
 from __future__ import annotations
@@ -31,112 +31,112 @@ from schedgap.instances.schema import Instance, Published
 
 Entry = dict[str, Any]
 Measured = Mapping[str, Any]
-"""What a row measures, by quantity."""
+"""Measured values of a row, by quantity."""
 
 LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
-"""How names of times, and of what else is better where there is less of it, end."""
+"""Endings of the names of quantities, such as times, that are better if they are smaller."""
 
 M = TypeVar("M", bound=CheckedRow)
 T = TypeVar("T")
 
 
 def together(first: Instance, other: Instance) -> Instance:
-    """Return the first of two instances of one content with all numbers that were printed about either."""
-    more = tuple(entry for entry in other.published if entry not in first.published)
-    return first.model_copy(update={"published": (*first.published, *more)}) if more else first
+    """Return `first` with the published numbers of both instances, which have the same content."""
+    added = tuple(entry for entry in other.published if entry not in first.published)
+    return first.model_copy(update={"published": (*first.published, *added)}) if added else first
 
 
 def with_published(rows: Sequence[M], instances: Mapping[str, Instance], decided: Sequence[Measured] = ()) -> list[M]:
-    """Return certified rows with what was published about their methods, beside what rows of the same case measure.
+    """Return certified rows with the published numbers of their methods, compared with the rows of the same case.
 
-    `decided` is what the checker found of each row's decision beside what the row says.
+    `decided` holds, for each row, further quantities that the checker measured from its decision.
     """
     peers: dict[tuple[str, ...], dict[str, Measured]] = {}
     for row, more in zip(rows, decided or [{}] * len(rows), strict=True):
         peers.setdefault(row.case, {})[row.method] = {**more, **row.measured} if row.measured else {}
-    printed = {mark: one.published for mark, one in instances.items()}
+    printed = {mark: instance.published for mark, instance in instances.items()}
     return [row.replace(published=evaluated(printed[row.case[0]], row.method, peers[row.case])) for row in rows]
 
 
 def asked(entries: Iterable[Published], measured: Measured) -> Measured:
-    """Return those of the quantities that published numbers are about."""
-    found = (measured_as(split(entry.quantity)[0], measured) for entry in entries if not entry.scope)
-    return {name: measured[name] for name, _ in filter(None, found)}
+    """Return those of the measured quantities that published numbers refer to."""
+    pairs = (measured_as(split(entry.quantity)[0], measured) for entry in entries if not entry.scope)
+    return {name: measured[name] for name, _ in filter(None, pairs)}
 
 
 def evaluated(entries: Iterable[Published], method: str, measured: Mapping[str, Measured]) -> tuple[Entry, ...]:
-    """Return what was published about a method on the instance alone (no scope), beside what is measured, if it is."""
+    """Compare the published numbers of a method, except those with a `scope`, with our values, if we have them."""
     mine = (entry for entry in entries if entry.method == method and not entry.scope)
-    found = ((entry, value_of(entry.quantity, method, measured)) for entry in mine)
-    return tuple(_beside(entry, value) for entry, value in found if value is not None)
+    pairs = ((entry, value_of(entry.quantity, method, measured)) for entry in mine)
+    return tuple(_compared(entry, value) for entry, value in pairs if value is not None)
 
 
 def split(quantity: str) -> tuple[str, str]:
-    """Return a quantity, and the method to which it is a ratio, else ``""``: ``("ttd_ratio", "hadar.gavel")``."""
+    """Split a quantity into its name and a ratio's other method, else ``""``: ``("ttd_ratio", "hadar.gavel")``."""
     name, _, other = quantity.partition(":")
     return name, other
 
 
 def measured_as(name: str, names: Container[str]) -> tuple[str, float] | None:
-    """Return which of `names` a quantity, as by :func:`split`, follows from, and how many of its units make one."""
+    """Return which of `names` a quantity (as by :func:`split`) derives from, and the divisor that converts its unit."""
     stem = name.removesuffix("_ratio")
-    wanted = [(name, 1.0), (f"{name[:-2]}_s", 3600.0)] if name.endswith("_h") else [(name, 1.0)]
-    wanted = [(stem, 1.0), (f"{stem}_s", 1.0)] if stem != name else wanted
-    return next((one for one in wanted if one[0] in names), None)
+    sources = [(name, 1.0), (f"{name[:-2]}_s", 3600.0)] if name.endswith("_h") else [(name, 1.0)]
+    sources = [(stem, 1.0), (f"{stem}_s", 1.0)] if stem != name else sources
+    return next((source for source in sources if source[0] in names), None)
 
 
 def value_of(quantity: str, method: str, measured: Mapping[str, Measured]) -> Any:
-    """Return our value of a published quantity, ``None`` where there is none."""
+    """Return our value of a published quantity, ``None`` if we have none."""
     name, other = split(quantity)
     ours = measured.get(method, {})
-    found = measured_as(name, ours)
-    if found is None or bool(other) != name.endswith("_ratio"):
+    source = measured_as(name, ours)
+    if source is None or bool(other) != name.endswith("_ratio"):
         return None
-    base, unit = found
+    base, unit = source
     mine, theirs = ours[base], measured.get(other, {}).get(base)
     if not other:
         return mine if unit == 1.0 else mine / unit
     if theirs is None or np.min(mine) <= 0 or np.min(theirs) <= 0:
         return None
     less = ours.get("sense") == "min" if base == "objective" else base.endswith(LESS_IS_BETTER)
-    found = np.divide(theirs, mine) if less else np.divide(mine, theirs)
-    return float(found) if found.ndim == 0 else found
+    quotient = np.divide(theirs, mine) if less else np.divide(mine, theirs)
+    return float(quotient) if quotient.ndim == 0 else quotient
 
 
-def _beside(entry: Published, value: Any) -> Entry:
-    found = np.asarray(value, float)
+def _compared(entry: Published, value: Any) -> Entry:
+    measured = np.asarray(value, float)
     printed, exact = (None if number is None else np.asarray(number, float) for number in (entry.value, entry.exact))
     return {
         "quantity": entry.quantity,
         "value": None if printed is None else printed.tolist(),
         "relation": entry.relation,
         "exact": None if exact is None else exact.tolist(),
-        "measured": found.tolist(),
-        "agrees": agrees(found, printed, entry.tolerance, entry.relation),
-        "exact_agrees": agrees(found, exact, TOLERANCE),
+        "measured": measured.tolist(),
+        "agrees": agrees(measured, printed, entry.tolerance, entry.relation),
+        "exact_agrees": agrees(measured, exact, TOLERANCE),
         "unit": entry.unit,
         "where": entry.where,
         "note": entry.note,
     }
 
 
-def agrees(found: Any, wanted: Any, tolerance: float, relation: str = "equal") -> bool | None:
-    """Return whether a number or array is what was printed, ``None`` where nothing was."""
-    if wanted is None:
+def agrees(measured: Any, printed: Any, tolerance: float, relation: str = "equal") -> bool | None:
+    """Return whether a measured number or array agrees with the printed one; ``None`` if none was printed."""
+    if printed is None:
         return None
-    if wanted.shape != found.shape:
+    if printed.shape != measured.shape:
         return False
-    above = found - wanted
+    above = measured - printed
     off = {"equal": np.abs(above), "at least": -above, "at most": above}[relation]
     return bool(np.all(off <= tolerance * (1 + 1e-9)))
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What a study measures of methods on an instance.
+    """Quantities that a kind of study measures.
 
-    `command` and `option` are the words of the command line that run a method, `methods` returns the ids of all that it
-    can run, and `quantities` what it measures of one, nothing where it cannot run it.
+    `command` and `option` are the words of the command line that run a method. `methods` returns the ids of the methods
+    that the study can run, and `quantities` the quantities that it measures for one, none if it cannot run it.
     """
 
     command: str
@@ -145,22 +145,21 @@ class Measures:
     quantities: Callable[[str], Collection[str]]
 
     def include(self, entry: Published) -> bool:
-        """Return whether it measures a published number, of both methods where it is a ratio."""
+        """Return whether the study measures a published number, for both methods if it is a ratio."""
         name, other = split(entry.quantity)
         return bool(other) == name.endswith("_ratio") and all(
             measured_as(name, self.quantities(method)) for method in (entry.method, other) if method
         )
 
     def shown(self, instance: Instance) -> list[Published]:
-        """Return what was published about an instance and stands beside what it measures."""
+        """Return the published numbers of an instance that the study can be compared with."""
         return [entry for entry in instance.published if unmeasured(entry) is None and self.include(entry)]
 
     def run(self, instance: Instance) -> str:
-        """Return the command line that shows what it measures of all that was published about an instance."""
+        """Return the command line that measures all these published numbers of an instance."""
         entries = self.shown(instance)
-        named = dict.fromkeys(method for entry in entries for method in (entry.method, split(entry.quantity)[1]))
-        words = [word for method in named if method for word in (self.option, method)]
-
+        methods = dict.fromkeys(method for entry in entries for method in (entry.method, split(entry.quantity)[1]))
+        words = [word for method in methods if method for word in (self.option, method)]
         where = instance.name if instance.name.partition("?")[0] in references() else "FILE"
         return shlex.join(["harness", self.command, "--instance", where, *words, *options()])
 
@@ -195,60 +194,60 @@ STUDIES = (COMPARE, SIMULATE)
 
 
 def unmeasured(entry: Published) -> str | None:
-    """Return why no study compares a published number with one of ours, ``None`` where one does."""
+    """Return the reason why no study measures a published number, ``None`` if one does."""
     if entry.scope:
         return f"it is {entry.scope}"
     if entry.value is None and entry.exact is None:
         return "no number is given, only words"
-    if any(study.include(entry) for study in reversed(STUDIES)):  # models, which take long to import, come last
+    if any(study.include(entry) for study in reversed(STUDIES)):  # models come last, as they take long to import
         return None
     name, other = split(entry.quantity)
     for method in (entry.method, other):
         if method and not any(study.quantities(method) for study in STUDIES):
-            return unknown("method", method, dict.fromkeys(one for study in STUDIES for one in study.methods()))
+            return unknown("method", method, dict.fromkeys(id for study in STUDIES for id in study.methods()))
     if bool(other) != name.endswith("_ratio"):
         return f"{entry.quantity!r}: a ratio is <quantity>_ratio:<other method>"
-    known = {one for study in STUDIES for method in (entry.method, other) for one in study.quantities(method)}
-    return unknown(f"quantity of {entry.method}", name.removesuffix("_ratio"), sorted(known))
+    valid = {quantity for study in STUDIES for id in (entry.method, other) for quantity in study.quantities(id)}
+    return unknown(f"quantity of {entry.method}", name.removesuffix("_ratio"), sorted(valid))
 
 
 def not_shown(rows: Iterable[CheckedRow], instance: Instance, study: Measures) -> list[tuple[Published, str]]:
-    """Return what was published about an instance and stands beside none of its rows, and why.
+    """Return the published numbers of an instance that none of its rows is compared with, and the reasons.
 
-    Numbers that this study measures of methods that were not run are left out: that was asked for.
+    Numbers that this study measures only for methods that were not run are left out, as the user did not select them.
     """
     shown: dict[str, set[str]] = {}
     for row in rows:
         shown.setdefault(row.method, set()).update(entry["quantity"] for entry in row.published)
-    found = []
+    omissions = []
     for entry in instance.published:
         why, reference = unmeasured(entry), split(entry.quantity)[1]
         if why is None:
             if entry.quantity in shown.get(entry.method, (entry.quantity,)):
                 continue
             if not study.include(entry):
-                why = f"measured by {next(one for one in STUDIES if one.include(entry)).run(instance)}"
+                why = f"measured by {next(other for other in STUDIES if other.include(entry)).run(instance)}"
             else:
                 missing = reference and reference not in shown
-                why = f"{reference} must run, too" if missing else "this run has no such number"
-        found.append((entry, why))
-    return found
+                why = f"{reference} must also run" if missing else "this run does not measure it"
+        omissions.append((entry, why))
+    return omissions
 
 
 def commands(instance: Instance) -> dict[str, list[Published]]:
-    """Return what was published about an instance by the command line that shows it beside ours."""
+    """Return the published numbers of an instance by the command line that compares ours with them."""
     return {study.run(instance): entries for study in STUDIES if (entries := study.shown(instance))}
 
 
 def never_compared(instance: Instance) -> dict[str, list[Published]]:
-    """Return what was published about an instance and no command shows beside ours, by the reason."""
+    """Return the published numbers of an instance that no command compares with ours, by reason."""
     return by_reason((entry, unmeasured(entry)) for entry in instance.published)
 
 
 def by_reason(pairs: Iterable[tuple[T, str | None]]) -> dict[str, list[T]]:
-    """Return things by what is said of them, such as published numbers; those of which nothing is said are left out."""
-    found: dict[str, list[T]] = {}
+    """Group entries by reason, in order of first appearance; those without a reason are left out."""
+    groups: dict[str, list[T]] = {}
     for entry, why in pairs:
         if why:
-            found.setdefault(why, []).append(entry)
-    return found
+            groups.setdefault(why, []).append(entry)
+    return groups

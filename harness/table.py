@@ -1,7 +1,7 @@
-"""One table: columns are declared once per kind of row; a writer each makes Markdown, LaTeX, CSV, JSON, Parquet of it.
+"""Tables, whose columns are declared once per kind of row, and writers for Markdown, LaTeX, CSV, JSON and Parquet.
 
-What a command prints is a list of blocks: lines, notes about something, and tables. Pages draw the same tables
-(``templates/tables.html.j2``), so a table looks and reads alike everywhere.
+The output of a command is a list of blocks: lines, notes, and tables. Pages draw the same tables
+(``templates/tables.html.j2``), so a table reads the same everywhere.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from schedgap.instances.errors import UnknownNameError
 R = TypeVar("R")
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet take text for a formula."""
+"""First characters that make a spreadsheet read text as a formula."""
 
 LONG = 28
-"""Longer cells of a page may break into lines."""
+"""Cells with more characters may wrap on a page."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,21 @@ class Column(Generic[R]):
     Parameters
     ----------
     key
-        Name of the row's field it shows.
+        Name of the field that the column shows.
     header, explanation
-        What stands above it, and one sentence for the legend.
+        The heading, and one sentence for the legend.
     text, value
-        The cell, and what it is sorted by where that is not its text; ``None`` sorts last.
+        Functions of a row: text of its cell, and value to sort by if that is not the text; ``None`` sorts last.
     align
-        Numbers stand on the right.
+        Alignment; numbers are aligned right.
     priority
-        Columns of a higher number leave first where the terminal is too narrow; 0 never leaves.
+        If the terminal is too narrow, columns with the highest number are dropped first; 0 is never dropped.
     shared
-        Whether it says nothing where all rows agree, since the caption names what they share.
+        Whether to hide the column if all rows agree, because the caption then states the value.
     bad
-        Whether a row's cell tells of something wrong.
+        Whether a row's cell reports a failure.
     css
-        Class of its cells on a page, beside its alignment.
+        CSS class of the cells on a page, in addition to their alignment.
     """
 
     key: str
@@ -68,7 +68,7 @@ class Column(Generic[R]):
         """Return the cell of a row."""
         text = self.text(row)
         value = self.value(row) if self.value else None if text == ABSENT else text
-        # a number sorts in full, text without case
+        # Numbers sort with all their digits, text ignoring case.
         sort = repr(float(value)) if isinstance(value, int | float) else "" if value is None else str(value).casefold()
         wide = len(text) > {"status": LONG / 2, "text": LONG}.get(self.css, math.inf)
         classes = [self.css, self.align, "wide" * wide, "bad" * bool(self.bad(row))]
@@ -77,7 +77,7 @@ class Column(Generic[R]):
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: its text, what it sorts by on a page, and its classes there."""
+    """A table cell: its text, and its sort key and CSS classes on a page."""
 
     text: str
     sort: str = ""
@@ -85,15 +85,15 @@ class Cell:
 
     @property
     def bad(self) -> bool:
-        """Whether it tells of something wrong."""
+        """Whether the cell reports a failure."""
         return "bad" in self.classes.split()
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: a caption, columns, and rows that hold as many cells.
+    """A table: a caption, columns, and rows with one cell per column.
 
-    Rows in `dim` are of less interest; `heads` are the headings of rows, by the number of the first one below.
+    Rows whose index is in `dim` are of less interest; `heads` maps the index of a row to a heading above it.
     """
 
     caption: str
@@ -104,13 +104,13 @@ class Table:
 
     @property
     def texts(self) -> list[list[str]]:
-        """Headers, and the texts of each row."""
+        """The headers, then the texts of each row."""
         return [[column.header for column in self.columns], *([cell.text for cell in row] for row in self.rows)]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text, with a style of the terminal."""
+    """A line of text, with a style for the terminal."""
 
     text: str
     style: str = ""
@@ -118,7 +118,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be said about something; people copy a `command`, so no writer breaks it into lines."""
+    """A text about a subject; a `command` is there to be copied, so no writer wraps it."""
 
     about: str
     text: str
@@ -126,7 +126,7 @@ class Note:
 
     @property
     def style(self) -> str:
-        """How the terminal shows it."""
+        """Style of the note on a terminal."""
         return "red" if self.text.startswith("WRONG") else ""
 
 
@@ -134,7 +134,7 @@ Block = Line | Note | Table
 
 
 def visible(columns: Iterable[Column[R]], rows: Sequence[R]) -> list[Column[R]]:
-    """Return the columns that tell the rows apart: neither empty nor without news."""
+    """Return the columns worth showing: not empty, and not `shared` with the same text in all rows."""
     shown = []
     for column in columns:
         cells = {column.text(row) for row in rows}
@@ -144,23 +144,23 @@ def visible(columns: Iterable[Column[R]], rows: Sequence[R]) -> list[Column[R]]:
 
 
 def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> list[tuple[str, str]]:
-    """Return header and explanation of the columns that some of the tables with these rows shows."""
+    """Return ``(header, explanation)`` of each column that is visible in at least one of the tables with these rows."""
     shown = {column.key for rows in tables for column in visible(columns, rows)}
     return [(column.header, column.explanation) for column in columns if column.key in shown and column.explanation]
 
 
 @dataclass(frozen=True)
 class View:
-    """What is shown of a table of results.
+    """The user's choice of rows and columns in tables of results.
 
     Parameters
     ----------
     top
-        Number of rows; 0: as many as are usual, infinite: all of them.
+        Number of rows; 0 for the usual number, infinity for all.
     sort, columns
-        Keys or headers: of the column that rows are sorted by, after a minus the largest first; of those to show.
+        Key or header of the column to sort by (with a leading minus, largest first), and those of the columns to show.
     verbose
-        Whether methods that were skipped are listed with their reasons.
+        Whether to list skipped methods with their reasons.
     """
 
     top: float = 0
@@ -170,22 +170,22 @@ class View:
 
     @property
     def everything(self) -> bool:
-        """Whether all rows were asked for."""
+        """Whether the user wants all rows."""
         return self.top == math.inf
 
     def most(self, usual: int) -> int | None:
-        """Return how many rows to show, ``None`` for all of them, where that many are usual."""
+        """Return the number of rows to show, given the usual number; ``None`` for all of them."""
         return None if self.everything else int(self.top) or usual
 
     def chosen(self, columns: Sequence[Column[R]], rows: Sequence[R], usual: Sequence[str]) -> list[Column[R]]:
-        """Return the columns that were asked for; else, of the usual ones, those that tell the rows apart."""
+        """Return the columns that the user named; else the visible ones, of `usual` keys only if any are given."""
         if self.columns:
             return [_named(columns, name) for name in self.columns]
-        told = visible(columns, rows)
-        return sorted((c for c in told if c.key in usual), key=lambda c: usual.index(c.key)) if usual else told
+        shown = visible(columns, rows)
+        return sorted((c for c in shown if c.key in usual), key=lambda c: usual.index(c.key)) if usual else shown
 
     def ordered(self, columns: Sequence[Column[R]], rows: Sequence[R]) -> list[R]:
-        """Return the rows in the order that was asked for; what has no value stands last."""
+        """Return the rows in the user's order; those without a value come last."""
         if not self.sort:
             return list(rows)
         column = _named(columns, self.sort.removeprefix("-"))
@@ -196,16 +196,16 @@ class View:
 
 
 USUALLY = View()
-"""What is shown unless somebody asks for something else."""
+"""The default view."""
 
 
 def _named(columns: Sequence[Column[R]], name: str) -> Column[R]:
-    found = [column for column in columns if name in (column.key, column.header)]
-    if not found:
+    matches = [column for column in columns if name in (column.key, column.header)]
+    if not matches:
         from schedgap.instances.registry import unknown
 
         raise UnknownNameError(unknown("column", name, [column.key for column in columns]))
-    return found[0]
+    return matches[0]
 
 
 def table(
@@ -216,26 +216,26 @@ def table(
     view: View = USUALLY,
     usual: Sequence[str] = (),
 ) -> Table:
-    """Return rows as a table with the columns that tell them apart, or those that were asked for."""
+    """Return rows as a table, with the rows and columns that `view` chooses."""
     shown = view.chosen(columns, rows, usual)
     rows = view.ordered(columns, rows)[: view.most(len(rows))]
     cells = [[column.cell(row) for column in shown] for row in rows]
     return Table(caption, shown, cells, frozenset(i for i, row in enumerate(rows) if dim(row)))
 
 
-def left_out(many: int) -> list[Block]:
-    """Return a line that says how many rows of a table are not shown, if any."""
-    return [Line(f"{counted(many, 'more row')}: --all-rows", "dim")] if many else []
+def left_out(count: int) -> list[Block]:
+    """Return a line that counts the rows of a table that are not shown, if any."""
+    return [Line(f"{counted(count, 'more row')}: --all-rows", "dim")] if count else []
 
 
 def listed(caption: str, columns: Sequence[Column[R]], rows: Sequence[R], **shown: Any) -> list[Block]:
-    """Return a table (:func:`table`), and below it how many rows it does not show, if any."""
-    found = table(caption, columns, rows, **shown)
-    return [found, *left_out(len(rows) - len(found.rows))]
+    """Return a table (:func:`table`), followed by a line that counts the rows left out, if any."""
+    shown_table = table(caption, columns, rows, **shown)
+    return [shown_table, *left_out(len(rows) - len(shown_table.rows))]
 
 
 def of_texts(headers: Sequence[str], bad: Callable[[str], bool] = lambda text: False) -> list[Column[Sequence[str]]]:
-    """Return columns for rows that are sequences of texts, the first one the name of the row."""
+    """Return columns for rows that are sequences of texts; the first text names the row."""
 
     def column(i: int, header: str) -> Column[Sequence[str]]:
         css = "text" if i else "method"
@@ -248,7 +248,7 @@ def of_texts(headers: Sequence[str], bad: Callable[[str], bool] = lambda text: F
 
 
 def to_markdown(blocks: Iterable[Block]) -> str:
-    """Return blocks as GitHub-flavoured Markdown: paragraphs, tables, and notes as a list."""
+    """Return blocks as GitHub-flavoured Markdown: lines as paragraphs, tables, and notes as a list."""
     written: list[str] = []
     for block in blocks:
         if isinstance(block, Note):
@@ -272,7 +272,7 @@ def to_markdown(blocks: Iterable[Block]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return `text` such that Markdown shows it as it is, in a table too."""
+    """Escape `text` so that Markdown shows it unchanged, even in a table."""
     entities = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*|\[\]~$])", r"\\\1", entities)
 
@@ -286,23 +286,23 @@ LATEX = {
     "λ": r"$\lambda$", "μ": r"$\mu$", "π": r"$\pi$", "ρ": r"$\rho$", "τ": r"$\tau$",
     "Δ": r"$\Delta$", "Σ": r"$\Sigma$", "Φ": r"$\Phi$",
 }  # fmt: skip
-"""Characters that LaTeX takes for commands or does not have; brackets and stars would belong to a line's end."""
+"""Characters that LaTeX reads as commands or cannot set; brackets and stars would become arguments of a line's end."""
 
 
 def latex_text(text: str) -> str:
-    """Return `text` such that LaTeX sets it as it is."""
+    """Escape `text` so that LaTeX sets it unchanged."""
     return "".join(LATEX.get(c, c) for c in text)
 
 
 def to_latex(blocks: Iterable[Block]) -> str:
-    """Return the tables of blocks for LaTeX, with the rules of booktabs; what else there is, as comments."""
+    """Return the tables among `blocks` as LaTeX with booktabs rules; lines and notes become comments."""
     import pandas as pd
 
     written = [r"% \usepackage{booktabs, amssymb}"]
     for block in blocks:
         if not isinstance(block, Table):
-            about = f"{block.about}: " if isinstance(block, Note) else ""
-            written += [f"% {about}{block.text}"] if block.text else []
+            subject = f"{block.about}: " if isinstance(block, Note) else ""
+            written += [f"% {subject}{block.text}"] if block.text else []
             continue
         if not block.rows:
             written.append(f"% {block.caption}: none" if block.caption else "% none")
@@ -318,7 +318,7 @@ def to_latex(blocks: Iterable[Block]) -> str:
 
 
 def to_csv(fields: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
-    """Return records as CSV; lists and mappings are JSON, and no cell starts a formula."""
+    """Return records as CSV; lists and mappings are written as JSON, and no cell can act as a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(fields)
@@ -327,7 +327,7 @@ def to_csv(fields: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
 
 
 def csv_cell(value: Any) -> str | int | float | bool | None:
-    """Return a cell: numbers as they are, text harmless to a spreadsheet, the rest as JSON."""
+    """Return the value for a CSV cell: numbers unchanged, text made harmless to spreadsheets, the rest as JSON."""
     value = plain(value)
     if value is None or isinstance(value, bool | int | float):
         return value
@@ -336,15 +336,15 @@ def csv_cell(value: Any) -> str | int | float | bool | None:
 
 
 def to_json(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return a JSON list with an object per record; what is not finite is ``null``."""
+    """Return a JSON list with an object per record; infinities and NaN become ``null``."""
     return "[" + ",\n ".join(_json(plain(record)) for record in records) + "]\n"
 
 
 def _json(value: Any) -> str:
-    """Return JSON in which control and direction characters beyond ASCII are escaped, for terminals."""
+    """Return JSON safe for terminals: control and direction characters beyond ASCII are escaped."""
     unsafe = "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return re.sub(unsafe, lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(unsafe, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class Format(StrEnum):
@@ -363,7 +363,7 @@ WRITERS: dict[Format, Callable[[Sequence[Block], Sequence[str], Sequence[Mapping
     Format.CSV: lambda blocks, fields, records: to_csv(fields, records),
     Format.JSON: lambda blocks, fields, records: to_json(records),
 }
-"""What makes text of blocks (for people), or of fields and records (for programs)."""
+"""Writers for human-readable blocks and for machine-readable records."""
 
 PARQUET = {
     "str": ("string", "string"),
@@ -372,16 +372,16 @@ PARQUET = {
     "float": ("double", "Float64"),
     "bool": ("bool", "boolean"),
 }
-"""Type of a field → that of its column in Parquet, and in the table that pandas makes of it."""
+"""Type of a field → type of its column in Parquet, and in the data frame that pandas reads from it."""
 
 
 def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return records as a Parquet file with the same schema whatever they hold; lists and mappings are JSON text.
+    """Return records as a Parquet file whose schema does not depend on their values; lists and mappings become JSON.
 
-    `types` has the type of each field, as in the source of a dataclass.
+    `types` gives the type of each field as written in the source of a dataclass.
     """
     import pyarrow as pa
-    import pyarrow.json as arrow_json  # an array made of a list would import pandas, for half a second of every run
+    import pyarrow.json as arrow_json  # building arrays from lists would import pandas and cost every run half a second
     import pyarrow.parquet as pq
 
     kinds = {name: str(kind).removesuffix(" | None") for name, kind in types.items()}
@@ -393,7 +393,7 @@ def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -
     pandas = {"columns": described, "index_columns": [], "column_indexes": []}
     schema = pa.schema([(name, ours) for name, (ours, _) in columns.items()], {"pandas": json.dumps(pandas)})
     values = [{name: plain(record.get(name)) for name in kinds} for record in records]
-    lines = [{n: v if kinds[n] in PARQUET else _json(v) for n, v in one.items()} for one in values]
+    lines = [{n: v if kinds[n] in PARQUET else _json(v) for n, v in record.items()} for record in values]
     text = "\n".join(map(json.dumps, lines)).encode()
     reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
     parsing = arrow_json.ParseOptions(explicit_schema=schema)

@@ -1,4 +1,4 @@
-"""Blocks on a terminal: nothing is cut, and what has no room beside a row stands below it."""
+"""Output of blocks on a terminal: no cell is cut; cells that do not fit into their row follow below it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from schedgap.harness.table import Block, Cell, Line, Note, Table
 from schedgap.harness.text import ABSENT
 
 SENTENCES = ("note", "wide", "text", "status")
-"""Classes of columns whose cells may take several lines."""
+"""CSS classes of columns whose cells may take several lines."""
 
 NARROWEST = 20
-"""Width of a column of sentences beside others, unless its cells are shorter or have longer words."""
+"""Least width of a column of sentences, unless its cells are shorter or have longer words."""
 
 GAP = 2
-"""Blanks between columns."""
+"""Number of blanks between columns."""
 
 UNBROKEN = "\xa0"
 
 MARGIN = " "
-"""What stands before every line of a table."""
+"""Left margin of every line of a table."""
 
 
 def show(console: Console, blocks: Iterable[Block]) -> None:
-    """Print blocks on a terminal. All text goes in as :class:`rich.text.Text`: none of it is read as markup.
+    """Print blocks on a terminal. All text is passed as :class:`rich.text.Text`, so none of it is read as markup.
 
-    Commands, and notes that name one, are never broken into lines, since people copy them.
+    Commands, and notes that contain one, are never wrapped, since people copy them.
     """
     before: Block | None = None
     for block in blocks:
@@ -45,8 +45,7 @@ def show(console: Console, blocks: Iterable[Block]) -> None:
         elif isinstance(block, Note) and block.command:
             console.print(Text(f"  {block.text}"), soft_wrap=True)
         else:
-            about = f"{block.about}: " if isinstance(block, Note) else ""
-            text = f"{about}{block.text}"
+            text = f"{block.about}: {block.text}" if isinstance(block, Note) else block.text
             for part in [text] if "harness " in text else _wrapped(text, console.width):
                 console.print(Text(part, block.style), soft_wrap=True)
 
@@ -54,12 +53,11 @@ def show(console: Console, blocks: Iterable[Block]) -> None:
 def drawn(content: Table, width: int) -> Iterator[Text]:
     """Yield a table as lines of at most `width` characters, unless a single cell is wider.
 
-    The least important columns leave where there is no room for all, and are named; of the others sentences stand below
-    their row, then what stands furthest to the right.
+    If the columns do not fit, the least important ones are dropped and named below the table. If that is not enough,
+    cells with sentences move below their row, then the rightmost cells.
     """
     widths, below, dropped = _layout(content, width - len(MARGIN))
-    kept = sorted(widths)
-    total = sum(widths.values()) + GAP * (len(kept) - 1)
+    total = sum(widths.values()) + GAP * (len(widths) - 1)
     if content.caption:
         yield from (Text(line, "bold") for line in _wrapped(content.caption, width))
         yield Text("")
@@ -83,7 +81,7 @@ def drawn(content: Table, width: int) -> Iterator[Text]:
 
 
 def _row(content: Table, row: Sequence[Cell], widths: dict[int, int], style: str) -> Iterator[Text]:
-    """Yield the lines of a row; cells of sentences may take several."""
+    """Yield the lines of a row; cells with sentences may take several."""
     cells = [_wrapped(row[i].text, widths[i]) for i in sorted(widths)]
     for parts in zip_longest(*cells, fillvalue=""):
         line = Text(MARGIN, style)
@@ -99,17 +97,17 @@ def _row(content: Table, row: Sequence[Cell], widths: dict[int, int], style: str
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Return a text in lines, those after the first one indented twice as far; units stay with their numbers."""
+    """Wrap a text; lines after the first are indented twice as far, and numbers are not separated from their units."""
     if cell_len(text) <= width:
         return [text]
     indent = " " * 2 * (len(text) - len(text.lstrip()))
-    bound = re.sub(r"(?<=\d) (?=%|[hs]\b)", UNBROKEN, text)
-    lines = textwrap.wrap(bound, max(width, 1), subsequent_indent=indent, break_on_hyphens=False)
+    joined = re.sub(r"(?<=\d) (?=%|[hs]\b)", UNBROKEN, text)
+    lines = textwrap.wrap(joined, max(width, 1), subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace(UNBROKEN, " ") for line in lines]
 
 
 def _layout(content: Table, width: int) -> tuple[dict[int, int], list[int], list[str]]:
-    """Return the widths of columns side by side, the columns below their rows, and the headers of those left out."""
+    """Return the width of each column in the row, the columns below the row, and the headers of dropped columns."""
     columns = content.columns
     whole, least = {}, {}
     for i, column in enumerate(columns):

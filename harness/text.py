@@ -1,4 +1,4 @@
-"""Numbers and strangers' text as they are printed, in the terminal and in the report alike."""
+"""Formatting of numbers and of untrusted text, the same on the terminal and in reports."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 ABSENT = "–"
 NOISE = 1e-9
-"""Relative size of floating-point noise: what is taken off before a number is rounded up."""
+"""Relative size of floating-point noise, which is subtracted before a number is rounded up."""
 
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def clean(text: object, limit: int | None = None) -> str:
     """Return `text` on one line without control and direction characters, cut to `limit` characters."""
-    known = _DIRECTION.sub("", str(text))
-    visible = "".join(c for c in known if c.isspace() or unicodedata.category(c) not in {"Cc", "Cs"})
+    undirected = _DIRECTION.sub("", str(text))
+    visible = "".join(c for c in undirected if c.isspace() or unicodedata.category(c) not in {"Cc", "Cs"})
     safe = re.sub(r"\s+", " ", visible).strip()
     return shorten(safe, limit) if limit else safe
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return `text` in at most `limit` characters, with … where the middle was cut."""
+    """Return `text` in at most `limit` characters, with … in place of the middle if it is too long."""
     if len(text) <= limit:
         return text
     head = limit // 2
@@ -38,13 +38,13 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def some(names: Sequence[str], most: int = 5) -> str:
-    """Return names with commas, of many only the first ones."""
+    """Return the first `most` names separated by commas, and the number of the others."""
     more = len(names) - most
     return ", ".join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return `value` with that many significant digits: ``4.154``, ``12,346``, ``1e-05``; ``–`` if absent."""
+    """Return `value` with `digits` significant digits: ``4.154``, ``12,346``, ``1e-05``; ``–`` if absent."""
     if value is None or math.isnan(value):
         return ABSENT
     if math.isinf(value):
@@ -57,7 +57,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def rounded(value: float, decimals: int, up: bool) -> Decimal:
-    """Return `value` with that many decimals, from 1e12 on four digits; `up` never rounds down (but for noise)."""
+    """Round `value` to `decimals`, or to four digits from 1e12 on; `up` rounds upwards, except for noise."""
     direction = ROUND_CEILING if up else ROUND_HALF_EVEN
     exact = Decimal(value - abs(value) * NOISE if up else value)
     if abs(value) >= 1e12:
@@ -66,7 +66,7 @@ def rounded(value: float, decimals: int, up: bool) -> Decimal:
 
 
 def percent(fraction: float | None, up: bool = False) -> str:
-    """Return a fraction in per cent: ``12.9 %``, ``0.05 %``, ``< 0.01 %``; `up` rounds upwards, for upper estimates."""
+    """Return a fraction in per cent: ``12.9 %``, ``0.05 %``, ``< 0.01 %``; for upper estimates, `up` rounds upwards."""
     if fraction is None or not math.isfinite(fraction):
         return number(fraction)
     value = 100.0 * fraction
@@ -79,7 +79,7 @@ def percent(fraction: float | None, up: bool = False) -> str:
 
 
 def ratio(value: float | None, is_upper: bool | None) -> str:
-    """Return a performance ratio: ``1.07`` where the optimum is proved, ``≤ 1.07`` (rounded up) elsewhere."""
+    """Return a performance ratio: ``1.07`` if the optimum is proved, otherwise ``≤ 1.07``, rounded up."""
     if value is None or not math.isfinite(value):
         return number(value)
     upper = is_upper is not False
@@ -110,12 +110,12 @@ def seconds(value: float | None) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return `value` with numpy scalars and arrays, tuples and mappings as plain Python, and without NaN."""
+    """Convert numpy scalars and arrays, tuples and mappings to plain Python; infinities and NaN become ``None``."""
     if hasattr(value, "tolist"):
-        found, kind = value.tolist(), value.dtype.kind
+        items, kind = value.tolist(), value.dtype.kind
         if kind in "iub" or (kind == "f" and math.isfinite(value.sum())):
-            return found  # item by item, a history of millions of numbers would take half a minute
-        value = found
+            return items  # checking each of the millions of numbers in a history would take half a minute
+        value = items
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -126,7 +126,7 @@ def plain(value: Any) -> Any:
 
 
 def numbers(value: Any, digits: int = 5) -> str:
-    """Return a number, a vector (``1, 1.5, 2``), a matrix (``1, 0; 0, 0.5``) or a truth value as text."""
+    """Return a number, a vector (``1, 1.5, 2``), a matrix (``1, 0; 0, 0.5``) or a Boolean as text."""
     value = plain(value)
     if value is None:
         return ABSENT
@@ -147,21 +147,21 @@ def in_words(metric: str) -> str:
 
 MARKS = {True: "✓", False: "≠", None: ""}
 SIGNS = {"at least": "≥ ", "at most": "≤ "}
-"""What stands before a limit that was published."""
+"""Signs before published numbers that are limits."""
 
 
 def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return what the paper printed (✓ or ≠), what is measured, and the exact value (✓: as measured).
+    """Return the printed value with ✓ or ≠, the measured value, and the exact value (✓ if it is the measured one).
 
-    The exact value is left out where it is the printed one, or nothing was printed, and we get it.
+    The exact value is only ✓ if the measured value equals it and does not contradict the printed one.
     """
     mark = MARKS[entry.get("agrees")]
-    known = f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
-    exact = "✓" if entry.get("exact_agrees") and not differs(entry) else known
+    in_full = f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
+    exact = "✓" if entry.get("exact_agrees") and not differs(entry) else in_full
     printed = SIGNS.get(entry.get("relation", ""), "") + numbers(entry.get("value"))
     return f"{printed} {mark}".strip(), numbers(entry.get("measured")), exact.strip()
 
 
 def differs(entry: Mapping[str, Any]) -> bool:
-    """Return whether a number was printed that we do not get."""
+    """Return whether the measured value contradicts a printed number."""
     return entry.get("value") is not None and entry.get("agrees") is False

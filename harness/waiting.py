@@ -1,8 +1,8 @@
-"""Why jobs waited: what no schedule could have spared them, who and when it hit, and which decisions cost most.
+"""Why jobs waited: avoidable and unavoidable waiting, by group of jobs and by time, and the most expensive decisions.
 
-A bound counts with completions that add up to less than those of any schedule. What it lets a job wait is the job's
-*unavoidable* part; the rest of its waiting is *avoidable*. Single jobs may have waited less than in the bound's
-schedule: parts then are negative, and only their sum means that so much could have been spared at most.
+A bound comes with completion times whose sum is at most that of any schedule. The waiting of a job in these is its
+*unavoidable* waiting; the rest is *avoidable*. A single job may have waited less than in the bound's schedule, so its
+avoidable waiting may be negative; only the sum over all jobs is an upper bound on the waiting that could be saved.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PARTS = ("night", "morning", "afternoon", "evening")
 """Parts of a day, six hours each."""
 
 CANDIDATES = 500
-"""Decisions that are priced: the starts of the jobs that held their GPUs longest."""
+"""Number of decisions whose cost is computed: the starts of the jobs with the most GPU time."""
 
 
 class Decision(NamedTuple):
-    """A start: which job, when (ticks), and how many jobs it made wait for how many hours in sum."""
+    """A start of a job: its index, the time in ticks, the number of jobs that it made wait, and their total hours."""
 
     job: int
     start: int
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Why:
-    """Waiting of a schedule beside the completions ``(n,)`` that a bound counts with."""
+    """Waiting of the jobs in a schedule compared with the completion times ``(n,)`` of a bound."""
 
     view: View
     schedule: Schedule
@@ -50,12 +50,12 @@ class Why:
 
     @cached_property
     def avoidable(self) -> Array:
-        """``(n,)`` hours of waiting that the bound does not ask for: those beyond the waiting in its schedule."""
+        """``(n,)`` hours of waiting beyond those in the bound's schedule."""
         return self.waited - (self.bound - self.view.release - self.view.duration) / self.view.ticks_of_hour
 
     @cached_property
     def hours(self) -> Ints | None:
-        """``(n,)`` hour of the week of each release by the clock on the wall, if that is known; 0 is Monday, 0:00."""
+        """``(n,)`` hour of the week (UTC) of each release, if the log has dates; 0 is Monday, 0:00."""
         began = self.view.instance.began_s
         if began is None:
             return None
@@ -63,7 +63,7 @@ class Why:
         return np.asarray((seconds // 3600 + 3 * 24) % 168, np.int64)  # 1970 began on a Thursday
 
     def labels(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """Yield what jobs are grouped by, and the group of each job."""
+        """Yield each property by which jobs are grouped, and the group of each job."""
         jobs = self.view.instance.jobs
         if any(job.tenant for job in jobs):
             yield "user", [job.tenant or "unknown" for job in jobs]
@@ -77,19 +77,18 @@ class Why:
             yield "submitted", [f"{DAYS[hour // 24]} {PARTS[hour % 24 // 6]}" for hour in self.hours.tolist()]
 
     def groups(self, most: int = 5) -> list[Any]:
-        """Return, for each way to group jobs, those of most avoidable waiting, with their hours."""
+        """Return, for each property in :meth:`labels`, the groups with the most avoidable waiting, with their hours."""
         import pandas as pd
 
-        each = pd.DataFrame({"jobs": 1, "waited_h": self.waited, "avoidable_h": self.avoidable})
-        sums = {by: each.groupby(np.array(labels, str)).sum() for by, labels in self.labels()}
-        found = pd.concat(
-            {by: groups.nlargest(most, "avoidable_h") for by, groups in sums.items()}, names=["by", "name"]
-        )
-        found["share"] = found["avoidable_h"] / max(float(self.avoidable.sum()), 1e-12)
-        return list(found.reset_index().itertuples(index=False, name="Group"))
+        jobs = pd.DataFrame({"jobs": 1, "waited_h": self.waited, "avoidable_h": self.avoidable})
+        sums = {by: jobs.groupby(np.array(labels, str)).sum() for by, labels in self.labels()}
+        worst = {by: groups.nlargest(most, "avoidable_h") for by, groups in sums.items()}
+        table = pd.concat(worst, names=["by", "name"])
+        table["share"] = table["avoidable_h"] / max(float(self.avoidable.sum()), 1e-12)
+        return list(table.reset_index().itertuples(index=False, name="Group"))
 
     def fragmentation(self) -> float:
-        """Return GPU-hours that were free while a job waited whose gang would have fitted into them."""
+        """Return the GPU-hours that were free while a job waited that needed no more GPUs than were free."""
         view, total, starts = self.view, 0.0, first_starts(self.view, self.schedule)
         for pool in range(len(view.pools)):
             mine, members = view.pool[self.schedule.job] == pool, np.flatnonzero(view.pool == pool)
@@ -109,30 +108,30 @@ class Why:
         return total / view.ticks_of_hour
 
     def decisions(self, most: int = 10) -> list[Decision]:
-        """Return the starts that cost most: hours that shorter jobs of no more GPUs waited while the job ran.
+        """Return the starts with the highest cost: total hours that shorter jobs with no more GPUs waited meanwhile.
 
-        Jobs count that were there when it started; each waits until it starts itself, or the other one ends.
+        The cost counts jobs that were waiting in the same pool at the start, each until it starts or the job ends.
         """
         view, starts = self.view, first_starts(self.view, self.schedule)
         ends, found = completions(view, self.schedule), []
         for j in np.argsort(-view.duration * view.gpus.astype(float), kind="stable")[:CANDIDATES].tolist():
-            there: Bools = (view.release <= starts[j]) & (starts > starts[j]) & (view.pool == view.pool[j])
-            there &= (view.duration < view.duration[j]) & (view.gpus <= view.gpus[j])
-            waited = np.minimum(starts[there], ends[j]) - starts[j]
+            passed: Bools = (view.release <= starts[j]) & (starts > starts[j]) & (view.pool == view.pool[j])
+            passed &= (view.duration < view.duration[j]) & (view.gpus <= view.gpus[j])
+            waited = np.minimum(starts[passed], ends[j]) - starts[j]
             cost = float(waited.sum()) / view.ticks_of_hour
             if cost > 0:
-                found.append(Decision(j, int(starts[j]), int(there.sum()), cost))
+                found.append(Decision(j, int(starts[j]), int(passed.sum()), cost))
         return sorted(found, key=lambda decision: -decision.cost_h)[:most]
 
     def week(self) -> Array | None:
-        """Return ``(7, 24)`` avoidable hours of the jobs submitted in each hour of the week, if that is known."""
+        """Return ``(7, 24)`` avoidable hours by hour of the week in which jobs were submitted, if the log has dates."""
         if self.hours is None:
             return None
         return np.asarray(np.bincount(self.hours, np.maximum(self.avoidable, 0.0), 168).reshape(7, 24), float)
 
 
 def occupancy(view: View, schedule: Schedule, edges: Array) -> Array:
-    """Return the share of all GPUs that is in use on average between `edges` in ticks."""
+    """Return the mean share of all GPUs in use between consecutive `edges`, which are in ticks."""
     gpus = view.gpus[schedule.job]
     times, used = steps(np.concatenate([schedule.start, schedule.end]), np.concatenate([gpus, -gpus]))
     area = np.concatenate([[0.0], np.cumsum(used[:-1] * np.diff(times).astype(float))])

@@ -46,7 +46,7 @@ def test_the_gap_is_the_one_beside_the_model_itself(tmp_path: Path) -> None:
     (row,), (bound,) = alone.rows, alone.bounds
     assert row.gap == together["oef.maxmin"].gap
     assert bound.method == "oef.sharing_incentive"
-    told = r"oef\.sharing_incentive ran, too, for its bound, in [\d.]+ s \(off: --no-bound\)\."
+    told = r"oef\.sharing_incentive also ran, for its bound, in [\d.]+ s \(off: --no-bound\)\."
     assert re.search(rf"{told}$", headline(alone))
     assert alone.folder is not None
     again = read_run(alone.folder)

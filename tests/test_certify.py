@@ -74,7 +74,7 @@ def test_the_answer_in_words(run: Comparison) -> None:
         assert words in text
     assert "of the avoidable waiting fell on jobs submitted on Tuesday evening" in text
     captions = [block.caption for block in shown if isinstance(block, Table)]
-    assert any(caption.startswith("waiting, ") for caption in captions)
+    assert any(caption.startswith("waiting: ") for caption in captions)
     assert any("most expensive decisions" in caption for caption in captions)
 
 

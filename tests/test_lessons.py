@@ -50,7 +50,7 @@ def test_sliders_redraw_what_they_change(displayed: list[Any]) -> None:
     assert "data:image/png" in page.value
     bundle = displayed[0]._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert "With times two 2, figure False;" in bundle["text/html"]
+    assert "Shown for times two 2, figure False;" in bundle["text/html"]
     assert "&lt;4&gt;" in bundle["text/html"]
 
 

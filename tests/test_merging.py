@@ -149,7 +149,7 @@ def test_a_row_that_is_gone_is_worse_and_a_new_one_is_not() -> None:
 def test_runs_of_other_instances_say_so() -> None:
     found = diff(run_of(one(instance="a", mark="a" * 64)), run_of(one(instance="a", mark="b" * 64)))
     assert not found.ok
-    assert found.reasons == ("a: the same name, but other content, so not compared.",)
+    assert found.reasons == ("Not compared, because content differs under the same name: a.",)
     found = diff(run_of(one(), one(instance="b", mark="b" * 64)), run_of(one()))
     assert found.reasons == ("Only the first run has b.",)
     assert not found.ok
@@ -163,7 +163,7 @@ def test_times_of_other_machines_are_not_compared(name: str, value: Any) -> None
     assert not found.times_compared
     assert found.tests[0].times is None
     (reason,) = found.reasons
-    assert reason.startswith("Times are not compared, the ")
+    assert reason.startswith("Times are not compared because the ")
     assert " → " in reason
     assert found.ok
 

@@ -117,7 +117,7 @@ def test_zhou_s_ratio_and_time_stand_beside_the_row() -> None:
     assert measured == {ratio: pytest.approx(fifo.objective / online.objective), time: online.solve_s}
     (alone,) = compare_here(instance, ["zhou.ra.online"]).rows
     assert [one["quantity"] for one in alone.published] == [time]
-    assert not_shown([alone], instance, COMPARE) == [(instance.published[0], "zhou.ra.fifo must run, too")]
+    assert not_shown([alone], instance, COMPARE) == [(instance.published[0], "zhou.ra.fifo must also run")]
 
 
 def values(*pairs: tuple[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -174,7 +174,7 @@ def test_ratios_are_within_a_seed_and_a_wrong_row_has_none() -> None:
     assert second.published == ()
     wrong = with_published([rows[0], rows[1].replace(verified=False)], {instance.fingerprint: instance})
     assert wrong[0].published == ()
-    assert not_shown(wrong, instance, COMPARE) == [(instance.published[0], "this run has no such number")]
+    assert not_shown(wrong, instance, COMPARE) == [(instance.published[0], "this run does not measure it")]
 
 
 # what nothing measures ----------------------------------------------------------------------------

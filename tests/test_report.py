@@ -461,7 +461,7 @@ def test_page_answers_first_and_says_how_to_reproduce(pages: dict[str, str]) -> 
         "4.36 ≠",
         "the text adds up rounded numbers",
         "largest total efficiency within capacity (max, in slowest-GPU equivalents)",
-        "With ≤ it is an upper estimate",
+        "≤ marks an upper estimate",
     ):
         assert wanted in text
 
@@ -506,7 +506,7 @@ def test_summary_by_method_counts_failures_and_names_estimates() -> None:
     run.rows[1] = run.rows[1].replace(status="error", verified=None, gap=None, ratio=None, objective=None)
     page = Page(to_html(run, []))
     assert re.search(r"hadar\.online utility online 2 of 3 1 failed ≤ ", re.sub(r"\s+", " ", page.text))
-    assert "means are shifted geometric ones, failures counted" in page.text
+    assert "means are shifted geometric means and count failures" in page.text
 
 
 def test_limits_of_several_kinds_are_told_one_by_one() -> None:
@@ -605,7 +605,7 @@ def test_plots_are_shown_in_a_notebook() -> None:
     assert "<script" not in bundle["text/html"]
     page = Page(gaps._repr_html_())
     assert len(page.all("svg")) == 1
-    assert "Gap to the best certified bound in per cent of the bound" in page.text
+    assert "Gap to the best certified bound, in per cent of the bound" in page.text
     both = Page(gaps._repr_html_() + figures(comparison, "time")._repr_html_())
     ids = [attributes["id"] for _, attributes in both.tags if "id" in attributes]
     assert len(ids) == len(set(ids))

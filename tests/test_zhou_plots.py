@@ -278,7 +278,7 @@ def test_the_caption_counts_the_prices_that_are_not_drawn(small: Comparison, mon
     monkeypatch.setattr(zhou_plots, "MAX_PRICES", 2)
     caption = drawn(run, "prices-ps").caption
     assert f"{free} are 0 throughout and not drawn" in caption
-    assert f"The 2 dearest are drawn, {some - 2} are not" in caption
+    assert f"The 2 most expensive are drawn, {some - 2} are not" in caption
 
 
 # bars ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Docstrings as an explanation needs them: which state a method, and their blocks, by :mod:`schedgap.models`."""
+"""Docstrings for explanations: collects those that state a method and parses their blocks (:mod:`schedgap.models`)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _SEE_ALSO = re.compile(r"^(See Also\n-+\n)(.*?)(?=\n\n|\Z)", re.MULTILINE | re.D
 
 @dataclass(frozen=True)
 class Block:
-    """A part of an explanation: an ``"origin"`` (what the next blocks document), an ``"item"`` of a list, and so on.
+    """A part of an explanation.
 
-    In a ``"plain"`` text of strangers nothing is markup. The text of a ``"row"`` of a model is LaTeX without tag and
-    label; its `tags` are its number in the paper as ``"tag"``, and the name of the Pyomo constraint that it is as
-    ``"label"``. `count` is how often it is there on the instance, ``×24``.
+    An ``"origin"`` names the object that the next blocks document. A ``"plain"`` text is untrusted and has no markup.
+    The text of a model's ``"row"`` is LaTeX without tag and label; its `tags` have its number in the paper as ``"tag"``
+    and its Pyomo constraint as ``"label"``. `count`, as ``×24``, says how often it occurs on the instance.
     """
 
     kind: Kind
@@ -45,12 +45,12 @@ class Block:
 
     @property
     def tag(self) -> str:
-        """A row's number in the paper, without brackets."""
+        """Number of the row in the paper, without brackets."""
         return dict(self.tags).get("tag", "")
 
     @property
     def names(self) -> list[str]:
-        """Names of the Pyomo variables or constraints that it is about."""
+        """Names of the Pyomo variables or constraints that the block describes."""
         if self.kind == "row":
             return [name for key, name in self.tags if key == "label"]
         return re.findall(r"``(\w+)``", self.text.partition(":")[0]) if self.kind == "item" else []
@@ -59,85 +59,85 @@ class Block:
 def replace_inline(
     text: str, math: Callable[[str], str], code: Callable[[str], str], rest: Callable[[str], str] = str
 ) -> str:
-    """Return text with formulas, code and references, and everything else, each changed by its function."""
-    found, end = "", 0
+    """Apply a function each to the formulas, to the code and references, and to the rest of a text."""
+    result, end = "", 0
     for match in _INLINE.finditer(text):
         formula, target, _, literal = match.groups()
-        found += rest(text[end : match.start()]) + (code(target or literal) if formula is None else math(formula))
+        result += rest(text[end : match.start()]) + (code(target or literal) if formula is None else math(formula))
         end = match.end()
-    return found + rest(text[end:])
+    return result + rest(text[end:])
 
 
 def documentation(function: Any, *homes: Any, modules: bool = True) -> dict[str, str]:
-    """Return the docstrings that state a method, by the name of what they document.
+    """Return the docstrings that state a method, by the name of the object that they document.
 
-    A partial is documented by its function and the functions that it fixes, a wrapper by what it wraps; what a section
-    *See Also* names is included. `homes` are modules whose docstrings come after that. `modules` says whether a
-    docstring of one paragraph, or none, is followed by its module's.
+    For a partial, these are the docstrings of its function and of the functions that it fixes; for a wrapper, those of
+    the wrapped function. Objects named in a section *See Also* are included. The docstrings of the modules `homes` come
+    last. With `modules`, a docstring of at most one paragraph is followed by that of its module.
     """
-    found: dict[str, str] = {}
-    _collect(function, found, modules)
-    found |= {home.__name__: inspect.getdoc(home) or "" for home in homes if home}
-    return {name: doc for name, doc in found.items() if doc and name != "__main__"}
+    docs: dict[str, str] = {}
+    _collect(function, docs, modules)
+    docs |= {home.__name__: inspect.getdoc(home) or "" for home in homes if home}
+    return {name: doc for name, doc in docs.items() if doc and name != "__main__"}
 
 
-def _collect(one: Any, found: dict[str, str], modules: bool) -> None:
-    """Add the docstrings of an object, of what it fixes and names, and of its module."""
-    one, fixed = _opened(one)
-    one = inspect.unwrap(one) if hasattr(one, "__name__") else type(one)
-    module, doc = inspect.getmodule(one), inspect.getdoc(one) or ""
-    name = one.__name__
-    if not inspect.ismodule(one):  # what stands in a function is named like that
+def _collect(item: Any, docs: dict[str, str], modules: bool) -> None:
+    """Add to `docs` the docstrings of an object, of the functions that it fixes or names, and of its module."""
+    item, fixed = _opened(item)
+    item = inspect.unwrap(item) if hasattr(item, "__name__") else type(item)
+    module, doc = inspect.getmodule(item), inspect.getdoc(item) or ""
+    name = item.__name__
+    if not inspect.ismodule(item):  # a nested function goes by the name of the outer one
         settings = (f"{key}={value!r}" for key, value in fixed.items() if isinstance(value, bool | int | str | float))
-        name = f"{one.__module__}.{one.__qualname__.partition('.<locals>')[0]}({', '.join(settings)})"
-    if name in found:
+        name = f"{item.__module__}.{item.__qualname__.partition('.<locals>')[0]}({', '.join(settings)})"
+    if name in docs:
         return
-    found[name] = doc
+    docs[name] = doc
     listed = (text for _, text in _SEE_ALSO.findall(doc))
     lines = (line for text in listed for line in text.splitlines() if not line[:1].isspace())
-    named = (each.strip(" `") for line in lines for each in line.partition(" : ")[0].split(","))
-    known = (getattr(module, each, None) or sys.modules.get(each) or pydoc.locate(each) for each in named)
-    others = [*filter(callable, fixed.values()), *(other for other in known if other is not None)]
+    names = (name.strip(" `") for line in lines for name in line.partition(" : ")[0].split(","))
+    objects = (getattr(module, name, None) or sys.modules.get(name) or pydoc.locate(name) for name in names)
+    others = [*filter(callable, fixed.values()), *(other for other in objects if other is not None)]
     for other in others:
-        _collect(other, found, modules)
-    # No more than a first line, but for parameters and the like: the module says the rest.
+        _collect(other, docs, modules)
+    # If the docstring has only one paragraph, apart from parameters and the like, the module's contains the rest.
     brief = sum(block.kind in {"prose", "row"} for block in blocks(doc)) <= 1
-    if modules and brief and (doc or not others) and module and module is not one:
-        _collect(module, found, modules)
+    if modules and brief and (doc or not others) and module and module is not item:
+        _collect(module, docs, modules)
 
 
-def _opened(one: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the function in a partial, and the keywords that it fixes."""
+def _opened(item: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the function of a (nested) partial, and the keyword arguments that it fixes."""
     fixed: dict[str, Any] = {}
-    while isinstance(one, partial):
-        fixed = one.keywords | fixed
-        one = one.func
-    return one, fixed
+    while isinstance(item, partial):
+        fixed = item.keywords | fixed
+        item = item.func
+    return item, fixed
 
 
 def home_of(function: Any, paper: str) -> Any:
-    """Return the module or package that is named like the paper and holds the function; else the function's module."""
+    """Return the package or module of the function that has the paper's name, or else the function's own module."""
     module = inspect.getmodule(inspect.unwrap(_opened(function)[0]))
     parts = module.__name__.split(".") if module else []
     return sys.modules[".".join(parts[: parts.index(paper) + 1])] if paper in parts else module
 
 
 def blocks(doc: str) -> list[Block]:
-    """Return the blocks of a docstring."""
+    """Parse a docstring into blocks."""
     listed = _SEE_ALSO.sub(lambda match: match[1] + re.sub(r"^(?=\S)", "- ", match[2], flags=re.MULTILINE), doc)
-    found = []
+    parsed = []
     for match in _BLOCK.finditer(listed):
         kind, lines = match.lastgroup, [line.strip() for line in match[0].splitlines()]
         flat = " ".join(filter(None, lines))
         latex = flat.removeprefix(".. math::")
         if kind == "row":
-            found.append(Block("row", _TAG.sub("", latex).strip(), tuple(_TAG.findall(latex))))
+            parsed.append(Block("row", _TAG.sub("", latex).strip(), tuple(_TAG.findall(latex))))
         elif kind == "definition":
-            found.append(Block("item", f"{lines[0]}: {' '.join(lines[1:])}"))
+            parsed.append(Block("item", f"{lines[0]}: {' '.join(lines[1:])}"))
         elif kind == "item":
-            found.append(Block("item", flat[2:]))
+            parsed.append(Block("item", flat[2:]))
         elif kind == "verbatim":
-            found.append(Block("verbatim", match[0]))
+            parsed.append(Block("verbatim", match[0]))
         else:
-            found.append(Block("heading", lines[0]) if kind == "heading" else Block("prose", flat))
-    return found
+            parsed.append(Block("heading", lines[0]) if kind == "heading" else Block("prose", flat))
+    return parsed

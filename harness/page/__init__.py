@@ -1,6 +1,6 @@
-"""Pages, tables and figures of what studies find. A study of a kind has its page in the module of that name here.
+"""Reports of studies, on the terminal and as HTML pages. Each kind of study has a module of its name in this package.
 
-Such a module has ``blocks(found, view)``, what a command prints, and ``page(found)``, what the page tells.
+Such a module defines ``blocks(found, view)``, the output of a command, and ``page(found)``, the content of the page.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from schedgap.instances.canonical import write_atomically
 
 
 def to_html(found: Found[Any], drawn: Sequence[Drawing] | None = None, failures: Sequence[str] = ()) -> str:
-    """Return the report as one self-contained HTML page, with figures that have been `drawn` already, or new ones.
+    """Return the report as one self-contained HTML page, with the figures `drawn`; by default, draw them all.
 
-    `failures` say what could not be drawn.
+    `failures` are messages about figures that could not be drawn.
     """
     images, failures = draw_all(found) if drawn is None else (drawn, failures)
     return render(found, _kind(found).page(found), images, failures)
 
 
 def save(found: Found[Any], path: str | Path, figures: Path | None = None) -> None:
-    """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files."""
+    """Write the page to `path`; if `figures` names the run's folder, also write the figures there as files."""
     images, failures = draw_all(found)
     if figures is not None and images:
         write_figures(images, figures)
@@ -40,19 +40,20 @@ def _kind(found: Found[Any]) -> Any:
 
 
 def blocks(found: Found[Any], view: View = USUALLY) -> list[Block]:
-    """Return what a command prints of what a study found."""
-    told: list[Block] = _kind(found).blocks(found, view)
-    return told
+    """Return the blocks that a command prints for the results of a study."""
+    printed: list[Block] = _kind(found).blocks(found, view)
+    return printed
 
 
 def latest(results: Sequence[Any]) -> Table:
-    """Return results of tasks as a table while others run; those that nobody asked for are left out."""
-    alike = [one for one in results if one.record == results[-1].record and not getattr(one, "helps", False)]
-    return table("", RUNNING[results[-1].record], [getattr(one, "row", one) for one in alike])
+    """Return a table of the results so far, while tasks still run, without those that the user did not ask for."""
+    record = results[-1].record
+    alike = [result for result in results if result.record == record and not getattr(result, "helps", False)]
+    return table("", RUNNING[record], [getattr(result, "row", result) for result in alike])
 
 
 def to_fragment(found: Found[Any]) -> str:
-    """Return headline, tables and notes as HTML to show inside another page, such as a notebook."""
-    named = [(type(block).__name__, block) for block in blocks(found)]
-    made: str = TEMPLATES.get_template("fragment.html.j2").render(blocks=named)
-    return made
+    """Return the headline, tables and notes as HTML for embedding in another page, such as a notebook."""
+    typed = [(type(block).__name__, block) for block in blocks(found)]
+    html: str = TEMPLATES.get_template("fragment.html.j2").render(blocks=typed)
+    return html

@@ -1,4 +1,4 @@
-"""What a search tells: the worst ratio of each heuristic, and how to replay it."""
+"""Report of a search for worst cases: the worst ratio of each heuristic, and how to replay it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from schedgap.instances.plugins import options
 
 
 def replays(found: Adversary) -> list[tuple[str, str]]:
-    """Return heuristics and the commands that show their worst instances."""
+    """Return ``(heuristic, command)`` pairs; the command compares the heuristic with a model on its worst instance."""
     commands = []
-    for one in found.rows:
-        if one.found:
-            file = f"{found.folder}/worst/{one.heuristic}.json"
-            words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
-            commands.append((one.heuristic, shlex.join(["harness", "compare", *words])))
+    for row in found.rows:
+        if row.found:
+            file = f"{found.folder}/worst/{row.heuristic}.json"
+            words = ["--instance", file, "--method", row.heuristic, "--method", row.found.model, *options()]
+            commands.append((row.heuristic, shlex.join(["harness", "compare", *words])))
     return commands
 
 
 def blocks(found: Adversary, view: View = USUALLY) -> list[Block]:
-    """Return what a command prints."""
+    """Return the blocks that the command prints."""
     answer = Line(headline(found), "bold" if found.ok else "bold red")
     shown = listed("largest proved ratios", ADVERSARY, found.rows, view=view)
     return [answer, *shown, *(Note("replay", how, command=True) for _, how in replays(found))]
@@ -42,11 +42,11 @@ def page(found: Adversary) -> Page:
 
 
 def headline(found: Adversary) -> str:
-    """Return the largest ratio, and whether guarantees hold."""
-    known = [(one.found.ratio, one.heuristic) for one in found.rows if one.found]
-    if not known:
+    """Return a sentence with the largest proved ratio, and the guarantees that do not hold, if any."""
+    ratios = [(row.found.ratio, row.heuristic) for row in found.rows if row.found]
+    if not ratios:
         return "No ratio was proved."
-    ratio, name = max(known)
-    exceeded = [one.heuristic for one in found.rows if one.exceeded]
+    ratio, name = max(ratios)
+    exceeded = [row.heuristic for row in found.rows if row.exceeded]
     beyond = f" Guarantees that do not hold: {', '.join(exceeded)}." if exceeded else ""
     return f"The largest ratio to a proved optimum is {ratio:.4g}, of {name}.{beyond}"

@@ -1,4 +1,4 @@
-"""What an audit tells: a table per paper, and the witnesses."""
+"""Report of an audit: a table of claims for each paper, and the witnesses against them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from schedgap.harness.text import clean
 
 CONFIRMED_IS = (
     "confirmed: no counterexample among the cases tried, which is no proof beyond them; failed: cases in which the "
-    "claim does not hold, of those tried within the scope that the paper states"
+    "claim does not hold, out of those tried within the scope that the paper states"
 )
 
 
 def replays(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
-    """Return id of the claim, what its witness shows, and the command that replays it, for every witness."""
+    """Return, for each witness, the claim's id, what the witness shows, and the command that replays it."""
     return [
         (finding.id, clean(witness.shows, LONGEST), clean(finding.replay(i)))
         for finding in findings
@@ -29,27 +29,27 @@ def replays(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
 
 
 def blocks(audit: Audit, view: View = USUALLY) -> list[Block]:
-    """Return what a command prints: headline, a table per paper, the witnesses and how to replay them."""
+    """Return the blocks that the command prints: the headline, a table per paper, and the witnesses with commands."""
     shown: list[Block] = [Line(audit.headline, "bold"), Line(CONFIRMED_IS, "dim")]
     for findings in grouped(audit.rows, "claim.paper"):
         shown += [Line(""), Line(clean(findings[0].claim.paper), "bold"), *listed("", AUDIT, findings, view=view)]
-    told = replays(audit.rows)
-    shown += [Line(""), Line("witnesses", "bold")] if told else []
-    for name, what, how in told:
-        shown += [Note(name, what), Note("replay", how, command=True)]
+    witnesses = replays(audit.rows)
+    shown += [Line(""), Line("witnesses", "bold")] if witnesses else []
+    for id, shows, command in witnesses:
+        shown += [Note(id, shows), Note("replay", command, command=True)]
     return shown
 
 
 def groups(findings: Sequence[Finding]) -> list[Group]:
-    """Return a table per paper."""
-    papers = {each[0].claim.paper: table(CONFIRMED_IS, AUDIT, each) for each in grouped(findings, "claim.paper")}
-    return [Group(f"audit-{frame.slug(id)}", id, frame.title_of(id), [content]) for id, content in papers.items()]
+    """Return one group per paper, with a table of its claims."""
+    tables = {mine[0].claim.paper: table(CONFIRMED_IS, AUDIT, mine) for mine in grouped(findings, "claim.paper")}
+    return [Group(f"audit-{frame.slug(id)}", id, frame.title_of(id), [content]) for id, content in tables.items()]
 
 
 def page(audit: Audit) -> Page:
     """Return the page of an audit; it has no figures."""
     counts = Counter(kind(finding) for finding in audit.rows)
-    listed = [(name, f"{what}: {how}") for name, what, how in replays(audit.rows)]
+    listed = [(id, f"{shows}: {command}") for id, shows, command in replays(audit.rows)]
     return Page(
         question="Does the theory hold?",
         title="Audit of the papers' claims",

@@ -1,4 +1,4 @@
-"""The columns of every kind of table, declared once for terminal, files and pages."""
+"""The columns of every kind of table, declared once for the terminal, files and pages."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from schedgap.harness.simulate.row import SimulationRow
 
 LONGEST = 600
-"""Longest text of a cell with sentences."""
+"""Maximum number of characters in a cell that holds sentences."""
 
 Show = Callable[[Any], Any]
 _wrong, _failed, _factor = attrgetter("wrong"), attrgetter("failed"), attrgetter("guarantee_factor")
 
 
 def words(key: str, header: str, explanation: str, text: Show | None = None, **more: Any) -> Column[Any]:
-    """Return a column of text, by default of the row's field, sorted by its text; only notes may be long."""
-    most = LONGEST if more.get("css") == "note" else 60
-    cell = text or (lambda row: clean(getattr(row, key) or ABSENT, most))
+    """Return a column of text, by default that of the row's field `key`, sorted by text; only notes may be long."""
+    limit = LONGEST if more.get("css") == "note" else 60
+    cell = text or (lambda row: clean(getattr(row, key) or ABSENT, limit))
     return Column(key, header, explanation, cell, **({"css": key} | more))
 
 
@@ -44,17 +44,18 @@ def numbers(
     of: Show | None = None,
     **more: Any,
 ) -> Column[Any]:
-    """Return a column of numbers, by default of the row's field, sorted by their values.
+    """Return a column of numbers, sorted by value.
 
-    `show` formats a value that is there, `text` makes a cell of the whole row instead; `of` finds the value in the row.
+    `of` takes the value from a row; by default it is the field `key`. `show` formats a value that is not ``None``;
+    `text`, if given, makes the cell from the whole row instead.
     """
-    value = of or attrgetter(key)
+    value_of = of or attrgetter(key)
 
     def cell(row: Any) -> str:
-        found = value(row)
-        return ABSENT if found is None else show.format(found) if isinstance(show, str) else show(found)
+        value = value_of(row)
+        return ABSENT if value is None else show.format(value) if isinstance(show, str) else show(value)
 
-    return Column(key, header, explanation, text or cell, value, align="right", **({"css": key} | more))
+    return Column(key, header, explanation, text or cell, value_of, align="right", **({"css": key} | more))
 
 
 def _verdict(row: Any) -> str:
@@ -62,12 +63,12 @@ def _verdict(row: Any) -> str:
 
 
 def hours(value_s: float | None) -> str:
-    """Return seconds as hours."""
+    """Return a number of seconds as text in hours."""
     return number(None if value_s is None else value_s / 3600)
 
 
 def at_most(value: float) -> str:
-    """Return a ratio to a bound, which is an upper estimate."""
+    """Return a ratio to a bound as text, with ≤ because the ratio to the optimum is at most that."""
     return ratio(value, is_upper=True) if value else ABSENT
 
 
@@ -101,40 +102,42 @@ def _certified(row: Row) -> str:
 
 
 KINDS = (
-    "exact: proves its optimum or reaches a limit; matheuristic: certifies a bound but may leave a gap; relaxation, "
-    "bound: only bounds; online: the paper's own algorithm; baseline: what it is compared with; given: from a file."
+    "exact: proves the optimum or stops at a limit; matheuristic: certifies a bound but may leave a gap; relaxation, "
+    "bound: gives only a bound; online: the paper's own algorithm; baseline: a method that the paper compares with; "
+    "given: read from a file."
 )
-RATIO = "Bound/objective (max) or objective/bound (min). With ≤ it is an upper estimate: the optimum is not proved."
+JUDGED_BY = "The problem whose objective the method is judged by."
+RATIO = "Bound/objective (max) or objective/bound (min). ≤ marks an upper estimate: the optimum is not proved."
 VERIFIED = (
-    "✓: every constraint and claim re-checked and the objective recomputed without the solver. "
-    "WRONG: something did not hold. –: there was nothing to check."
+    "✓: every constraint and claim was re-checked and the objective recomputed without the solver. "
+    "WRONG: a check failed. –: there was nothing to check."
 )
-CERTIFIED = "Beside a solver's word: the tightest bound that a certificate proves, and the gap to it."
-BY = "certified: a certificate proves the bound (examples/check_certificate.py); solver: it is the solver's word."
+CERTIFIED = "Where the bound rests on a solver's word: the tightest bound that a certificate proves, and the gap to it."
+BY = "certified: a certificate proves the bound (see examples/check_certificate.py); solver: only the solver claims it."
 
 COMPARE: tuple[Column[Row], ...] = (
-    words("instance", "instance", "The instance, as it can be loaded again.", shared=True),
-    words("paper", "paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
+    words("instance", "instance", "Reference that loads the instance again.", shared=True),
+    words("paper", "paper", "The paper whose view of the instance the method uses.", priority=9, shared=True),
     words("method", "method", "Registered name; “harness list” prints the source of each."),
-    words("problem", "problem", "What the objective means.", _problem, priority=1, shared=True),
+    words("problem", "problem", JUDGED_BY, _problem, priority=1, shared=True),
     words("kind", "kind", KINDS, priority=2),
     words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
     numbers("seed", "seed", "Seed of the method's random generator.", "{}", priority=3, shared=True),
-    words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
+    words("limits", "limits", "The limits of the sweep that the method ran under.", priority=3, shared=True),
     numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number, priority=1),
-    numbers("best_bound", "bound", "Tightest certified bound on the problem's optimum here.", number, priority=4),
+    numbers("best_bound", "bound", "Tightest certified bound on the optimum of this instance.", number, priority=4),
     numbers("own_bound", "own bound", "Bound that the method itself certified.", number, priority=4),
     numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _percent),
     numbers("ratio", "ratio", RATIO, number, lambda row: ratio(row.ratio, row.ratio_is_upper), priority=2),
     numbers("guarantee", "guarantee", "The paper's worst-case ratio here.", number, _guarantee, _factor, priority=3),
-    words("status", "status", "How the run ended: optimal, at a limit, with a gap, skipped, failed.", bad=_failed),
+    words("status", "status", "How the run ended: optimal, at a limit, with a gap, skipped, or failed.", bad=_failed),
     words("verified", "verified", VERIFIED, _verdict, bad=_wrong),
-    numbers("solve_s", "solve", "Time in the solver or the heuristic itself.", seconds),
+    numbers("solve_s", "solve", "Time spent in the solver or in the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
     words("bound_by", "bound is", BY, priority=5, shared=True),
     numbers("certified_bound", "certified", CERTIFIED, number, _certified, priority=5),
-    words("metrics", "properties", "Properties and other numbers of the decision.", _metrics, priority=10),
+    words("metrics", "properties", "Properties and further measures of the decision.", _metrics, priority=10),
 )
 
 
@@ -152,7 +155,7 @@ def _trouble(line: MethodSummary) -> str:
 
 
 def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
-    """Return a column of gaps, with ≤ (and rounded up) where one of them is to a bound, not to an optimum."""
+    """Return a column of gaps; one that is measured to a bound, not to a proved optimum, is rounded up and marked ≤."""
 
     def text(line: MethodSummary) -> str:
         value = getattr(line, key)
@@ -163,58 +166,58 @@ def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
 
 
 MEAN = "Shifted geometric mean"
-PROVED = "To optima that are proved; only a lower bound on the competitive ratio."
-INTEGRAL = f"{MEAN} of the primal–dual integral: the gap over the time allowed, shift {TIME_SHIFT_S:g} s."
+PROVED = "Largest ratio to a proved optimum; it is only a lower bound on the competitive ratio."
+INTEGRAL = f"{MEAN} of the primal–dual integral, the gap integrated over the time allowed; shift {TIME_SHIFT_S:g} s."
 
 SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("method", "method", "Registered name."),
-    words("problem", "problem", "What the objective means.", _problem),
+    words("problem", "problem", JUDGED_BY, _problem),
     words("kind", "kind", "As in the table of results.", priority=5),
-    words("limits", "limits", "Which of the sweep's limits.", align="right"),
+    words("limits", "limits", "The limits of the sweep that the method ran under.", align="right"),
     numbers("verified", "verified", "Results that passed the checker.", str, _passed, priority=4, css=""),
     numbers("trouble", "trouble", "WRONG, failed or skipped results.", str, _trouble, _bad, bad=_bad, priority=3),
-    _gap("median_gap", "median gap", "Of the certified gaps."),
+    _gap("median_gap", "median gap", "Median of the certified gaps."),
     _gap("mean_gap", "mean gap", f"{MEAN} of the certified gaps, shift {GAP_SHIFT:.0%}."),
-    _gap("largest_gap", "largest gap", "Of the certified gaps."),
+    _gap("largest_gap", "largest gap", "Largest of the certified gaps."),
     numbers("largest_ratio", "largest proved ratio", PROVED, partial(ratio, is_upper=False), priority=2),
-    numbers("median_s", "median time", "Of results that did not fail.", seconds, priority=1),
-    numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; failures count with the time allowed.", seconds),
+    numbers("median_s", "median time", "Median solve time of the results that did not fail.", seconds, priority=1),
+    numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; a failure counts as its time limit.", seconds),
 )
-"""A method over many instances."""
+"""Summary of one method over many instances."""
 
 SOLVERS: tuple[Column[SolverSummary], ...] = (
-    words("solver", "solver", "What solved the models; some were skipped, as the notes say.", css="method"),
-    words("limits", "limits", "Which of the sweep's limits.", align="right"),
+    words("solver", "solver", "The solver of the models; the notes name those that it skipped.", css="method"),
+    words("limits", "limits", "The limits of the sweep that the solver ran under.", align="right"),
     numbers(
         "success",
         "success",
-        "Optima that it says it has proved, and problems that it says have no solution.",
+        "Models for which the solver claims a proved optimum or that there is no solution.",
         str,
         lambda line: f"{line.success} of {line.results - line.skipped}",
     ),
-    numbers("correct", "correct", "Those that hold: re-checked without a solver, and beaten by no decision.", "{}"),
+    numbers("correct", "correct", "Claims that hold: re-checked without a solver, and no decision beats them.", "{}"),
     words(
         "wrong",
         "wrong",
-        "Answers that do not hold, whatever was claimed.",
+        "Answers that do not hold, whatever the solver claimed.",
         lambda line: clean("; ".join(line.wrong) or ABSENT, LONGEST),
         bad=_wrong,
         css="note",
     ),
-    numbers("failed", "failed", "Ended without an answer, as at a time limit without a solution.", "{}", priority=2),
-    numbers("skipped", "skipped", "Not installed, or the model is none for it.", "{}", priority=1),
-    numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; failures count with their limit.", seconds),
-    numbers("mean_gap", "mean gap", f"{MEAN} of |bound − objective| of its own, shift {GAP_SHIFT:.0%}.", percent),
+    numbers("failed", "failed", "Runs without an answer, such as a time limit with no solution.", "{}", priority=2),
+    numbers("skipped", "skipped", "Not installed, or unable to solve such a model.", "{}", priority=1),
+    numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; a failure counts as its time limit.", seconds),
+    numbers("mean_gap", "mean gap", f"{MEAN} of the solver's own gaps, shift {GAP_SHIFT:.0%}.", percent),
     numbers("mean_integral_s", "P–D integral", INTEGRAL, seconds, priority=3),
 )
-"""A solver over the models of a run."""
+"""Summary of one solver over the models of a run."""
 
 
 # ---------------------------------------------------------------- simulations
 
 
 def _sensitive(key: str, header: str, explanation: str, priority: int) -> Column[SimulationRow]:
-    """Return a column of hours that are worth one only where policies give out CPUs and memory."""
+    """Return a column of hours that is filled only for policies that allocate CPUs and memory."""
 
     def text(row: SimulationRow) -> str:
         return ABSENT if row.cpu_given is None else hours(getattr(row, key))
@@ -223,8 +226,8 @@ def _sensitive(key: str, header: str, explanation: str, priority: int) -> Column
 
 
 def _ended(row: SimulationRow) -> str:
-    left = sum(row.unfinished.values())
-    return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else clean(row.status, 40)
+    unfinished = sum(row.unfinished.values())
+    return f"{unfinished} of {row.jobs} jobs unfinished" if unfinished and row.jobs else clean(row.status, 40)
 
 
 def _broke(row: SimulationRow) -> bool:
@@ -235,8 +238,8 @@ def _milliseconds(value_s: float) -> str:
     return number(value_s * 1000, 3)
 
 
-MOST_BUSY = "The most that any schedule can reach; 100 % where jobs on slow ones could keep all of them busy."
-CONFIRMED = "✓: an independent checker confirms every round of the history. WRONG: it does not."
+MOST_BUSY = "Upper bound over all schedules; 100 % where jobs on slow GPUs could keep all of them busy."
+CONFIRMED = "✓: an independent checker confirms every round of the history. WRONG: a check failed."
 SLOWEST = "mean over the rounds, in devices of the slowest type."
 
 SIMULATE: tuple[Column[SimulationRow], ...] = (
@@ -244,42 +247,42 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     words(
         "reference",
         "ref",
-        "The policy that ratios refer to.",
+        "The policy that the ratios are relative to.",
         lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
         shared=True,
         priority=1,
     ),
     numbers("ttd_s", "TTD (h)", "Total time duration: from the first arrival to the last completion.", hours),
     numbers("ttd_ratio", "× ref", "TTD divided by that of the reference.", "{:.3f}", priority=3),
-    numbers("ttd_printed", "paper", "The same ratio as the paper printed it.", "{:g}", priority=5),
-    numbers("ttd_bound_ratio", "TTD/bound", "TTD divided by a certified lower bound on the least TTD.", at_most),
+    numbers("ttd_printed", "paper", "The same ratio, as printed in the paper.", "{:g}", priority=5),
+    numbers("ttd_bound_ratio", "TTD/bound", "TTD divided by a certified lower bound on it.", at_most),
     numbers("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", hours),
     numbers("jct_ratio", "JCT × ref", "Mean completion time divided by that of the reference.", "{:.3f}", priority=2),
-    numbers("jct_bound_ratio", "JCT/bound", "Mean completion time over a certified lower bound.", at_most, priority=1),
+    numbers("jct_bound_ratio", "JCT/bound", "Mean JCT divided by a certified lower bound on it.", at_most, priority=1),
     numbers("jct_median_s", "median", "Median completion time in hours.", hours, priority=8),
     numbers("jct_p99_s", "p99", "99th percentile of the completion times in hours.", hours, priority=6),
-    numbers("p99_bound_ratio", "p99/bound", "That divided by a certified lower bound.", at_most, priority=7),
+    numbers("p99_bound_ratio", "p99/bound", "p99 divided by a certified lower bound on it.", at_most, priority=7),
     numbers("jct_min_s", "JCT min", "Shortest completion time in hours.", hours, priority=18),
     numbers("jct_max_s", "JCT max", "Longest completion time in hours.", hours, priority=17),
     _sensitive("jct_short_s", "< 4 h", "Mean completion time of short jobs in hours.", priority=9),
     _sensitive("jct_long_s", "≥ 4 h", "Mean completion time of long jobs in hours.", priority=10),
-    _sensitive("jct_short_p99_s", "p99 < 4 h", "99th percentile of short jobs in hours.", priority=19),
-    _sensitive("jct_long_p95_s", "p95 ≥ 4 h", "95th percentile of long jobs in hours.", priority=20),
-    _sensitive("jct_long_p99_s", "p99 ≥ 4 h", "99th percentile of long jobs in hours.", priority=21),
-    numbers("gru", "GRU", "GPU resource utilisation: share of the GPUs' time at work.", percent, priority=7),
-    numbers("cru", "CRU", "Cluster resource utilisation: share of the servers' time at work.", percent, priority=11),
+    _sensitive("jct_short_p99_s", "p99 < 4 h", "99th percentile for short jobs in hours.", priority=19),
+    _sensitive("jct_long_p95_s", "p95 ≥ 4 h", "95th percentile for long jobs in hours.", priority=20),
+    _sensitive("jct_long_p99_s", "p99 ≥ 4 h", "99th percentile for long jobs in hours.", priority=21),
+    numbers("gru", "GRU", "GPU resource utilisation: share of all GPU time spent working.", percent, priority=7),
+    numbers("cru", "CRU", "Cluster resource utilisation: share of server time spent working.", percent, priority=11),
     numbers("gru_bound", "GRU ≤", MOST_BUSY, percent, priority=12),
     numbers("cru_bound", "CRU ≤", MOST_BUSY, percent, priority=12),
-    numbers("cpu_given", "CPUs", "Share of the CPUs' time in which a job computed with them.", percent, priority=15),
+    numbers("cpu_given", "CPUs", "Share of all CPU time that jobs held while computing.", percent, priority=15),
     numbers("cpu_needed", "needed", "The same with the fewest CPUs at which jobs are as fast.", percent, priority=16),
-    numbers("lp1_share", "LP1", "Mean progress of rounds over the most that LP1 allows for the picked jobs.", percent),
-    numbers("lp1_worst", "worst", "The least of these.", percent, priority=4),
-    numbers("estimated_throughput", "estimated", f"What fractional shares promise: {SLOWEST}", number),
-    numbers("actual_throughput", "actual", f"What was done: {SLOWEST}", number),
+    numbers("lp1_share", "LP1", "Progress of a round divided by LP1's bound for the jobs picked; mean.", percent),
+    numbers("lp1_worst", "worst", "The smallest such ratio of any round.", percent, priority=4),
+    numbers("estimated_throughput", "estimated", f"Throughput that the fractional shares promise: {SLOWEST}", number),
+    numbers("actual_throughput", "actual", f"Throughput achieved: {SLOWEST}", number),
     numbers(
         "straggler_share",
         "stragglers",
-        "Part of the workers that ran in gangs over several GPU types.",
+        "Share of the workers that ran in gangs spanning several GPU types.",
         percent,
         lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
     ),
@@ -287,25 +290,23 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", _milliseconds, priority=19),
     numbers("decision_max_s", "max", "Longest time of a decision in milliseconds.", _milliseconds, priority=20),
     numbers("idle_gpus", "idle GPUs", "Mean number free while a job waits.", partial(number, digits=3), priority=12),
-    numbers("restarts", "restarts", "Changed allocations that jobs paid for.", "{:,}", priority=14),
+    numbers("restarts", "restarts", "Changes of allocation that cost a job its restart time.", "{:,}", priority=14),
     numbers("changing", "changing", "Share of the rounds in which a job moves to other GPUs.", percent, priority=13),
-    words("status", "status", "How the simulation ended, and how many jobs were left.", _ended, bad=_broke, priority=2),
+    words("status", "status", "How the simulation ended, and jobs left unfinished.", _ended, bad=_broke, priority=2),
     words("verified", "verified", CONFIRMED, _verdict, bad=_wrong, priority=2),
 )
-"""Columns of a simulation; all but the outer ones are numbers."""
+"""Columns of a simulation; all but the first two and the last two are numbers."""
 
 
 # ---------------------------------------------------------------- audits and searches
 
-
-SAID = "computed from the counts: confirmed, refuted, only for a narrower scope, not testable"
 
 AUDIT: tuple[Column[Finding], ...] = (
     words("id", "claim", "", css="method"),
     words(
         "status",
         "verdict",
-        SAID,
+        "computed from the counts: confirmed, refuted, true only in a narrower scope, or not testable",
         lambda finding: clean(finding.status, LONGEST),
         bad=lambda finding: finding.status in (FAILED, REFUTED),
         css="wide",
@@ -313,30 +314,30 @@ AUDIT: tuple[Column[Finding], ...] = (
     numbers(
         "stated.failed",
         "failed",
-        "cases in which the claim does not hold, of those tried within the paper's scope",
+        "cases in which the claim does not hold, out of those tried within the paper's scope",
         str,
         lambda finding: f"{finding.stated.failed} of {finding.stated.tested}" if finding.stated.tested else ABSENT,
     ),
     words(
         "claim",
         "what it says",
-        "theorem, equation, figure or section of the paper, and the claim in a sentence",
+        "where the claim stands in the paper (theorem, equation, figure or section), and the claim in a sentence",
         lambda finding: clean(f"{finding.claim.location}: {finding.claim.claim}", LONGEST),
         priority=1,
         css="note",
     ),
-    words("text", "found", "which cases were tried, and the numbers that count", css="note"),
+    words("text", "found", "the cases tried, and the numbers that decide the verdict", css="note"),
 )
 
 
 def _found(header: str, show: Show) -> Column[Worst]:
-    """Return a column about the worst instance, where one was found."""
-    return Column(header, header, "", lambda one: show(one.found) if one.found else ABSENT, align="right")
+    """Return a column about the worst instance that the search found, if any."""
+    return Column(header, header, "", lambda worst: show(worst.found) if worst.found else ABSENT, align="right")
 
 
-def _notes(one: Worst) -> str:
-    told = {"reaches nothing on another instance": one.nothing, "the guarantee does not hold here": one.exceeded}
-    return "; ".join(text for text, so in told.items() if so)
+def _notes(worst: Worst) -> str:
+    facts = {"reaches nothing on another instance": worst.nothing, "the guarantee does not hold here": worst.exceeded}
+    return "; ".join(text for text, holds in facts.items() if holds)
 
 
 ADVERSARY: tuple[Column[Worst], ...] = (
@@ -370,17 +371,17 @@ def _measured(row: ReproducedRow) -> str:
     return f"{number(row.measured)} [{number(row.low, 3)}, {number(row.high, 3)}]"
 
 
-ALLOWED = "What a certified bound allows: at least, or at most, with the model that proves it."
+ALLOWED = "Limit that a certified bound sets, at least or at most, and the model that proves it."
 
 REPRODUCE: tuple[Column[ReproducedRow], ...] = (
-    words("method", "method", "The method that the number is of; ratios name the other one.", shared=True),
-    words("what", "what", "Quantity, ordering or trend, and the points that it is about.", css="wide"),
+    words("method", "method", "The method measured; a ratio names the other method under “what”.", shared=True),
+    words("what", "what", "Quantity, ordering or trend, and the points that it covers.", css="wide"),
     words("published", "published", "As the paper prints it.", _printed, css="wide"),
     words("measured", "measured", "Mean over all cases, with its 95 % bootstrap interval.", _measured, css="wide"),
-    numbers("cases", "cases", "Number of cases that the mean is over.", "{}", priority=3),
+    numbers("cases", "cases", "Number of cases in the mean.", "{}", priority=3),
     words("certified", "certified", ALLOWED, css="wide"),
-    words("verdict", "verdict", "What follows, computed from the numbers.", bad=attrgetter("trouble"), css="note"),
-    words("place", "place", "Where the paper has it.", priority=4, shared=True),
+    words("verdict", "verdict", "Verdict computed from the numbers.", bad=attrgetter("trouble"), css="note"),
+    words("place", "place", "Where the paper prints it.", priority=4, shared=True),
 )
 
 
@@ -398,4 +399,4 @@ RUNNING: dict[str, Sequence[Column[Any]]] = {
     "finding": _keyed(AUDIT, "id", "status", "stated.failed"),
     "slice": [words("label", "heuristic", "")],
 }
-"""Columns that are shown of results as they finish, by the record that a journal keeps of them."""
+"""Columns shown of each result as it finishes, by the type of its record in the journal."""

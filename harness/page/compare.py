@@ -1,4 +1,4 @@
-"""What a comparison tells: how far from optimal, how sure, what went wrong; tables, published numbers, and notes."""
+"""Report of a comparison: the headline (how far from optimal), tables, published numbers, and notes on failures."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from schedgap.instances.registry import PAPERS, Problem
 
 
 def parts(run: Comparison) -> list[tuple[str, list[Row]]]:
-    """Return the rows that share a table, with its caption: one paper's methods.
+    """Return ``(caption, rows)`` for the table of each paper.
 
-    A paper none of whose methods could run has no table beside others; the notes say why.
+    A paper whose methods were all skipped gets no table if others do; the notes say why.
     """
     groups = grouped(run.rows, "paper")
-    told = [rows for rows in groups if any(row.status != "skipped" for row in rows)]
-    return [(caption(run, rows), rows) for rows in told or groups]
+    with_results = [rows for rows in groups if any(row.status != "skipped" for row in rows)]
+    return [(caption(run, rows), rows) for rows in with_results or groups]
 
 
 def caption(run: Comparison, rows: Sequence[Row]) -> str:
-    """Return the caption of a paper's table: instance, its view of it, and what all rows share."""
+    """Return the caption of a paper's table: the instance, the paper's view of it, and the values all rows share."""
     names = list(dict.fromkeys(row.instance for row in rows))
     shared = [clean(names[0], 80) if len(names) == 1 else f"{len(names)} instances"]
     instance = run.instances.get(rows[0].fingerprint)
@@ -43,7 +43,7 @@ def caption(run: Comparison, rows: Sequence[Row]) -> str:
         paper = PAPERS.get(rows[0].paper)
         try:
             shared.append(clean(paper.describe(paper.view(instance)), 300))
-        except Exception as error:  # what a view cannot say of an instance must not end a run that is done
+        except Exception as error:  # a view that fails to describe the instance must not lose a finished run
             shared.append(clean(error, 300))
     problems = {(row.problem, row.sense) for row in rows}
     if len(problems) == 1:
@@ -55,86 +55,87 @@ def caption(run: Comparison, rows: Sequence[Row]) -> str:
 
 
 def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Return violations, failures and reasons for skipping in words: (method, what happened)."""
+    """Return ``(method, message)`` pairs about violations, failures and skipped methods."""
     several = len({row.fingerprint for row in rows}) > 1
-    found = []
+    messages = []
     for row in rows:
         name = clean(row.method, 60) + (f" on {clean(row.instance, 60)}" if several else "")
         if row.wrong:
-            found += [(name, f"WRONG: {clean(v, 400)}") for v in row.violations or ("its claim does not hold",)]
+            messages += [(name, f"WRONG: {clean(v, 400)}") for v in row.violations or ("its claim does not hold",)]
         elif row.status == "infeasible":
-            found.append((name, f"infeasible: no decision of {clean(row.problem, 60)} exists here"))
+            messages.append((name, f"infeasible: {clean(row.problem, 60)} has no solution on this instance"))
         elif row.failed or row.status == "skipped":
             reason = f": {clean(row.reason, 400)}" if row.reason else ""
-            found.append((name, f"{row.status}{reason}"))
-    return frame.together(found)
+            messages.append((name, f"{row.status}{reason}"))
+    return frame.together(messages)
 
 
 TOP = 10
-"""Rows of a paper that a terminal usually shows."""
+"""Number of rows per paper that a terminal shows by default."""
 
 USUAL = (
     *("method", "instance", "seed", "limits", "gap", "ratio", "guarantee", "objective", "best_bound", "status"),
     "solve_s",
 )
-"""Columns that it usually shows."""
+"""Columns that a terminal shows by default."""
 
 
 def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
-    """Return what a command prints: the answer, a table of each paper, published numbers, notes."""
+    """Return the blocks that the command prints: the answer, a table per paper, published numbers, and notes."""
     style = "bold red" if any(row.wrong for row in run.rows) else "bold"
     shown: list[Block] = [Line(line, style) for line in lines(run)]
     tables, allowed = parts(run), allowed_s(run.meta)
     for text, rows in tables:
         if (summed := summary(text, rows, allowed)) and not (view.everything or view.sort or view.columns):
-            known = [line for line in by_method(rows, allowed) if line.skipped < line.results]
-            shown += [*_listed(summed[0].caption, SUMMARY, known, view, "mean_gap"), Line(summed[1], "dim")]
+            ran = [line for line in by_method(rows, allowed) if line.skipped < line.results]
+            shown += [*_listed(summed[0].caption, SUMMARY, ran, view, "mean_gap"), Line(summed[1], "dim")]
         else:
-            ran = [row for row in rows if view.everything or row.status != "skipped"]
+            listed = [row for row in rows if view.everything or row.status != "skipped"]
             usual = (*USUAL, "verified") if any(row.wrong for row in rows) else USUAL
-            shown += _listed(text, COLUMNS, ran, view, "gap", usual)
+            shown += _listed(text, COLUMNS, listed, view, "gap", usual)
         shown += [*([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
     shown += [line for rows in grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     shown += solvers(run)
-    ran = [row for row in run.rows if row.status != "skipped"]
-    told = notes(run.rows if view.verbose or not ran else ran)
-    return [*shown, *frame.published_blocks(run.rows, run.instances, COMPARE, told)]
+    finished = [row for row in run.rows if row.status != "skipped"]
+    messages = notes(run.rows if view.verbose or not finished else finished)
+    return [*shown, *frame.published_blocks(run.rows, run.instances, COMPARE, messages)]
 
 
 def _listed(
     caption: str, columns: Sequence[Column[Any]], lines: Sequence[Any], view: View, gap: str, usual: Sequence[str] = ()
 ) -> list[Block]:
-    """Return lines about methods as a table with a heading for each problem, and how many lines it leaves out.
+    """Return a table of `lines` with a heading per problem, and a line that counts the lines left out.
 
-    Of lines sorted by gap, those of the paper's own algorithm stay and of each kind the best ones for each problem.
+    Unless the user sorts them, lines are picked in this order: WRONG ones, those of the paper's own algorithm, then the
+    best of each kind on each problem, by gap.
     """
     ordered = View(sort=view.sort or gap).ordered(columns, lines)
     own = [line.method for line in lines if line.kind == "online"][:1]
     seen: Counter[tuple[str, str]] = Counter()
-    interest: list[tuple[Any, ...]] = []
+    priority: list[tuple[Any, ...]] = []
     for i, line in enumerate(ordered):
-        interest.append((not line.wrong, line.method not in own, seen[line.problem, line.kind], i))
+        priority.append((not line.wrong, line.method not in own, seen[line.problem, line.kind], i))
         seen[line.problem, line.kind] += 1
-    kept = range(len(lines)) if view.sort else [i for *_, i in sorted(interest)]
+    picked = range(len(lines)) if view.sort else [i for *_, i in sorted(priority)]
     problems = list(dict.fromkeys(line.problem for line in lines))
-    first = [ordered[i] for i in sorted(kept[: view.most(TOP)])]
+    first = [ordered[i] for i in sorted(picked[: view.most(TOP)])]
     shown = sorted(first, key=lambda line: problems.index(line.problem))
     content = table(caption, columns, shown, lambda line: line.verified is None, View(columns=view.columns), usual)
-    about, heads = [line.problem for line in shown], {}
-    for problem in dict.fromkeys(about) if len(problems) > 1 else ():
-        paper, _, name = clean(problem, 60).partition(".")
-        heads[about.index(problem)] = name + "".join(f": {one.title} ({goal(one)})" for one in _known(paper, problem))
+    ids, heads = [line.problem for line in shown], {}
+    for id in dict.fromkeys(ids) if len(problems) > 1 else ():
+        paper, _, name = clean(id, 60).partition(".")
+        heads[ids.index(id)] = name + "".join(f": {problem.title} ({goal(problem)})" for problem in _known(paper, id))
     return [replace(content, heads=heads), *left_out(len(lines) - len(shown))]
 
 
 def goal(problem: Problem) -> str:
-    """Return ``max`` or ``min``, and the unit where that is one of time: ``min`` alone reads like minutes there."""
+    """Return ``max`` or ``min``, with the unit if it is one of time, since ``min`` alone would read as minutes."""
     return f"{problem.sense}, in {problem.unit}" if problem.unit in ("s", "h") else problem.sense
 
 
 def _known(paper: str, problem: str) -> list[Problem]:
-    """Return the problem of that id, if this program knows it."""
+    """Return the problem with this id in a list, which is empty if the id is not registered."""
     try:
         return [PAPERS.get(paper).problem(problem)]
     except UnknownNameError:
@@ -142,43 +143,43 @@ def _known(paper: str, problem: str) -> list[Problem]:
 
 
 def _skips(rows: Sequence[Row]) -> list[Block]:
-    """Return a line about the methods of a paper that were skipped, if any."""
+    """Return a line that counts the skipped methods of a paper, if any."""
     reasons = [row.reason or "" for row in rows if row.status == "skipped"]
     kinds = Counter(TOO_LARGE if reason.startswith(TOO_LARGE) else "not applicable" for reason in reasons)
-    told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-    line = f"{clean(rows[0].paper, 40)}: {len(reasons)} skipped: {told}; -v lists them"
+    counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+    line = f"{clean(rows[0].paper, 40)}: {len(reasons)} skipped: {counts}; -v lists them"
     return [Line(line, "dim")] if reasons else []
 
 
 def groups(run: Comparison) -> list[Group]:
-    """Return the tables of each paper: by method where that sums up, all results, properties."""
+    """Return a group of tables per paper: a summary by method (if methods ran repeatedly), all results, properties."""
     found, answer = [], dict(answers(run))
     columns = [column for column in COLUMNS if column.key != "metrics"]
     for text, rows in parts(run):
         paper = rows[0].paper
         skipped = [row for row in rows if row.status == "skipped"]
-        smallest = sorted(rows, key=lambda row: (row.gap is None, row.gap or 0.0))  # what has no gap last
-        ran = [row for row in smallest if row.status != "skipped"] or rows
+        by_gap = sorted(rows, key=lambda row: (row.gap is None, row.gap or 0.0))  # rows without a gap come last
+        ran = [row for row in by_gap if row.status != "skipped"] or rows
         tables = [*rigid.tables(run, rows), table(text, columns, ran), *_property_tables(rows)]
-        kept = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
-        kept.append(words("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
-        folded = [table(f"{len(skipped)} skipped", kept, skipped)] if skipped and ran is not rows else []
+        of_skips = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
+        of_skips.append(words("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
+        folded = [table(f"{len(skipped)} skipped", of_skips, skipped)] if skipped and ran is not rows else []
         if summed := summary(text, rows, allowed_s(run.meta)):
-            means = f"{summed[0].caption}; means are shifted geometric ones, failures counted. {summed[1]}".strip()
+            means = f"{summed[0].caption}; means are shifted geometric means and count failures. {summed[1]}".strip()
             tables.insert(0, replace(summed[0], caption=means))
-        about = f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper)
-        found.append(Group(*about, tables, answer.get(paper, ""), folded))
-    told = solvers(run)
-    return [*found, Group("results-solvers", "solvers", "Solvers", told)] if told else found
+        name = f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper)
+        found.append(Group(*name, tables, answer.get(paper, ""), folded))
+    by_solver = solvers(run)
+    return [*found, Group("results-solvers", "solvers", "Solvers", by_solver)] if by_solver else found
 
 
 def solvers(run: Comparison) -> list[Table]:
-    """Return the table that compares solvers, if several have run."""
+    """Return the table that compares solvers in a list, which is empty unless several ran."""
     lines = by_solver(run.rows, allowed_s(run.meta))
     if not lines:
         return []
-    many = f"{lines[0].common} models" if lines[0].common != 1 else "the model"
-    title = f"Solvers · success is claimed, correct re-checked; means over {many} that none skipped"
+    models = f"{lines[0].common} models" if lines[0].common != 1 else "the model"
+    title = f"Solvers · success: claimed by the solver; correct: re-checked; means over {models} that no solver skipped"
     return [table(title, SOLVERS, lines)]
 
 
@@ -189,13 +190,13 @@ def _property_tables(rows: Sequence[Row]) -> list[Table]:
     rows = [row for row in rows if row.metrics]
     columns = [column for column in COLUMNS if column.key in ("instance", "seed", "method")]
     columns += map(measured, dict.fromkeys(name for row in rows for name in row.metrics))
-    caption = "Properties of the decisions, as the checker found them. ✓: holds; ✗: does not."
+    caption = "Properties of the decisions, recomputed by the checker. ✓: holds; ✗: does not hold."
     return [table(caption, columns, rows)] if rows else []
 
 
 def page(run: Comparison) -> Page:
     """Return the page of a comparison."""
-    rows, told = run.rows, answers(run)
+    rows, sentences = run.rows, answers(run)
     papers = {row.problem: row.paper for row in rows}
     problems = [problem for name, paper in papers.items() for problem in _known(paper, name)]
     counts = {
@@ -208,7 +209,7 @@ def page(run: Comparison) -> Page:
     return Page(
         question="How far from optimal?",
         title=frame.titled(rows),
-        headline=headline(run, brief=len(told) > 1),  # several answers follow as a list
+        headline=headline(run, brief=len(sentences) > 1),  # several answers follow as a list
         groups=groups(run),
         legend=[
             *explained(COLUMNS, [rows for _, rows in parts(run)]),
@@ -216,63 +217,63 @@ def page(run: Comparison) -> Page:
         ],
         notes=notes(rows),
         counts=frame.summed_up(rows, counts, ("results", "verified", "WRONG")),
-        answers=[(clean(paper, 40), text) for paper, text in told],
+        answers=[(clean(paper, 40), text) for paper, text in sentences],
         study=COMPARE,
     )
 
 
 def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:
-    """Return a table with a line per method, and what must be said beside it; ``None`` where each method ran once."""
+    """Return a table with one line per method, and its caveats; ``None`` if each method ran only once."""
     if len({(row.method, row.limits) for row in rows}) == len(rows):
         return None
     lines = by_method(rows, allowed)
-    said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
-    said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
-    return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), " ".join(said)
+    caveats = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
+    caveats += ["≤: an upper estimate; not every optimum is proved."] * any(line.gap_is_upper for line in lines)
+    return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), " ".join(caveats)
 
 
 # ---------------------------------------------------------------- sentences
 
 
 KINDS = {"online": 0, "given": 1, "baseline": 2}
-"""Kinds of heuristics, those first that an answer is about; models answer where there are none."""
+"""Kinds of methods by rank: the answer is about the first kind that has results; models rank after all of these."""
 
 
 def answers(run: Comparison, brief: bool = False) -> list[tuple[str, str]]:
-    """Return the answer about each paper that has one, with the paper's id; a brief one names no baseline."""
-    each = {rows[0].paper: rigid.answer(run, rows) or _answer(rows, brief) for rows in grouped(run.rows, "paper")}
-    return [(paper, text) for paper, text in each.items() if text]
+    """Return ``(paper, answer)`` for each paper with an answer; a brief answer leaves out the baseline."""
+    texts = {rows[0].paper: rigid.answer(run, rows) or _answer(rows, brief) for rows in grouped(run.rows, "paper")}
+    return [(paper, text) for paper, text in texts.items() if text]
 
 
 def lines(run: Comparison) -> list[str]:
-    """Return what a terminal shows first: trouble, the answer about each paper, and models that nobody asked for."""
-    found = [text for _, text in answers(run)]
-    told = [_told(run, found)] if len(found) < 2 else [f"{_where(run.rows)}:", *(f"  {text}" for text in found)]
-    return [line for line in (frame.answered(run, "results"), *told, _unasked(run.bounds)) if line]
+    """Return the first lines on a terminal: failures, the answer about each paper, and models run only for bounds."""
+    texts = [text for _, text in answers(run)]
+    shown = [_sentence(run, texts)] if len(texts) < 2 else [f"{_where(run.rows)}:", *(f"  {text}" for text in texts)]
+    return [line for line in (frame.answered(run, "results"), *shown, _unasked(run.bounds)) if line]
 
 
 def headline(run: Comparison, brief: bool = False) -> str:
-    """Return all that, and how many methods were skipped, as sentences."""
+    """Return the content of :func:`lines`, and the number of skipped results, as sentences of one paragraph."""
     skipped = sum(row.status == "skipped" for row in run.rows)
     why = f"{counted(skipped, 'result was', 'results were')} skipped, for reasons given below." * bool(skipped)
-    answer = _told(run, [text for _, text in answers(run, brief)])
+    answer = _sentence(run, [text for _, text in answers(run, brief)])
     return frame.answered(run, "results", answer, _unasked(run.bounds), why)
 
 
-def _told(run: Comparison, found: Sequence[str]) -> str:
+def _sentence(run: Comparison, texts: Sequence[str]) -> str:
     if not run.rows:
         return "No method was run."
-    return f"{_where(run.rows)}, {'; '.join(found) or 'no method has a certified gap'}."
+    return f"{_where(run.rows)}, {'; '.join(texts) or 'no method has a certified gap'}."
 
 
 def _answer(rows: Sequence[Row], brief: bool) -> str:
-    """Return the answer about one paper: its own algorithm that is registered first, or the best there is."""
-    known = sorted((row for row in rows if row.certified), key=lambda row: KINDS.get(row.kind, len(KINDS)))
-    if not known:
+    """Return the answer about one paper: the gap of its first registered algorithm, else of the best other method."""
+    certified = sorted((row for row in rows if row.certified), key=lambda row: KINDS.get(row.kind, len(KINDS)))
+    if not certified:
         return ""
-    kind, peers = known[0].kind, [row for row in known if row.problem == known[0].problem]
+    kind, peers = certified[0].kind, [row for row in certified if row.problem == certified[0].problem]
     alike = _by_method(row for row in peers if row.kind == kind)
-    own = next(group for group in alike if kind != "online" or group[0].method == known[0].method)
+    own = next(group for group in alike if kind != "online" or group[0].method == certified[0].method)
     far, name = _amount(own), _name(own)
     if kind not in KINDS and far == "optimal":
         return f"{name} proves the optimum, {number(own[0].objective)}, in {seconds(own[0].solve_s)}"
@@ -282,25 +283,25 @@ def _answer(rows: Sequence[Row], brief: bool) -> str:
     others = _by_method(row for row in peers if row.kind == "baseline" != kind)
     if not others or brief:
         return answer
-    best, least = _name(others[0]).removeprefix(f"{known[0].paper}."), _amount(others[0])
+    best, least = _name(others[0]).removeprefix(f"{certified[0].paper}."), _amount(others[0])
     least = least.removeprefix("at most ") if far.startswith("at most ") else least
     least = {"optimal": "is, too" if far == "optimal" else "is optimal"}.get(least, least)
     return f"{answer}, {'best ' * (len(others) > 1)}baseline {best} {least}"
 
 
 def _unasked(bounds: Sequence[Row]) -> str:
-    """Return which models ran for their bounds though nobody asked for them, how long, and which found none."""
+    """Return a sentence on the models that ran only for their bounds: names, time, and those that found no bound."""
     ran = [row for row in bounds if row.status != "skipped"]
     if not ran:
         return ""
     names = list(dict.fromkeys(_name([row]) for row in ran))
-    none = list(dict.fromkeys(f"{_name([row])} ({row.status})" for row in ran if row.own_bound is None))
-    found = f"; {some(none)} found none" if none else ""
+    boundless = list(dict.fromkeys(f"{_name([row])} ({row.status})" for row in ran if row.own_bound is None))
+    without = f"; {some(boundless)} found none" if boundless else ""
     took = seconds(max((row.build_s or 0.0) + (row.solve_s or 0.0) for row in ran))
     whose = f"its bound, in {took}" if len(ran) == 1 else f"their bounds, in at most {took}"
     *first, last = names
     subject = " and ".join(filter(None, [", ".join(first), last]))
-    return f"{subject} ran, too, for {whose}{found} (off: --no-bound)."
+    return f"{subject} also ran, for {whose}{without} (off: --no-bound)."
 
 
 def _where(rows: Sequence[Row]) -> str:
@@ -308,7 +309,7 @@ def _where(rows: Sequence[Row]) -> str:
 
 
 def _by_method(rows: Iterable[Row]) -> list[list[Row]]:
-    """Return the rows of each method, worst first, the method with the smallest worst gap first."""
+    """Return the rows of each method, worst gap first, and the method with the smallest worst gap first."""
     ordered = sorted(sorted(rows, key=_gap, reverse=True), key=lambda row: row.method)
     return sorted(grouped(ordered, "method"), key=lambda group: _gap(group[0]))
 
@@ -322,7 +323,7 @@ def _gap(row: Row) -> float:
 
 
 def _amount(group: Sequence[Row]) -> str:
-    """Return ``12.9 %`` where it is exact, ``at most 12.9 % (median 4.1 %)`` where it is a bound, or ``optimal``."""
+    """Return the gap in words: ``12.9 %`` if exact, ``at most 12.9 % (median 4.1 %)`` if estimated, or ``optimal``."""
     proved = all(row.ratio_is_upper is False for row in group)
     if proved and percent(_gap(group[0])) == "0 %":
         return "optimal every time" if len(group) > 1 else "optimal"

@@ -1,4 +1,4 @@
-"""What ``harness show`` prints and draws of an instance."""
+"""Text and character graphics with which ``harness show`` describes an instance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BAR_WIDTH = 40
 
 
 def words(instance: Instance) -> Group:
-    """Return the instance in words, with a picture made of characters."""
+    """Return a description of the instance in words, with a picture drawn in characters."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -34,16 +34,16 @@ def words(instance: Instance) -> Group:
     for name, value in [*describe(instance), *profiled(instance)]:
         facts.add_row(Text(name), Text(value))
     parts: list[RenderableType] = [Text(instance.name, style="bold underline"), facts]
-    lines = [*published(instance), *picture(instance)]  # whole ones, as some are commands
+    lines = [*published(instance), *picture(instance)]  # never wrapped, since some are commands to copy
     return Group(*parts, *(Text(line, no_wrap=True, overflow="ignore") for line in lines))
 
 
 def published(instance: Instance) -> list[str]:
-    """Return lines with what was published about the instance, under the command that shows it beside ours."""
+    """Return lines with the numbers published about the instance, under the command that compares ours with them."""
     reasons = {f"not compared: {why}": entries for why, entries in never_compared(instance).items()}
     lines = []
-    for told, entries in {**commands(instance), **reasons}.items():
-        lines += ["", f"published; {told}"]
+    for heading, entries in {**commands(instance), **reasons}.items():
+        lines += ["", f"published; {heading}"]
         for entry in entries:
             value = numbers(entry.exact) + " (exact)" if entry.value is None else numbers(entry.value)
             unit = "" if entry.unit == "1" else f" {entry.unit}"
@@ -53,24 +53,24 @@ def published(instance: Instance) -> list[str]:
 
 
 def profiled(instance: Instance) -> list[tuple[str, str]]:
-    """Return what optimistic profiling of the jobs costs and misses; nothing where they have no sensitivities."""
-    from schedgap.heuristics.synergy.profiling import describe as told
+    """Return the cost and the errors of optimistic profiling as a fact; none if the jobs have no sensitivities."""
+    from schedgap.heuristics.synergy.profiling import describe as describe_profiling
     from schedgap.instances.views.synergy import view
 
     try:
-        return [("profiling", "\n".join(told(view(instance))))]
+        return [("profiling", "\n".join(describe_profiling(view(instance))))]
     except NotApplicableError:
         return []
 
 
 def picture(instance: Instance) -> list[str]:
-    """Return lines that draw GPUs by type, arrivals over time, and jobs by gang size."""
+    """Return lines that chart GPUs by type, arrivals over time, and jobs by gang size."""
     lines = ["", "GPUs by type", *_bars(instance.cluster.gpus_by_type)]
     submit_s = [job.submit_s for job in instance.jobs]
     if len(set(submit_s)) > 1:
         counts, edges = np.histogram(submit_s, bins=SPARK_WIDTH, range=(0, max(1.0, *submit_s)))
         caption = f"jobs arriving, each column {edges[1] / 60:.3g} minutes, at most {counts.max()}"
-        heights = -(-counts * (len(LEVELS) - 1) // counts.max())  # rounded up: anything above 0 is visible
+        heights = -(-counts * (len(LEVELS) - 1) // counts.max())  # rounded up, so that any count above 0 is visible
         lines += ["", caption, "".join(LEVELS[height] for height in heights)]
     if gangs := Counter(job.gpus for job in instance.jobs):
         lines += ["", "jobs by gang size (GPUs)", *_bars({str(size): gangs[size] for size in sorted(gangs)})]

@@ -1,4 +1,4 @@
-"""What a simulation tells: who is best and how far from the bound; captions, tables, published numbers, and notes."""
+"""Report of a simulation: the best policy and its distance from the bound, tables, published numbers, and notes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from schedgap.harness.text import ABSENT, at_most, clean, number, seconds
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
-    """Return the rows that share a table, with its caption: one instance, seed and kind of options."""
+    """Return ``(caption, rows)`` for each table; its rows share the instance, the seed and the options."""
     return [(caption(group), group) for group in grouped(rows, "case")]
 
 
 def caption(rows: Sequence[SimulationRow]) -> str:
-    """Return what all rows of a table share: instance, rules, whom ratios refer to, and the bound."""
+    """Return the caption of a table: the instance, rules, reference policy and bounds that its rows share."""
     row = rows[0]
     shared = [clean(row.instance, 80), f"rounds of {row.round_s:g} s", f"{row.restart_s:g} s per restart"]
     if row.spread_factor != 1:
@@ -36,13 +36,13 @@ def caption(rows: Sequence[SimulationRow]) -> str:
         shared.append(f"JCT of {max(r.window_jobs or 0 for r in rows)} jobs (window {row.window})")
     if len({r.reference for r in rows}) == 1:
         shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
-    told = [f"{BOUNDED[metric][1]} ≥ {hours(s)} h ({model})" for r in rows for metric, (s, model) in r.bounds.items()]
-    shared += dict.fromkeys(told)
+    bounds = [f"{BOUNDED[metric][1]} ≥ {hours(s)} h ({model})" for r in rows for metric, (s, model) in r.bounds.items()]
+    shared += dict.fromkeys(bounds)
     return " · ".join(shared)
 
 
 def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
-    """Return ``(subject, message)`` pairs: what went wrong or was skipped, and jobs left."""
+    """Return ``(policy, message)`` pairs about violations, failures, skipped policies and unfinished jobs."""
     several = len({row.fingerprint for row in rows}) > 1
     lines = []
     for row in rows:
@@ -54,7 +54,7 @@ def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
 
 
 def blocks(simulated: Simulation, view: View = USUALLY) -> list[Block]:
-    """Return what a command prints: the answer, a table per instance, published numbers, notes."""
+    """Return the blocks that the command prints: the answer, a table per instance, published numbers, and notes."""
     shown: list[Block] = [Line(headline(simulated), "bold red" if any(row.wrong for row in simulated.rows) else "bold")]
     for text, group in parts(simulated.rows):
         shown += listed(text, COLUMNS, group, dim=lambda row: row.status == "skipped", view=view)
@@ -91,7 +91,7 @@ def page(simulated: Simulation) -> Page:
 
 
 def _bounds_section(simulated: Simulation) -> list[Section]:
-    """Return the certified bounds, how long each took, and why there is none where there is none."""
+    """Return a section with the certified bounds: value, time to compute, or the reason why there is none."""
     if not simulated.bounds:
         return []
     names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
@@ -104,7 +104,7 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
         words("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
     ]
     ordered = sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
-    caption = "Certified lower bounds: no schedule of the kind that the model is about gets below them."
+    caption = "Certified lower bounds: no schedule of the kind that the model describes gets below them."
     return [Section("bounds", "Bounds", frame.macro("table", table(caption, columns, ordered), "Bounds"))]
 
 
@@ -115,11 +115,11 @@ METRICS = (
     ("ttd_s", "ttd_bound_ratio", "finishes all jobs first, after", "more than the least that any schedule can reach"),
     ("jct_mean_s", "jct_bound_ratio", "has the least mean completion time,", "more than the best possible mean"),
 )
-"""Field, its ratio to the bound, and what is said about the policy that is best in it."""
+"""For each metric: its field, the field with its ratio to the bound, and the words about the best policy."""
 
 
 def headline(simulated: Simulation) -> str:
-    """Return what was found: trouble first, then who is best and how far from the bound."""
+    """Return the headline: failures first, then the best policy and its distance from the bound."""
     if not simulated.rows:
         return "No policy was simulated."
     sentences = answers(simulated.rows)
@@ -128,46 +128,44 @@ def headline(simulated: Simulation) -> str:
 
 
 def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
-    """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
-    found = []
+    """Return ``(name, sentence)`` for each instance with a verified time."""
+    sentences = []
     for here in grouped(rows, "case"):
         name, options = clean(here[0].instance, 60), clean(here[0].options, 80)
         name += f" ({options})" if options else ""
         clauses = [_least(here, *metric) for metric in METRICS]
         if any(clauses):
-            found.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
-    return found
+            sentences.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
+    return sentences
 
 
 def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
-    """Return who is best in one metric, and how far from its bound at most."""
-    known = [row for row in rows if row.verified and not row.unfinished and getattr(row, field) is not None]
-    if not known:
+    """Return a clause that names the best policy in one metric and its largest possible distance from the bound."""
+    complete = [row for row in rows if row.verified and not row.unfinished and getattr(row, field) is not None]
+    if not complete:
         return ""
-    best = min(known, key=lambda row: float(getattr(row, field)))
-    value = getattr(best, field) / 3600
-    # Of policies that move in the same way, the best one of those that a bound is about answers the question.
-    bounded = [row for row in known if getattr(row, ratio) is not None]
-    certified = [best] if best in bounded else bounded
-    text = f"{clean(best.policy, 60)} {what} {number(value)} h"
-    if not certified:
+    best = min(complete, key=lambda row: float(getattr(row, field)))
+    text = f"{clean(best.policy, 60)} {what} {number(getattr(best, field) / 3600)} h"
+    # If no bound covers the best policy, the policy nearest to its own bound answers the question.
+    bounded = [row for row in complete if getattr(row, ratio) is not None]
+    if not bounded:
         return text
-    near = min(certified, key=lambda row: float(getattr(row, ratio)))
+    near = best if best in bounded else min(bounded, key=lambda row: float(getattr(row, ratio)))
     above = at_most(getattr(near, ratio) - 1.0)
     far = "proved optimal" if above == "at most 0 %" else f"{above} {beyond}"
     return f"{text}, {far}" if near is best else f"{text}; {clean(near.policy, 60)} is {far}"
 
 
 def _over(rows: Sequence[SimulationRow]) -> str:
-    """Return which policy stays nearest to the bounds over all instances."""
+    """Return a sentence that names the policy with the smallest worst ratio to the bounds over all instances."""
     cases = len({row.case for row in rows})
     over = f"Over {cases} {'instances' if cases == len({row.fingerprint for row in rows}) else 'cases'}"
     for field, ratio, _, beyond in METRICS:
         bounded = [row for row in rows if row.verified and None not in (getattr(row, ratio), getattr(row, field))]
-        whole = [group for group in grouped(bounded, "policy") if len(group) == cases]
-        if whole:
-            furthest = {group[0].policy: max(getattr(row, ratio) for row in group) for group in whole}
-            best = min(furthest, key=furthest.__getitem__)
-            total = "total time" if field == "ttd_s" else "mean completion time"
-            return f"{over}, the {total} of {clean(best, 60)} is {at_most(furthest[best] - 1.0)} {beyond}."
-    return f"{over}, no policy is bounded on all of them." if answers(rows) else ""
+        everywhere = [group for group in grouped(bounded, "policy") if len(group) == cases]
+        if everywhere:
+            worst = {group[0].policy: max(getattr(row, ratio) for row in group) for group in everywhere}
+            best = min(worst, key=worst.__getitem__)
+            metric = "total time" if field == "ttd_s" else "mean completion time"
+            return f"{over}, the {metric} of {clean(best, 60)} is {at_most(worst[best] - 1.0)} {beyond}."
+    return f"{over}, no policy has a bound on all of them." if answers(rows) else ""

@@ -1,4 +1,4 @@
-"""The figures of comparisons and simulations; the same results have the same ones."""
+"""Figures of all kinds of results; importing this package registers them."""
 
 from schedgap.instances.discovery import import_submodules
 

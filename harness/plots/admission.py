@@ -1,4 +1,4 @@
-"""Figures of admission: what each admitted job adds to the prices, and who has which worker of which server when."""
+"""Figures of admission: the price increase due to each admitted job, and Gantt charts of workers."""
 
 from __future__ import annotations
 
@@ -20,33 +20,32 @@ from schedgap.instances.views.admission import UTILITY, View
 ONLINE = "admission.online"
 
 MAX_STEPS = 20
-"""Colours of prices; more admitted jobs are taken together in so many groups."""
+"""Maximum number of layers in the chart of prices; if more jobs are admitted, they are drawn in this many groups."""
 
 MAX_TYPES = 4
-"""Types of workers and PSs that are drawn, the dearest."""
+"""Maximum number of worker and PS types that are drawn; the most expensive ones are."""
 
 
 def replayed(view: View, runs: Runs, after: Ints) -> Array:
-    """Return ``(len(after), R, T)`` prices η after so many admissions of an online decision; `after` is ascending."""
+    """Return ``(len(after), R, T)`` prices η of an online decision after each number of admissions in `after`."""
     machines, desk = view.machines, Desk(view)
-    each = np.zeros((runs.job.size, len(machines.resources)))
-    np.add.at(each, (runs.run, runs.worker_type[runs.run]), runs.workers)
-    np.add.at(each, (runs.run, len(machines.worker_types) + runs.ps_type[runs.run]), runs.ps)
+    amounts = np.zeros((runs.job.size, len(machines.resources)))
+    np.add.at(amounts, (runs.run, runs.worker_type[runs.run]), runs.workers)
+    np.add.at(amounts, (runs.run, len(machines.worker_types) + runs.ps_type[runs.run]), runs.ps)
     used = np.zeros((len(machines.resources), view.slots))
-    seen = []
+    prices = []
     for first, last in pairwise([0, *after.tolist()]):
         for a in range(first, last):
-            used[:, runs.start[a] : runs.start[a] + runs.slots[a]] += each[a][:, None]
-        seen.append(price(desk.bases[:, None], used, desk.divisor))
-    return np.array(seen)
+            used[:, runs.start[a] : runs.start[a] + runs.slots[a]] += amounts[a][:, None]
+        prices.append(price(desk.bases[:, None], used, desk.divisor))
+    return np.array(prices)
 
 
 @figure("admission.steps", "Prices step by step", of="instance")
 def steps(data: Compared) -> Drawn:
-    """Prices of workers and parameter servers over time, as one job after another is admitted.
+    """Prices of workers and parameter servers over time, as admission.online admits one job after another.
 
-    A price η = θ^(h/ΣΣC) − 1 is that of one worker of a type, or of one parameter server, in utility per slot, as the
-    schedule of admission.online makes it.
+    The price η = θ^(h/ΣΣC) − 1 is that of one worker of a type, or of one parameter server, in utility per slot.
     """
     runs = data.running(Runs).get(ONLINE)
     if runs is None:
@@ -78,31 +77,31 @@ def steps(data: Compared) -> Drawn:
         style.y("added", "utility per slot").stack("zero"),
         color=style.named("job", jobs) if few else alt.Color("order:Q", title="order of admission", legend=None),
         order="order:Q",
-        told=["job", ("panel", "what")],
+        tips=["job", ("panel", "what")],
         flat=["time", "added"],
         size=(style.WIDTH // 2 - 40, 140),
         panels=list(panels.values()),
         columns=2,
     )
-    each = "each admitted job adds" if len(jobs) == admitted else f"the admitted jobs add, in {MAX_STEPS} groups"
-    words = f"Colours: what {each}, in the order of admission, one on top of the other."
+    whose = "each admitted job" if len(jobs) == admitted else f"the admitted jobs in {MAX_STEPS} groups"
+    words = f"Colours: the increase due to {whose}, stacked in the order of admission."
     used = len(np.unique(runs.worker_type)) + 1
     free = len(view.machines.resources) - used
     words += f" Free throughout and not drawn: {counted(free, 'type')}." if free else ""
-    words += f" The {MAX_TYPES} dearest of {used} types." if used > MAX_TYPES else ""
+    words += f" Only the {MAX_TYPES} most expensive of {used} types are drawn." if used > MAX_TYPES else ""
     return chart, f"{words} {counted(admitted, 'job')} admitted. {data.n(1)}"
 
 
 @figure("admission.workers", "Admitted jobs", of="instance")
 def workers(data: Compared) -> Drawn:
-    """Which job has which worker over time, one row per worker, servers (white lines) by GPU type.
+    """Jobs on workers over time, one row per worker; white lines separate servers, which are grouped by GPU type.
 
-    The decision of largest utility among the others, and that of admission.online.
+    Shown are the decision of admission.online and the one with the largest utility of the other methods.
     """
-    found, bars = best_and_online(data, ONLINE, Runs, (UTILITY.id,)), {}
+    pairs, bars = best_and_online(data, ONLINE, Runs, (UTILITY.id,)), {}
     view: View = data.view
     gpus = view.machines.capacity[:, : len(view.machines.worker_types)].sum(axis=1).astype(np.int64)
-    for row, runs in found:
+    for row, runs in pairs:
         admitted = f"{runs.job.size} of {counted(view.size, 'job')} admitted"
         title = f"{style.name(row.method)}: utility {number(row.objective, 5)}, {admitted}"
         bars[title] = of_runs(runs, runs.workers, view.slot_s, 0)

@@ -1,4 +1,4 @@
-"""Figures that every paper has: gaps, ratios, times and bounds of an instance; profiles and scaling over many."""
+"""Figures for every paper: gaps, ratios, times, and bounds over time; performance profiles and scaling."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from schedgap.harness.text import clean, counted, number, percent, ratio, second
 from schedgap.instances.arrays import Array
 
 SHORTEST_S = 1e-4
-"""Times below are drawn here: a logarithmic axis has no zero, and clocks blur what is shorter."""
+"""Shorter times are drawn at this value: a logarithmic axis has no zero, and clocks cannot resolve shorter times."""
 
 MAX_TRACES = 6
 
 BOX_FROM = 4
-"""Least number of results of which the middle half is marked."""
+"""Minimum number of results for which the middle half is marked."""
 
 MOST_PANELS = 4
-"""Problems in one figure of profiles, those with the most results first."""
+"""Maximum number of problems in a figure of profiles, those with the most results first."""
 
 SIZES = 3
-"""Least number of different sizes over which a curve has a meaning."""
+"""Minimum number of distinct sizes for which a curve is fitted."""
 
 
 Record = dict[str, Any]
@@ -50,12 +50,12 @@ def by_method(
     axis: alt.X,
     more: Sequence[Any] = (),
 ) -> Any:
-    """Return a row per method with its points, the least on top; problems apart.
+    """Return a chart with a row of points per method, the smallest median on top, and a panel per problem.
 
-    Points have a ``value``, a ``text``, which stands beside a method's only point, and by ``what`` they are a shape;
-    whatever else they have is told of them. Layers of `more` lie behind.
+    A point has a ``value``, a ``what`` that selects its shape, and a ``text`` that is written next to it if its method
+    has only one point; further fields go into the tooltip. The layers `more` are drawn behind.
     """
-    some(points[1:])  # one point says no more than the table does
+    some(points[1:])  # a single point would only repeat the table
     single = len({(row.problem, row.method) for row, _ in points}) == len(points)
     records = [
         {
@@ -70,27 +70,27 @@ def by_method(
     ]
     table = pd.DataFrame(records)
     order = table.groupby("method")["value"].median().sort_values(kind="stable").index
-    problems, seen = list(dict.fromkeys(table["panel"])), set(table["what"])
+    problems, kinds = list(dict.fromkeys(table["panel"])), set(table["what"])
     own = json.dumps(sorted(set(table.loc[table["kind"] == "online", "method"])))
     bold = {"condition": {"test": f"indexof({own}, datum.value) >= 0", "value": "bold"}, "value": "normal"}
     side = alt.Y("method:N", title=None, sort=list(order), axis=alt.Axis(grid=True, labelFontWeight=bold))
     base = alt.Chart(width=style.WIDTH - 160, height=alt.Step(style.ROW)).encode(side, axis)
     look = style.colour(data.looks, order, legend=False)
-    look["shape"] = style.keyed(alt.Shape, "what", {kind: shape for kind, shape in shapes.items() if kind in seen})
-    more_told = [key for key in points[0][1] if key not in ("value", "text", "what")]
-    told = style.tip("method", "kind", "instance", ("text", what), "what", *more_told)
-    drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(tooltip=told, **look)
+    look["shape"] = style.keyed(alt.Shape, "what", {kind: shape for kind, shape in shapes.items() if kind in kinds})
+    further = [key for key in points[0][1] if key not in ("value", "text", "what")]
+    tips = style.tip("method", "kind", "instance", ("text", what), "what", *further)
+    drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(tooltip=tips, **look)
     layers = [*(layer.encode(side) for layer in more), drawing]
     if single:
         layers.append(base.mark_text(align="left", dx=8).encode(text="beside:N"))
     else:
-        # the middle half of the results of methods that have several, and their median
+        # The middle half and the median of the results, for methods with several of them.
         several = base.transform_joinaggregate(n="count()", groupby=["panel", "method"])
         several = several.transform_filter(alt.datum.n >= BOX_FROM)
         middle = several.mark_bar(color=style.FAINT, size=11).encode(x="q1(value):Q", x2="q3(value):Q")
         median = several.mark_tick(color=style.MUTED, thickness=2, size=13).encode(x="median(value):Q")
         layers = [middle, median, *layers]
-    # Gaps to different optima do not rank methods, so each problem has its heading.
+    # Gaps to optima of different problems do not rank methods, so each problem has its own panel.
     return style.in_panels(alt.layer(*layers, data=style.rows(records)), problems, apart="y")
 
 
@@ -110,9 +110,9 @@ def _gap(row: Row) -> Record:
 
 @figure("gap", "Gap by method")
 def gap(data: Compared) -> Drawn:
-    """Gap to the best certified bound in per cent of the bound, by method, the paper's own algorithms in bold.
+    """Gap to the best certified bound, in per cent of the bound, by method; the paper's own algorithms are in bold.
 
-    Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap is at most this.
+    Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap may be smaller.
     """
     drawn = some([row for row in data.rows if row.certified])
     points = [(row, _gap(row)) for row in drawn]
@@ -124,9 +124,9 @@ def gap(data: Compared) -> Drawn:
         decades = [0, *10.0 ** np.arange(1, np.log10(largest) + 1)]
         axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
     several = len({row.problem for row in drawn}) > 1
-    apart = "Problems have bounds of their own and are not comparable with one another. " if several else ""
+    warning = "Each problem has its own bound, so gaps of different problems are not comparable with one another. "
     shapes = {"optimum proved": "circle", "upper estimate": "triangle-left"}
-    return by_method(data, points, "gap", shapes, axis), apart + data.sample(drawn)
+    return by_method(data, points, "gap", shapes, axis), warning * several + data.sample(drawn)
 
 
 def _ratio(row: Row) -> Record:
@@ -142,9 +142,9 @@ def _ratio(row: Row) -> Record:
 
 @figure("ratio", "Ratio against guarantee")
 def guarantees(data: Compared) -> Drawn:
-    """Ratio to the optimum (1 is optimal), by method, beside the paper's worst-case guarantee.
+    """Ratio to the optimum (1 is optimal) by method, compared with the paper's worst-case guarantee.
 
-    Upright bars: the guarantee on the same instance.
+    Vertical bars: the guarantee on the same instance.
     """
     promised = [row for row in data.rows if row.certified and row.guarantee_factor is not None]
     drawn = some([row for row in promised if row.ratio is not None])
@@ -168,13 +168,13 @@ def _time(row: Row) -> Record:
 
 
 def timed(row: Row) -> bool:
-    """Return whether the row's solve time counts."""
+    """Return whether the row has a solve time worth showing: not skipped, failed or WRONG."""
     return row.solve_s is not None and row.status != "skipped" and not (row.wrong or row.failed)
 
 
 @figure("time", "Solve time by method", minor=True)
 def times(data: Compared) -> Drawn:
-    """Time in the solver or heuristic in seconds, by method, on a logarithmic axis."""
+    """Time spent in the solver or the heuristic by method, in seconds, on a logarithmic axis."""
     drawn = some([row for row in data.rows if timed(row)])
     points = [(row, _time(row)) for row in drawn]
     values = [point["value"] for _, point in points]
@@ -194,21 +194,21 @@ def traces(data: Compared) -> Drawn:
     keys = ("fingerprint", "method", "seed", "limits")
     points = pd.DataFrame(some([p for p in data.run.traces if tuple(p[key] for key in keys) in names]))
     solves = [(str(m), mine.sort_values("time_s", kind="stable")) for m, mine in points.groupby("method", sort=False)]
-    known = some([(m, mine) for m, mine in solves if len(mine) > 1])
-    shown = sorted(known, key=lambda item: -item[1]["time_s"].iloc[-1])[:MAX_TRACES]
-    # What was known stays known: a point says only what has changed.
+    recorded = some([(m, mine) for m, mine in solves if len(mine) > 1])
+    shown = sorted(recorded, key=lambda item: -item[1]["time_s"].iloc[-1])[:MAX_TRACES]
+    # Fill forwards, as a point records only the values that changed.
     columns = ["time_s", "incumbent", "bound"]
     records = [_trace(m, *mine.reindex(columns=columns).astype(float).ffill().to_numpy().T) for m, mine in shown]
     chart = style.between(records, style.x("second", "time [s]"), ("incumbent", "bound"), "objective", "end")
-    count = len(known)
+    count = len(recorded)
     chosen = f"The {MAX_TRACES} that took longest of n = {count}" if count > MAX_TRACES else f"n = {count}"
     return chart, f"{chosen} solve{'s' * (count != 1)} on {data.where}."
 
 
 def _trace(method: str, time: Array, incumbent: Array, bound: Array) -> dict[str, Any]:
     last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
-    known = np.isfinite(last)
-    end = f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}" if known else "gap unknown"
+    finite = np.isfinite(last)
+    end = f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}" if finite else "gap unknown"
     values = {"second": time, "incumbent": incumbent, "bound": bound}
     return {"method": style.name(method), "panel": f"{style.name(method)}: {end}", "end": end, **values}
 
@@ -216,37 +216,37 @@ def _trace(method: str, time: Array, incumbent: Array, bound: Array) -> dict[str
 # ---------------------------------------------------------------- performance profiles
 
 Ratios = dict[str, Array]
-"""Ratios to the best by method; ``inf`` where it failed."""
+"""Ratios to the best result, by method; ``inf`` for failures."""
 
 
 @figure("profile", "Performance profiles of {}", each={"time": "time", "objective": "the objective"}, minor=True)
 def performance(data: Compared, measure: Measure) -> Drawn:
     """Dolan and Moré's performance profiles of {}, by problem.
 
-    Share of cases in which a method is within a factor of the best. Failures count as never, so a line that ends below
-    1 failed on the rest. A case is an instance with a seed and limits.
+    Share of cases in which a method is within a factor of the best. A method whose line ends below 1 failed on the
+    remaining cases. A case is an instance with a seed and limits.
     """
     skipped = {row.method for row in data.rows if row.status == "skipped"}
-    # Bounds and relaxations have no decision, so nothing that could be compared with one.
+    # Bounds and relaxations have no decision and hence no objective to compare.
     decided = {row.method for row in data.rows if measure == "time" or row.objective is not None}
     rows = [row for row in data.rows if row.method in decided - skipped]
-    found: dict[str, Ratios] = {}
+    problems: dict[str, Ratios] = {}
     for mine in sorted(grouped(rows, "problem"), key=len, reverse=True):
-        # methods of a single case or no success are left out
-        known = {method: r for method, r in profiles(mine, measure).items() if r.size > 1 and np.isfinite(r).any()}
-        found |= {mine[0].problem: known} if len(known) > 1 else {}
-    found = dict(some([*found.items()])[:MOST_PANELS])
-    sizes = [next(iter(ratios.values())).size for ratios in found.values()]
-    titled = {f"{clean(p, 34)}, n = {n}": ratios for n, (p, ratios) in zip(sizes, found.items(), strict=True)}
+        # Leave out methods with a single case or without success.
+        comparable = {method: r for method, r in profiles(mine, measure).items() if r.size > 1 and np.isfinite(r).any()}
+        problems |= {mine[0].problem: comparable} if len(comparable) > 1 else {}
+    problems = dict(some([*problems.items()])[:MOST_PANELS])
+    sizes = [next(iter(ratios.values())).size for ratios in problems.values()]
+    titled = {f"{clean(p, 34)}, n = {n}": ratios for n, (p, ratios) in zip(sizes, problems.items(), strict=True)}
     chart = _profiles(data.looks, titled, "time / fastest" if measure == "time" else "ratio to the best objective")
-    left = f"Left out because somewhere skipped: {counted(len(skipped), 'method')}. " if skipped else ""
-    methods = counted(len({*chain(*found.values())}), "method")
+    left = f"Left out because skipped in some case: {counted(len(skipped), 'method')}. " if skipped else ""
+    methods = counted(len({*chain(*problems.values())}), "method")
     return chart, f"{left}n = {counted(max(sizes), 'case')}, {methods} on {data.where}."
 
 
 @figure("profile-solvers", "Performance profile of solvers", minor=True)
 def solver_profile(data: Compared) -> Drawn:
-    """Dolan and Moré's performance profile of the time to a proof that holds, by solver.
+    """Dolan and Moré's performance profile of the time to a valid proof, by solver.
 
     Share of cases in which a solver is within a factor of the fastest. A case is a model on an instance, with a seed
     and limits, that no solver skipped.
@@ -255,13 +255,13 @@ def solver_profile(data: Compared) -> Drawn:
     ran = {row.method for row in rows if row.status != "skipped"}
     ratios = profiles([proof(row) for row in rows if row.method in ran], "time")
     size = next(iter(ratios.values())).size
-    found = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
-    chart = _profiles(style.looks(some(list(found))), {"models": found}, "time / fastest")
-    return chart, f"n = {counted(size, 'case')}, {counted(len(found), 'solver')} on {data.where}."
+    solvers = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
+    chart = _profiles(style.looks(some(list(solvers))), {"models": solvers}, "time / fastest")
+    return chart, f"n = {counted(size, 'case')}, {counted(len(solvers), 'solver')} on {data.where}."
 
 
 def _profiles(looks: Mapping[str, style.Look], problems: Mapping[str, Ratios], xlabel: str) -> Any:
-    """Return the share of cases in which each method is within a factor, a panel per title."""
+    """Return a chart of the share of cases in which each method is within a factor of the best, with titled panels."""
     lines, ends = [], []
     for title, ratios in problems.items():
         every = np.concatenate(list(ratios.values()))
@@ -280,35 +280,35 @@ def _profiles(looks: Mapping[str, style.Look], problems: Mapping[str, Ratios], x
 
 @figure("scaling", "Solve time by size", minor=True)
 def scaling(data: Compared) -> Drawn:
-    """Solve time in seconds against the size of the instance, both logarithmic.
+    """Solve time in seconds against the size of the instance, on logarithmic axes.
 
-    Lines are least-squares fits of a·n^b; the exponent b stands at their ends.
+    Lines are least-squares fits of a·n^b; the label at the end of a line gives the exponent b.
     """
-    size = {mark: len(one.jobs) or len(one.tenants) for mark, one in data.run.instances.items()}
-    found = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
+    size = {mark: len(each.jobs) or len(each.tenants) for mark, each in data.run.instances.items()}
+    timed_rows = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
     points = pd.DataFrame(
-        [(style.name(r.method), float(size[r.fingerprint]), _time(r)["value"]) for r in some(found)],
+        [(style.name(r.method), float(size[r.fingerprint]), _time(r)["value"]) for r in some(timed_rows)],
         columns=["method", "size", "second"],
     )
-    grown = points[points.groupby("method")["size"].transform("nunique") >= SIZES]
-    unit = "jobs" if any(one.jobs for one in data.run.instances.values()) else "tenants"
+    fitted = points[points.groupby("method")["size"].transform("nunique") >= SIZES]
+    unit = "jobs" if any(each.jobs for each in data.run.instances.values()) else "tenants"
     fits = []
-    for method, mine in some(list(grown.groupby("method", sort=False))):
+    for method, mine in some(list(fitted.groupby("method", sort=False))):
         (sizes, times) = mine[["size", "second"]].to_numpy().T
         exponent, height = np.polyfit(np.log(sizes), np.log(times), 1)
         span = np.array([sizes.min(), sizes.max()])
         times = np.exp(height) * span**exponent
         fits.append({"method": method, "size": span, "second": times, "fit": f"n^{exponent:.2f}"})
     axes = (
-        style.x("size", unit, log=True).axis(values=np.unique(grown["size"]).tolist()),
+        style.x("size", unit, log=True).axis(values=np.unique(fitted["size"]).tolist()),
         style.y("second", "solve time [s]", log=True),
     )
-    told = style.tip("method", "fit", "size", "second")
-    look = {**style.colour(data.looks, [fit["method"] for fit in fits]), "tooltip": told}
+    tips = style.tip("method", "fit", "size", "second")
+    look = {**style.colour(data.looks, [fit["method"] for fit in fits]), "tooltip": tips}
     lines = alt.Chart(style.rows(fits), width=style.WIDTH).transform_flatten(["size", "second"]).encode(*axes)
-    dots = alt.Chart(style.rows(grown.to_dict("records"))).mark_point(filled=True).encode(*axes, color=look["color"])
+    dots = alt.Chart(style.rows(fitted.to_dict("records"))).mark_point(filled=True).encode(*axes, color=look["color"])
     ends = lines.mark_text(align="left", dx=4).encode(
         text=alt.Text("fit:N", aggregate="max"), y="max(second):Q", x="max(size):Q", detail="method:N"
     )
-    n = f"n = {counted(len(grown), 'result')} of {counted(len(fits), 'method')} on {data.where}."
+    n = f"n = {counted(len(fitted), 'result')} of {counted(len(fits), 'method')} on {data.where}."
     return alt.layer(lines.mark_line().encode(**look), dots, ends), f"Size is the number of {unit}. {n}"

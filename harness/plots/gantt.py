@@ -1,6 +1,6 @@
-"""Gantt charts of any schedule or simulation: a row per GPU, servers by type, bars that follow one another merged.
+"""Gantt charts of schedules and simulations: a row per GPU, servers grouped by type, adjacent bars merged.
 
-The parts take plain arrays, so that schedules in slots and traces of simulations are drawn alike.
+The functions take plain arrays, so that schedules in slots and traces of simulations are drawn by the same code.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from schedgap.instances.views.hadar import Schedule, View
 from schedgap.instances.workload import Servers, server_names
 
 TOUCHING = 1e-9
-"""Relative gap below which two bars follow one another."""
+"""Relative time gap up to which two bars count as adjacent."""
 
 NAMED_JOBS = len(style.PALETTE)
-"""Largest number of jobs with colours of their own; of more, the colour tells their place in the order."""
+"""Maximum number of jobs with individual colours; otherwise, the colour shows a job's place in the order."""
 
 MAX_LANES = 160
-"""GPUs drawn per panel, as many of every type as its share of all; more would be thinner than a pixel each."""
+"""Maximum number of GPUs drawn per panel, in proportion for each type; more would be thinner than a pixel."""
 
 MOST_BARS = 4000
-"""More bars than these are sampled: outlines of single restarts would hide whose they are, and take megabytes."""
+"""Schedules with more bars are sampled: outlines of single restarts would hide the jobs, and take megabytes."""
 
 SAMPLES = (1440, 720, 360, 240, 120)
-"""Instants at which a schedule of too many bars is looked at, as many as leave few enough bars."""
+"""Numbers of instants at which to sample a schedule, tried in turn until it has few enough bars."""
 
 TYPE_GAP = 1.0
-"""Rows left free between GPU types."""
+"""Number of empty rows between GPU types."""
 
 LANE, LEAST, MOST = 6, 60, 300
-"""Pixels of a GPU's row; least and most of a panel."""
+"""Height of a GPU's row, and minimum and maximum height of a panel, in pixels."""
 
 LETTER = 6.5
-"""Pixels of a letter of a job's name."""
+"""Width of a letter of a job's name in pixels."""
 
 D = TypeVar("D")
 
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """When which job holds how many GPUs of which server: five arrays of equal length, times in seconds."""
+    """Bars of a Gantt chart, as five arrays of equal length: job, server, number of GPUs, start and end in seconds."""
 
     job: Ints
     server: Ints
@@ -66,7 +66,7 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """What the panels of a Gantt chart share: the servers, and the names of GPU types and jobs."""
+    """Data that all panels of a Gantt chart share: servers, names of GPU types and jobs, and the unit of time."""
 
     servers: Servers
     gpu_types: Sequence[str]
@@ -75,7 +75,7 @@ class Chart:
 
 
 def server_rows(instance: Instance, rows: Ints, jobs: Sequence[str]) -> Chart:
-    """Return what a chart of the instance's servers shows, with so many `rows` for each server."""
+    """Return the chart of the instance's servers, with `rows[i]` rows for server i."""
     types = [gpu_type.name for gpu_type in instance.cluster.gpu_types]
     groups = instance.cluster.servers
     kinds = np.repeat([types.index(group.gpu_type) for group in groups], [group.count for group in groups])
@@ -84,9 +84,9 @@ def server_rows(instance: Instance, rows: Ints, jobs: Sequence[str]) -> Chart:
 
 
 def merged(job: ArrayLike, server: ArrayLike, gpus: ArrayLike, start: ArrayLike, end: ArrayLike) -> Bars:
-    """Return bars, those of the same job, server and GPUs that follow one another merged into one.
+    """Return bars, with adjacent ones of the same job, server and number of GPUs merged into one.
 
-    All are ``(entries,)``, times in seconds; a job holds GPUs of a server once at a time.
+    All arrays are ``(entries,)``, with times in seconds; entries of one job on one server must not overlap.
     """
     order = np.lexsort(np.array([start, server, job], float))
     whole = np.array([job, server, gpus], np.int64)[:, order]
@@ -111,7 +111,7 @@ def of_trace(trace: Trace) -> Bars:
 
 
 def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
-    """Return the bars of elastic jobs, whose entries fill `held` rows; seconds count from the start of slot `first`."""
+    """Return the bars of elastic jobs; entry i fills `held[i]` rows. Seconds count from the start of slot `first`."""
     busy = held > 0
     run = runs.run[busy]
     start = (runs.start[run] - first) * slot_s
@@ -119,9 +119,9 @@ def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
 
 
 def lanes(bars: Bars, gpus: Ints) -> Ints:
-    """Give every bar the lowest free rows of its server (which has ``(h,)`` `gpus`), as many as it has GPUs.
+    """Assign each bar the lowest free rows of its server, one per GPU; the servers have ``(h,)`` `gpus`.
 
-    It returns ``(pieces, 3)``: bar, first row within the server (from 0), rows; neighbouring rows are one piece.
+    Return ``(pieces, 3)``: bar, first row within the server (from 0), number of rows. Adjacent rows form one piece.
     """
     until = [np.full(count, -np.inf) for count in gpus]
     pieces: list[tuple[int, int, int]] = []
@@ -139,36 +139,36 @@ def lanes(bars: Bars, gpus: Ints) -> Ints:
 
 
 def sampled(bars: Bars) -> Bars:
-    """Return the bars as they are or, of too many, who holds what at instants of equal distance."""
-    found, end = bars, float(bars.end.max(initial=0.0))
+    """Return the bars unchanged or, if there are too many, the state of the schedule at equidistant instants."""
+    result, end = bars, float(bars.end.max(initial=0.0))
     for columns in SAMPLES:
-        if len(found.job) <= MOST_BARS:
+        if len(result.job) <= MOST_BARS:
             break
         step = end / columns
         first, last = (np.ceil(times / step - 0.5) * step for times in (bars.start, bars.end))
         seen = last > first
-        found = merged(bars.job[seen], bars.server[seen], bars.gpus[seen], first[seen], last[seen])
-    return found
+        result = merged(bars.job[seen], bars.server[seen], bars.gpus[seen], first[seen], last[seen])
+    return result
 
 
 def best_and_online(data: Compared, online: str, kind: type[D], problems: Collection[str]) -> list[tuple[Row, D]]:
-    """Return the best decision of that kind on these problems, and that of `online`, each with its row."""
+    """Return ``(row, decision)`` of the best other method on these problems, and of `online`, as far as they exist."""
     decisions = data.running(kind)
-    known = [data.verified[method] for method in decisions]
-    rivals = [row for row in known if row.method != online and row.problem in problems]
+    rows = [data.verified[method] for method in decisions]
+    rivals = [row for row in rows if row.method != online and row.problem in problems]
     rivals.sort(key=lambda row: row.objective or 0.0, reverse=any(row.sense == "max" for row in rivals))
-    shown = some([*rivals[:1], *(row for row in known if row.method == online)])
+    shown = some([*rivals[:1], *(row for row in rows if row.method == online)])
     return [(row, decisions[row.method]) for row in shown]
 
 
 def schedules(data: Compared, chart: Chart, bars: Mapping[str, Bars]) -> Drawn:
-    """Return the Gantt charts of an instance's schedules, bars by title."""
-    canvas, said = gantt(replace(chart, unit=data.clock), bars)
-    return canvas, said + data.n(len(bars))
+    """Return Gantt charts of an instance's schedules, given the bars by title, and the end of the caption."""
+    canvas, words = gantt(replace(chart, unit=data.clock), bars)
+    return canvas, words + data.n(len(bars))
 
 
 def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:
-    """Return one Gantt chart (bars by title) below the other, and what a caption says of them."""
+    """Return Gantt charts one below the other, given the bars by title, and sentences for the caption."""
     top, bottom = _rows(chart.servers)
     shown = np.flatnonzero(np.isfinite(top))
     end_s = max((float(each.end.max()) for each in bars.values() if each.end.size), default=1.0)
@@ -184,36 +184,36 @@ def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:
     jobs = base.transform_filter("isValid(datum.job)").transform_flatten(["time", "end", "top", "bottom"])
     jobs = jobs.encode(style.time_axis(unit, end_s / unit.seconds), alt.X2("end:Q"), y2="bottom:Q")
     names = [clean(job, 30) for job in chart.jobs]
-    places = alt.Scale(domain=[1, len(names)])  # Vega-Lite finds no domain where layers filter what is faceted
+    places = alt.Scale(domain=[1, len(names)])  # Vega-Lite cannot infer the domain if layers of a facet are filtered
     ordered = alt.Color("order:Q", scale=places, title="job, in the order of the instance")
     piece = [("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]")]
-    told = style.tip("job", *piece, "most GPUs", "runs in pieces", "first start", "last end", "GPU time")
+    tips = style.tip("job", *piece, "most GPUs", "runs in pieces", "first start", "last end", "GPU time")
     layers = [
         idle.mark_rect(color=style.IDLE).encode(y2="bottom:Q"),
         jobs.mark_rect(clip=True)
-        .encode(color=style.named("job", names) if few else ordered, tooltip=told)
+        .encode(color=style.named("job", names) if few else ordered, tooltip=tips)
         .add_params(style.zoom()),
         idle.mark_rule(color=style.PAPER, strokeWidth=1),
     ]
     if few:
-        # the names of the jobs, in the bars that are wide enough
+        # Write the names of the jobs into the bars that are wide enough.
         pixels = style.WIDTH * unit.seconds / end_s
         room = f"(datum.end - datum.time) * {pixels:.6g} > {LETTER} * (length(datum.job) + 1)"
         middle = {"x": "(datum.time + datum.end) / 2", "y": "(datum.top + datum.bottom) / 2"}
-        words = jobs.transform_filter(room).transform_calculate(**middle).mark_text(fontSize=9.5, clip=True)
+        labels = jobs.transform_filter(room).transform_calculate(**middle).mark_text(fontSize=9.5, clip=True)
         place = {"x": alt.X("x:Q"), "y": alt.Y("y:Q"), "x2": alt.Undefined, "y2": alt.Undefined}
-        layers.append(words.encode(**place, text="job:N", color=alt.Color("ink:N", scale=None)))
-    said = "Each job has its colour. " if few else "Colours tell the order of the jobs. "
+        layers.append(labels.encode(**place, text="job:N", color=alt.Color("ink:N", scale=None)))
+    words = "Each job has its own colour. " if few else "Colours show the order of the jobs. "
     if any(len(each.job) > MOST_BARS for each in bars.values()):
-        said += "Of schedules with very many restarts, instants at equal distances are drawn. "
+        words += "Schedules with very many restarts are drawn at equidistant instants. "
     if len(shown) < chart.servers.size:
-        said += f"The first servers of every type are shown ({len(shown)} of {chart.servers.size}). "
+        words += f"Only the first servers of each type are shown ({len(shown)} of {chart.servers.size}). "
     heads = alt.Row("panel:N", title=None, sort=list(bars))
-    return alt.layer(*layers, data=style.rows(records)).facet(row=heads), said
+    return alt.layer(*layers, data=style.rows(records)).facet(row=heads), words
 
 
 def _rows(servers: Servers) -> tuple[Array, float]:
-    """Return the top row of each server (NaN where it is not drawn), types apart, and the end of the last."""
+    """Return the top row of each server, with gaps between types (NaN if it is not drawn), and the end of the last."""
     share = min(1.0, MAX_LANES / max(int(servers.gpus.sum()), 1))
     top = np.full(servers.size, np.nan)
     at = 0.0
@@ -227,7 +227,7 @@ def _rows(servers: Servers) -> tuple[Array, float]:
 
 
 def _types(chart: Chart, top: Array, bottom: float) -> alt.Y:
-    """Return the axis of GPUs, with the name of each type in the middle of its rows."""
+    """Return the axis of GPUs, with the name of each type at the middle of its rows."""
     shown, gpus = np.flatnonzero(np.isfinite(top)), chart.servers.gpus
     kinds, names = chart.servers.gpu_type[shown], {}
     for r in np.unique(kinds).tolist():
@@ -239,25 +239,24 @@ def _types(chart: Chart, top: Array, bottom: float) -> alt.Y:
 
 
 def _jobs(chart: Chart, top: Array, bars: Bars, unit: style.Clock) -> list[dict[str, Any]]:
-    """Return a record for each job that is drawn: its bars, and its whole life in words."""
+    """Return a record for each job that is drawn: its bars, and a summary of its whole run for the tooltip."""
     pieces = lanes(bars, chart.servers.gpus)
     bar, row, count = pieces[np.isfinite(top[bars.server[pieces[:, 0]]])].T
-    above, found = top[bars.server[bar]] + row, []
+    above, records = top[bars.server[bar]] + row, []
     for job in np.unique(bars.job[bar]).tolist():
         drawn, mine = bars.job[bar] == job, bars.job == job
         start, end, gpus = bars.start[mine], bars.end[mine], bars.gpus[mine]
         bounds = {"time": bars.start[bar[drawn]] / unit.seconds, "end": bars.end[bar[drawn]] / unit.seconds}
-        about = {
+        ink = style.text_colour(style.PALETTE[job % len(style.PALETTE)])
+        life = {
             "job": clean(chart.jobs[job], 30),
             "order": job + 1,
-            "ink": style.text_colour(style.PALETTE[job % len(style.PALETTE)]),
-        }
-        life = {
+            "ink": ink,
             "most GPUs": int(np.bincount(np.unique(start, return_inverse=True)[1], gpus).max()),
             "runs in pieces": np.unique(start).size,
             "first start": unit.text(float(start.min())),
             "last end": unit.text(float(end.max())),
             "GPU time": f"{number(float(gpus @ (end - start)) / unit.seconds)} GPU·{unit.name}",
         }
-        found.append({**about, **life, **bounds, "top": above[drawn], "bottom": above[drawn] + count[drawn]})
-    return found
+        records.append({**life, **bounds, "top": above[drawn], "bottom": above[drawn] + count[drawn]})
+    return records

@@ -1,4 +1,4 @@
-"""Figures of Hadar: who runs where and when, how soon jobs complete, how busy GPUs are, what they cost."""
+"""Figures of Hadar: Gantt charts, completion times, GPUs in use, and prices."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"
 
 @figure("hadar.gantt", "Schedules", of="instance")
 def schedules(data: Compared) -> Drawn:
-    """Which job holds which GPU over time, one row per GPU, servers (white lines) by GPU type.
+    """Jobs on GPUs over time, one row per GPU; white lines separate servers, which are grouped by GPU type.
 
-    The schedule of largest utility among the others, and that of hadar.online.
+    Shown are the schedule of hadar.online and the one with the largest utility of the other methods.
     """
-    found = gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id))
+    pairs = gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id))
     view, bars = data.view, {}
-    for row, schedule in found:
+    for row, schedule in pairs:
         done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
         completed = jobs if done == view.size else f"{done} of {jobs}"
         title = f"{style.name(row.method)}: utility {number(row.objective)}, {completed} completed"
@@ -32,7 +32,7 @@ def schedules(data: Compared) -> Drawn:
 
 
 def completion_s(view: View, schedule: Schedule) -> Array:
-    """Return ``(n,)`` seconds from the start of the arrival slot to the end of the last slot; NaN where rejected."""
+    """Return ``(n,)`` seconds from the start of the arrival slot to the end of the last slot; NaN if rejected."""
     last = np.full(view.size, -1)
     np.maximum.at(last, schedule.job, schedule.slot)
     return np.where(last >= 0, (last - view.arrival + 1) * view.slot_s, np.nan)
@@ -40,28 +40,28 @@ def completion_s(view: View, schedule: Schedule) -> Array:
 
 @figure("hadar.jct-cdf", "Completion times", of="instance")
 def completion_times(data: Compared) -> Drawn:
-    """Share of all jobs that have completed after a time since their arrival slot.
+    """Share of all jobs completed within a time after their arrival slot.
 
-    A line that ends below 1 leaves jobs out.
+    If a line ends below 1, the remaining jobs never complete.
     """
     times_s = {method: completion_s(data.view, d) for method, d in some(data.running(Schedule)).items()}
     return style.completion_cdf(times_s, data.looks, data.clock), data.n(len(times_s))
 
 
 def shares(view: View, schedule: Schedule) -> Array:
-    """Return ``(last slot + 1,)`` shares of all GPUs that are held in each slot."""
+    """Return the ``(last slot + 1,)`` shares of all GPUs that jobs hold in each slot."""
     return np.asarray(np.bincount(schedule.slot, schedule.gpus) / view.capacity.sum())
 
 
 @figure("hadar.utilisation", "GPUs in use over time", of="instance")
 def gpus_in_use(data: Compared) -> Drawn:
-    """GPUs held by jobs, in per cent of all GPUs, over time (neighbouring slots are averaged where there are many)."""
+    """GPUs held by jobs over time, in per cent of all GPUs; in long schedules, adjacent slots are averaged."""
     held = {m: {"GPUs": shares(data.view, d)} for m, d in list(some(data.running(Schedule)).items())[: style.MAX_ROWS]}
     return style.strips(held, data.view.slot_s, data.clock, data.looks), data.n(len(held))
 
 
 def price_field(view: View, schedule: Schedule) -> Array:
-    """Return ``(k, last slot + 1)`` prices (5) of a schedule: the mean over the servers of each type, by their GPUs."""
+    """Return ``(k, last slot + 1)`` prices (5) of a schedule: means over the servers of a type, weighted by GPUs."""
     hosts = view.servers
     used = np.zeros((hosts.size, int(schedule.slot.max()) + 1), np.int64)
     np.add.at(used, (schedule.server, schedule.slot), schedule.gpus)
@@ -74,10 +74,10 @@ def price_field(view: View, schedule: Schedule) -> Array:
 
 @figure("hadar.prices", "Prices", of="instance")
 def both_prices(data: Compared) -> Drawn:
-    """Price of a GPU by type and time, in utility per GPU and slot, on the same axes and colours.
+    """Price of a GPU by type and time, in utility per GPU and slot, with the same axes and colours.
 
-    Those that hadar.online posts are (5) at the end of each slot's planning, the mean over the servers of the type. The
-    dual prices are those at which hadar.p2.columns proves its bound: what one more GPU would add to it at most.
+    The prices posted by hadar.online are (5) at the end of each slot's planning, averaged over the servers of a type.
+    The dual prices are those with which hadar.p2.columns proves its bound; one more GPU adds at most that much to it.
     """
     known, fields = data.running(Schedule), {}
     some([*known, *data.prices])

@@ -1,4 +1,4 @@
-"""What figures are drawn from: papers and instances of a comparison; and an instance on which nothing has run yet."""
+"""Parts of a comparison for figures (its papers and instances), and the overview figure of an instance alone."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
 MAX_INSTANCES = 4
-"""Instances of a run that have figures of their own, the first of them."""
+"""Maximum number of instances of a run that have their own figures; the first ones do."""
 
 MOST_BARS = 20
 SIZE = 250, 150
-"""Pixels of each chart about an instance."""
+"""Width and height of each chart of the overview in pixels."""
 
 BAR = alt.MarkDef("bar", color=style.ACCENT)
 
 MOST_ROWS = 60
-"""Tenants' job types shown in the heat map, the first of them where there are more."""
+"""Maximum number of tenants' job types in the heat map; the first ones are shown."""
 
 D = TypeVar("D")
 Things = TypeVar("Things", bound=Sized)
@@ -37,7 +37,7 @@ Things = TypeVar("Things", bound=Sized)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Compared(Part):
-    """Results of a comparison that are about one paper, on all instances or on one."""
+    """Results of a comparison for one paper, on all instances or on one."""
 
     run: Comparison
     rows: list[Row]
@@ -59,56 +59,56 @@ class Compared(Part):
 
     @cached_property
     def verified(self) -> dict[str, Row]:
-        """Verified rows by method, in order; of several seeds the first."""
-        known: dict[str, Row] = {}
+        """First verified row of each method, in order."""
+        verified: dict[str, Row] = {}
         for row in self.rows:
             if row.verified:
-                known.setdefault(row.method, row)
-        return known
+                verified.setdefault(row.method, row)
+        return verified
 
     @cached_property
     def decisions(self) -> Mapping[str, Any]:
-        """Verified decisions by method, in the order of the rows; of several seeds the first. Read when asked for."""
-        kept = self.run.decisions
-        names = {method: row.name for method, row in self.verified.items() if row.name in kept}
-        return Opened({method: Later(partial(kept.__getitem__, name)) for method, name in names.items()})
+        """First verified decision of each method, in the order of the rows; each is read on first access."""
+        stored = self.run.decisions
+        names = {method: row.name for method, row in self.verified.items() if row.name in stored}
+        return Opened({method: Later(partial(stored.__getitem__, name)) for method, name in names.items()})
 
     @cached_property
     def prices(self) -> dict[str, Any]:
-        """Prices that bounds come from, by method; of several seeds the first."""
-        found = {row.method: row.name for row in reversed(self.rows) if row.verified is not False}
-        return {method: self.run.prices[name] for method, name in found.items() if name in self.run.prices}
+        """Prices behind the first bound of each method."""
+        names = {row.method: row.name for row in reversed(self.rows) if row.verified is not False}
+        return {method: self.run.prices[name] for method, name in names.items() if name in self.run.prices}
 
     def running(self, kind: type[D]) -> dict[str, D]:
-        """Return the verified decisions of that type in which some job runs, by method."""
+        """Return the verified decisions of this type in which at least one job runs, by method."""
         return {method: d for method, d in self.decisions.items() if isinstance(d, kind) and d.job.size}  # type: ignore[attr-defined]
 
     def results(self, problem: str) -> list[Row]:
-        """Return the verified results of a problem, of several seeds the first, those of least objective first."""
-        found = [row for row in self.verified.values() if row.problem == problem and row.objective is not None]
-        return sorted(found, key=lambda row: row.objective or 0.0)
+        """Return the first verified result of each method on a problem, by increasing objective."""
+        rows = [row for row in self.verified.values() if row.problem == problem and row.objective is not None]
+        return sorted(rows, key=lambda row: row.objective or 0.0)
 
     @cached_property
     def looks(self) -> dict[str, style.Look]:
-        """Look of each method of the paper in the whole run, those that decide without settings of their own first."""
+        """Look of each method of the paper in the whole run; methods that decide and have no parameters come first."""
         mine = {row.method: row for row in self.run.rows if row.paper == self.group}
         return style.looks(sorted(mine, key=lambda m: "?" in m or mine[m].kind in ("relaxation", "bound")))
 
     def sample(self, drawn: Iterable[Row]) -> str:
-        """Return the end of a caption: ``n = 7 results of 5 methods on …``, and what is not drawn."""
+        """Return the end of a caption: ``n = 7 results of 5 methods on …``, and the results that are not drawn."""
         methods = [row.method for row in drawn]
         count = counted(len(set(methods)), "method")
         return f"n = {counted(len(methods), 'result')} of {count} on {self.where}.{self.left_out}"
 
     def n(self, drawn: int, what: str = "") -> str:
-        """Return the end of a caption: ``n = 3 jobs, 2 methods on …``, and what is not drawn."""
-        seeds = " Of several seeds the first is shown." if len({row.seed for row in self.rows}) > 1 else ""
+        """Return the end of a caption: ``n = 3 jobs, 2 methods on …``, and the results that are not drawn."""
+        seeds = " Only the first of several seeds is shown." if len({row.seed for row in self.rows}) > 1 else ""
         size = what or counted(self.view.size, "job")
         return f"n = {size}, {counted(drawn, 'method')} on {self.where}.{seeds}{self.left_out}"
 
     @property
     def left_out(self) -> str:
-        """Sentence about the results that no figure draws, behind a space; empty where there are none."""
+        """Sentence that counts the results no figure draws, after a space; empty if there are none."""
         kinds = ["WRONG" if r.wrong else "failed" if r.failed else r.status for r in self.rows]
         listed = ", ".join(f"{kinds.count(k)} {k}" for k in ("WRONG", "failed", "skipped") if k in kinds)
         return f" Not drawn: {listed}." if listed else ""
@@ -116,7 +116,7 @@ class Compared(Part):
 
 @parts.register
 def _(run: Comparison) -> list[Compared]:
-    found = []
+    drawn_parts = []
     for rows in grouped(run.rows, "paper"):
         paper = rows[0].paper
         marks = list(dict.fromkeys(row.fingerprint for row in rows))
@@ -126,12 +126,12 @@ def _(run: Comparison) -> list[Compared]:
             where = clean(mine[0].instance, 40) if len(names) == 1 else f"{len(names)} instances"
             place = {"heading": f"{clean(paper, 20)} on {where}", "where": where}
             suffix = f"-{mark[:8]}" if mark and len(marks) > 1 else ""
-            found.append(Compared(of=of, group=paper, **place, suffix=suffix, run=run, rows=mine))
-    return found
+            drawn_parts.append(Compared(of=of, group=paper, **place, suffix=suffix, run=run, rows=mine))
+    return drawn_parts
 
 
 def some(things: Things) -> Things:
-    """Return what is to be drawn; if that is nothing, a :class:`NotApplicableError` leaves the figure out."""
+    """Return `things`, or raise :class:`NotApplicableError` if there are none, so that the figure is left out."""
     if not len(things):
         raise NotApplicableError("nothing to draw")
     return things
@@ -139,7 +139,7 @@ def some(things: Things) -> Things:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Described(Part):
-    """An instance before anything has run on it."""
+    """An instance without results."""
 
     instance: Instance
 
@@ -152,7 +152,7 @@ def _(instance: Instance) -> list[Described]:
 
 @figure("overview", "Instance", of="input")
 def overview(data: Described) -> Drawn:
-    """GPUs by type, jobs by submission and size, and speedups of the tenants."""
+    """GPUs by type, jobs by submission time and by gang size, and speedups of the tenants."""
     jobs, cluster = data.instance.jobs, data.instance.cluster
     charts = [_bars(cluster.gpus_by_type, f"{cluster.gpus:,} GPUs by type", "GPUs")]
     hours = [job.submit_s / 3600 for job in jobs]
@@ -177,7 +177,7 @@ def _bars(counts: Mapping[str, int], title: str, ylabel: str) -> Any:
 
 
 def _speedups(instance: Instance) -> Any:
-    """Return the rates of the tenants' job types, relative to each one's slowest GPU type."""
+    """Return a heat map of the rates of the tenants' job types, relative to the slowest GPU type of each."""
     kinds = [(tenant.id, kind) for tenant in instance.tenants for kind in tenant.job_types]
     cells = [
         {"tenant": f"{i} {clean(tenant, 10)}", "type": clean(name, 12), "speedup": rate / slowest}
@@ -188,5 +188,5 @@ def _speedups(instance: Instance) -> Any:
     more = f" (first {MOST_ROWS} of {len(kinds)})" if len(kinds) > MOST_ROWS else ""
     axes = alt.X("type:N", sort=None, title=None), alt.Y("tenant:N", sort=None, title=None)
     colour = alt.Color("speedup:Q", title="rate / slowest type's rate")
-    chart = style.plot(cells, "rect", *axes, color=colour, told=["tenant", "type", "speedup"], size=SIZE)
+    chart = style.plot(cells, "rect", *axes, color=colour, tips=["tenant", "type", "speedup"], size=SIZE)
     return chart.properties(title=f"speedup by tenant{more}")

@@ -1,4 +1,4 @@
-"""Figures of a log: how full the cluster was, when jobs waited that need not have, and which starts cost most."""
+"""Figures of a log: GPUs in use, avoidable waiting by hour of the week, and the most expensive starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedgap.instances.rigid import View
 
 @figure("rigid.occupancy", "Cluster in use", of="instance")
 def drawn_occupancy(data: Compared) -> Drawn:
-    """GPUs in use over time in per cent, as executed and in the best schedule found."""
+    """GPUs in use over time in per cent, in the executed schedule and in the best schedule found."""
     view: View = data.view
     ran = [method for method in data.decisions if base_id(method) in EXECUTED]
     problem = data.verified[ran[0]].problem if ran else "rigid.flow"
@@ -33,7 +33,7 @@ def drawn_occupancy(data: Compared) -> Drawn:
 
 @figure("rigid.week", "Waiting by hour of the week", of="instance")
 def week(data: Compared) -> Drawn:
-    """Hours that jobs waited beyond what the bound asks for, by the hour of the week in which they were submitted."""
+    """Hours of waiting beyond those in the bound's schedule, by the hour of the week in which jobs were submitted."""
     why = why_of(data.run, data.rows)
     cells = why.week() if why else None
     if cells is None or not cells.any():
@@ -47,21 +47,21 @@ def week(data: Compared) -> Drawn:
     hour = alt.X("hour:O", title="hour of the day", scale=alt.Scale(domain=list(range(24))))
     axes = hour, style.listed(alt.Y, "day", DAYS)
     colour = style.heat("avoidable waiting [h]", cells.ravel(), "waiting")
-    told = ["day", "hour", ("waiting", "[h]")]
-    return style.plot(hours, "rect", *axes, color=colour, told=told, size=(style.WIDTH, alt.Step(style.ROW))), data.n(1)
+    tips = ["day", "hour", ("waiting", "[h]")]
+    return style.plot(hours, "rect", *axes, color=colour, tips=tips, size=(style.WIDTH, alt.Step(style.ROW))), data.n(1)
 
 
 @figure("rigid.decisions", "The most expensive decisions", of="instance")
 def decisions(data: Compared) -> Drawn:
-    """Hours that shorter jobs of no more GPUs waited while the job ran that was started instead."""
+    """Total hours that shorter jobs with no more GPUs waited while the job ran that was started before them."""
     why = why_of(data.run, data.rows)
-    found = why.decisions() if why else []
-    if why is None or not found:
+    starts = why.decisions() if why else []
+    if why is None or not starts:
         return None
     costs = [
-        {"job": f"{clean(data.view.instance.jobs[one.job].id, 24)} ({why.view.gpus[one.job]} GPUs)", "cost": one.cost_h}
-        for one in found
+        {"job": f"{clean(data.view.instance.jobs[d.job].id, 24)} ({why.view.gpus[d.job]} GPUs)", "cost": d.cost_h}
+        for d in starts
     ]
-    axes = style.x("cost", "waiting of those passed over [h]"), alt.Y("job:N", title=None, sort=None)
+    axes = style.x("cost", "waiting of jobs passed over [h]"), alt.Y("job:N", title=None, sort=None)
     size = style.WIDTH - 140, alt.Step(style.ROW)
-    return style.plot(costs, alt.MarkDef("bar", color=style.ACCENT), *axes, told=["job", "cost"], size=size), data.n(1)
+    return style.plot(costs, alt.MarkDef("bar", color=style.ACCENT), *axes, tips=["job", "cost"], size=size), data.n(1)

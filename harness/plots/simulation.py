@@ -1,4 +1,4 @@
-"""Figures of simulated histories: who held which GPU when, how soon jobs completed, how busy GPUs and CPUs were."""
+"""Figures of simulated histories: Gantt charts, completion times, and use of GPUs and CPUs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from schedgap.heuristics.simulator import Trace
 from schedgap.instances.arrays import Array
 
 MAX_CHARTS = 4
-"""Policies in one Gantt chart."""
+"""Maximum number of policies in a Gantt chart."""
 
 MAX_PANELS = 6
-"""Policies whose rounds are drawn beside their bounds."""
+"""Maximum number of policies whose rounds are compared with LP1."""
 
 REACHED, ALLOWED = "progress of the round", "most by LP1 for the jobs picked"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Histories(Part):
-    """Rows of all instances; histories of the last one by policy, and what the rounds of sensitive ones are worth."""
+    """Rows of all instances; by policy, histories on the last instance and rounds of sensitive policies."""
 
     rows: Sequence[SimulationRow]
     traces: Mapping[str, Trace]
@@ -39,7 +39,7 @@ class Histories(Part):
 
     @property
     def first(self) -> Trace:
-        """The history that the axes are made for."""
+        """The history that determines the axes."""
         return next(iter(self.traces.values()))
 
     @cached_property
@@ -48,19 +48,19 @@ class Histories(Part):
         return style.looks(row.policy for row in self.rows)
 
     def few(self, policies: Collection[str], most: int = style.MAX_ROWS) -> tuple[dict[str, Trace], str]:
-        """Return the histories of the first policies, of which there is one at least, and the end of a caption: n."""
+        """Return the histories of the first policies (at least one), and the end of a caption."""
         shown = {policy: self.traces[policy] for policy in list(some(policies))[:most]}
         return shown, self.n(len(shown), len(policies))
 
-    def n(self, drawn: int, known: int) -> str:
-        """Return the end of a caption: jobs, instance and policies."""
+    def n(self, drawn: int, total: int) -> str:
+        """Return the end of a caption: the numbers of jobs and policies, and the instance."""
         jobs = counted(len(self.first.workload.ids), "job")
-        return f"n = {jobs} on {self.where}, {_policies(drawn, known)}."
+        return f"n = {jobs} on {self.where}, {_policies(drawn, total)}."
 
 
-def _policies(drawn: int, known: int) -> str:
+def _policies(drawn: int, total: int) -> str:
     policies = counted(drawn, "policy", "policies")
-    return policies if drawn == known else f"the first {drawn} of {known} policies"
+    return policies if drawn == total else f"the first {drawn} of {total} policies"
 
 
 @parts.register
@@ -77,11 +77,11 @@ def _(results: Simulation) -> list[Histories]:
 simulated = partial(figure, of="simulation")
 
 
-@simulated("simulation.ttd", "Total time beside its bound")
+@simulated("simulation.ttd", "Total time and its lower bound")
 def total_times(data: Histories) -> Drawn:
     """Time from the first arrival to the last completion (TTD).
 
-    In brackets: at most so many times the least that any schedule can reach, by the bound.
+    In brackets: ratio to the lower bound, and hence an upper estimate of the ratio to the best possible schedule.
     """
     some(data.traces)
     rows = [row for row in data.rows if row.ttd_s and row.verified][: style.MAX_ROWS]
@@ -96,7 +96,7 @@ def total_times(data: Histories) -> Drawn:
 
 @simulated("simulation.gantt", "Schedules")
 def schedules(data: Histories) -> Drawn:
-    """Which job holds which GPU over time, one row per GPU, servers by type."""
+    """Jobs on GPUs over time, one row per GPU; servers are grouped by GPU type."""
     shown, n = data.few(data.traces, MAX_CHARTS)
     bars = {f"{style.name(policy)}: {data.clock.text(t.makespan_s)}": of_trace(t) for policy, t in shown.items()}
     first = data.first
@@ -106,7 +106,7 @@ def schedules(data: Histories) -> Drawn:
 
 @simulated("simulation.jct-cdf", "Completion times")
 def completion_times(data: Histories) -> Drawn:
-    """Share of all jobs that have completed after a time since their arrival."""
+    """Share of all jobs completed within a time after their arrival."""
     shown, n = data.few(data.traces)
     return style.completion_cdf({policy: trace.jct_s for policy, trace in shown.items()}, data.looks, data.clock), n
 
@@ -120,19 +120,19 @@ def gpus_in_use(data: Histories) -> Drawn:
 
 
 def _over_time(trace: Trace, values: Array) -> Array:
-    """Return the values of every round from the first to the last, 0 in rounds without any job."""
+    """Return one value per round from the first to the last; rounds without jobs have 0."""
     row = np.rint((trace.start_s - trace.start_s[0]) / trace.round_s).astype(np.int64)
     every = np.zeros(int(row[-1]) + 1)
     every[row] = values
     return every
 
 
-@simulated("simulation.lp1", "Rounds beside LP1")
+@simulated("simulation.lp1", "Rounds compared with LP1")
 def rounds_beside_lp1(data: Histories) -> Drawn:
     """Progress of each round, and the most that Synergy's LP1 allows for the jobs that the policy picked.
 
-    The unit is each job's progress with its proportional share; in long runs neighbouring rounds are averaged. Where a
-    mechanism runs other jobs than those, the bound is a comparison only.
+    The unit is a job's progress with its proportional share; in long runs, adjacent rounds are averaged. If a mechanism
+    runs other jobs than those picked, LP1 is only a reference value, not a bound.
     """
     shown, n = data.few([policy for policy, each in data.rounds.items() if np.any(each.most > 0)], MAX_PANELS)
     progress = {policy: _over_time(trace, data.rounds[policy].progress) for policy, trace in shown.items()}
@@ -141,12 +141,12 @@ def rounds_beside_lp1(data: Histories) -> Drawn:
 
 
 def against_lp1(progress: Mapping[str, Array], most: Mapping[str, Array], round_s: float, unit: style.Clock) -> Any:
-    """Return the progress of rounds under the most that LP1 allows, a panel per policy; long runs are averaged."""
+    """Return a chart of the progress of rounds and LP1's limit, a panel per policy; adjacent rounds are averaged."""
     edges = style.time_edges(max(map(len, progress.values())))
     times, records = edges * round_s / unit.seconds, []
     for policy, row in progress.items():
-        known = most[policy] > 0
-        mean = float((row[known] / most[policy][known]).mean()) if known.any() else np.nan
+        bounded = most[policy] > 0
+        mean = float((row[bounded] / most[policy][bounded]).mean()) if bounded.any() else np.nan
         until = int(np.searchsorted(edges, len(row))) + 1
         reached, allowed = (style.averaged(np.nan_to_num(values), edges)[: until - 1] for values in (row, most[policy]))
         share = f"{100 * mean:.1f} %"
@@ -160,9 +160,9 @@ def against_lp1(progress: Mapping[str, Array], most: Mapping[str, Array], round_
 
 @simulated("simulation.resources", "GPUs and CPUs in use", minor=True)
 def gpus_and_cpus(data: Histories) -> Drawn:
-    """Share of the time of all GPUs and CPUs in which a job computed with them, in per cent.
+    """Share of all GPU and CPU time that jobs used while computing, in per cent.
 
-    Needed are the fewest CPUs at which each job would have been as fast.
+    CPUs needed: the fewest CPUs with which each job would have been equally fast.
     """
     shown, n = data.few(data.rounds)
     held = {
@@ -178,31 +178,31 @@ def gpus_and_cpus(data: Histories) -> Drawn:
 
 @simulated("simulation.jct-mean", "Mean completion times")
 def mean_times(data: Histories) -> Drawn:
-    """Mean time from arrival to completion of the jobs that count."""
+    """Mean time from arrival to completion, over the jobs in the window if there is one."""
     here = {row.policy: row for row in data.rows if row.fingerprint == data.rows[-1].fingerprint}
-    known = [here[policy] for policy in data.rounds]
-    shown = [row for row in known if row.jct_mean_s and row.verified][: style.MAX_ROWS]
+    rows = [here[policy] for policy in data.rounds]
+    shown = [row for row in rows if row.jct_mean_s and row.verified][: style.MAX_ROWS]
     if len(shown) < 2:
         return None
     bound_s = next((row.jct_bound_s for row in shown if row.jct_bound_s), None)
-    proved = "In brackets: at most so many times the best possible mean, by the bound. " if bound_s else ""
+    brackets = "In brackets: upper estimate of the ratio to the best possible mean, by the bound. " if bound_s else ""
     group = style.Group({row.policy: row.jct_mean_s or 0.0 for row in shown}, bound_s)
     chart = style.beside_bounds([group], data.clock.label("mean completion time"), data.looks, data.clock.seconds)
-    return chart, proved + data.n(len(shown), len(data.rounds))
+    return chart, brackets + data.n(len(shown), len(data.rounds))
 
 
 @simulated("simulation.load", "Completion times by load")
 def times_by_load(data: Histories) -> Drawn:
-    """Mean time from arrival to completion of the jobs that count, by how many jobs arrive in an hour."""
-    known = [row for row in data.rows if row.jct_mean_s and row.arrivals_per_h and row.verified]
-    instances = len({row.fingerprint for row in known})
+    """Mean time from arrival to completion by arrivals per hour, over the jobs in the window if there is one."""
+    rows = [row for row in data.rows if row.jct_mean_s and row.arrivals_per_h and row.verified]
+    instances = len({row.fingerprint for row in rows})
     if instances < 2:
         return None
-    names = [style.name(row.policy) for row in known]
-    means = [(row.jct_mean_s or 0.0) / data.clock.seconds for row in known]
-    each = zip(names, known, means, strict=True)
-    points = [{"method": method, "load": row.arrivals_per_h, "mean": mean} for method, row, mean in each]
+    names = [style.name(row.policy) for row in rows]
+    means = [(row.jct_mean_s or 0.0) / data.clock.seconds for row in rows]
+    triples = zip(names, rows, means, strict=True)
+    points = [{"method": method, "load": row.arrivals_per_h, "mean": mean} for method, row, mean in triples]
     height = style.y("mean", data.clock.label("mean completion time"), log=style.wide(means))
     axes, look = (style.x("load", "arrivals [jobs per hour]"), height), style.colour(data.looks, names)
-    chart = style.plot(points, alt.MarkDef("line", point=True), *axes, told=["method", "load", "mean"], **look)
+    chart = style.plot(points, alt.MarkDef("line", point=True), *axes, tips=["method", "load", "mean"], **look)
     return chart, f"n = {counted(instances, 'instance')}, {_policies(len(set(names)), len(set(names)))}."

@@ -1,7 +1,7 @@
-"""One look for all figures: colours, units and words; and the charts of which several figures are made.
+"""Common style of all figures: colours, units and words, and types of charts that several figures use.
 
-A chart of methods has their names in the column ``method``, one over time has its time in ``time``: pages highlight and
-filter by the one, and zoom all charts together by the other.
+Charts of methods have a column ``method``, by which pages highlight and filter. Charts over time have a column
+``time``, by which pages zoom all of them together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from schedgap.instances.schema import Instance
 INK, MUTED, FAINT, IDLE, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#eceff2", "#ffffff"
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b3446c", "#8a7a00", "#3f9fd6", "#a87328", "#7f7f7f", "#9467bd", "#5c8a00")
-"""Ten colours that people with any common colour blindness tell apart, and that stand out from white and from black."""
+"""Ten colours that are distinct under all common forms of colour blindness, and visible on white and on black."""
 
 DASHES: tuple[list[float], ...] = ([1, 0], [5, 2], [1.5, 2])
 
@@ -32,56 +32,56 @@ ACCENT, SECOND, BOUND = PALETTE[0], PALETTE[1], PALETTE[3]
 DASHED = [4, 2]
 
 WIDTH = 560
-"""Pixels of a plot without the names beside it; pages redraw it as wide as there is room."""
+"""Width of a plot in pixels, without the names next to it; pages redraw plots at the available width."""
 
 ROW = 19
-"""Pixels of a method's row."""
+"""Height of a method's row in pixels."""
 
 MAX_ROWS = 40
-"""Methods or policies in one figure with a row for each."""
+"""Maximum number of methods or policies in a figure with one row each."""
 
 WIDE = 20.0
-"""An axis is logarithmic where its largest value is this many times the smallest."""
+"""An axis is logarithmic if its largest value exceeds the smallest by this factor."""
 
 LOG_SPAN = 30.0
-"""A time axis is logarithmic where the last completion is this many times the middle one."""
+"""A time axis is logarithmic if the last completion exceeds the median one by this factor."""
 
 COLUMNS = 120
-"""Steps of a line or map over time, where neighbouring slots are averaged, or of shares of jobs: as many quantiles."""
+"""Maximum number of steps of lines and maps over time, for which slots are averaged, and of quantiles in shares."""
 
 SMALL = 1e-4
-"""Part of the highest dual price below which a price counts as 0."""
+"""Dual prices below this fraction of the highest one count as 0."""
 
 Look = tuple[str, list[float]]
-"""Colour and dashes of a line."""
+"""Colour and dash pattern of a line."""
 
 
 def name(method: str) -> str:
-    """Return a method as it is called in tables and charts."""
+    """Return the name of a method as shown in tables and charts."""
     return clean(method, 60)
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return colour and dashes of each method, the same in all figures of these methods; neighbours share neither."""
+    """Return a look for each method, to be used in all figures of these methods; colours repeat with other dashes."""
     styles = cycle((colour, dash) for dash, colour in product(DASHES, PALETTE))
     return dict(zip(dict.fromkeys(map(name, methods)), styles, strict=False))
 
 
 def colour(looks: Mapping[str, Look], methods: Iterable[str], legend: bool = True) -> dict[str, Any]:
-    """Return the encoding of methods by colour, and by dashes where a legend would have the same colour twice."""
+    """Return the encoding of methods by colour, and also by dashes if the legend would repeat a colour."""
     names = list(dict.fromkeys(methods))
     key = alt.Legend(title=None) if legend else None
     colours, dashes = (alt.Scale(domain=names, range=[looks[name][i] for name in names]) for i in (0, 1))
-    found: dict[str, Any] = {"color": alt.Color("method:N", scale=colours, legend=key)}
+    encoding: dict[str, Any] = {"color": alt.Color("method:N", scale=colours, legend=key)}
     if legend and len({looks[name][0] for name in names}) < len(names):
-        found["strokeDash"] = alt.StrokeDash("method:N", scale=dashes, legend=key)
-    return found
+        encoding["strokeDash"] = alt.StrokeDash("method:N", scale=dashes, legend=key)
+    return encoding
 
 
 def text_colour(background: str) -> str:
     """Return black or white, whichever contrasts more with `background` (WCAG relative luminance)."""
-    parts = np.array([int(background[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    rgb = np.array([int(background[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     return "white" if linear @ [0.2126, 0.7152, 0.0722] < 0.179 else "black"
 
 
@@ -89,8 +89,8 @@ def text_colour(background: str) -> str:
 
 
 def rows(values: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
-    """Return records as a chart's data: plain numbers of six digits, what is not finite is absent."""
-    # Altair would check each record of its own class, and copy lists of them at every step of building a chart.
+    """Return records as a chart's data: plain numbers with six digits, ``None`` for infinities and NaN."""
+    # Altair's own class of records would check each of them, and copy lists at every step of building a chart.
     return {"values": tuple({key: _rounded(plain(value)) for key, value in row.items()} for row in values)}
 
 
@@ -111,19 +111,19 @@ def y(field: str, title: str | None, *, log: bool = False, domain: Sequence[floa
 
 
 def scale(log: bool, domain: Sequence[float] | None) -> alt.Scale:
-    """Return a scale that ends where `domain` says."""
+    """Return a scale, which clamps values to `domain` if it is given."""
     ends: dict[str, Any] = {} if domain is None else {"domain": [float(f"{end:.6g}") for end in domain], "nice": False}
     return alt.Scale(**ends, clamp=domain is not None, type="log" if log else alt.Undefined)
 
 
 def wide(values: Any) -> bool:
-    """Return whether positive values need a logarithmic axis."""
-    known = np.asarray(values, float)
-    return bool(known.size) and known.min() > 0 and known.max() > WIDE * known.min()
+    """Return whether the values are positive and need a logarithmic axis."""
+    array = np.asarray(values, float)
+    return bool(array.size) and array.min() > 0 and array.max() > WIDE * array.min()
 
 
 def tip(*fields: str | tuple[str, str]) -> list[alt.Tooltip]:
-    """Return what hovering tells: fields, or pairs of field and title."""
+    """Return a tooltip of fields, each given by name or as ``(name, title)``."""
     pairs = [(each, each) if isinstance(each, str) else each for each in fields]
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in pairs]
 
@@ -134,47 +134,47 @@ def plot(
     *axes: Any,
     size: tuple[Any, Any] = (WIDTH, alt.Undefined),
     flat: Sequence[str] = (),
-    told: Iterable[Any] = (),
+    tips: Iterable[Any] = (),
     panels: Sequence[str] = ("",),
     columns: int = 1,
     frame: str | None = None,
     zooms: bool = True,
     **channels: Any,
 ) -> Any:
-    """Return records as marks (Altair's, or its name) along axes, a panel for each title; over ``time`` they zoom.
+    """Return a chart of records as marks (an Altair mark or its name), with a panel per title; ``time`` axes zoom.
 
-    Records hold arrays in the fields `flat`; hovering tells the fields `told` (:func:`tip`). A `frame` has that colour.
+    Records hold arrays in the fields `flat`; the tooltip shows the fields `tips` (:func:`tip`); `frame` is a colour.
     """
     view = alt.ViewConfig(stroke=frame) if frame else alt.Undefined
     chart = alt.Chart(rows(records), mark=mark, width=size[0], height=size[1], view=view)
-    chart = chart.encode(*axes, tooltip=tip(*told), **channels)
+    chart = chart.encode(*axes, tooltip=tip(*tips), **channels)
     chart = chart.transform_flatten(list(flat)) if flat else chart
     zoomed = zooms and any(isinstance(axis, alt.X) and axis.shorthand == "time:Q" for axis in axes)
     return in_panels(chart.add_params(zoom()) if zoomed else chart, panels, columns)
 
 
 def keyed(channel: Any, field: str, marks: Mapping[str, Any]) -> Any:
-    """Return a channel of Altair that tells the values of a field apart by these marks: colours, dashes, shapes."""
+    """Return an Altair channel that maps the values of a field to `marks`: colours, dashes or shapes."""
     return channel(f"{field}:N", title=None, scale=alt.Scale(domain=list(marks), range=list(marks.values())))
 
 
 def named(field: str, names: Sequence[str]) -> Any:
-    """Return a colour of its own for each of a few names."""
+    """Return a colour channel with a separate colour for each of a few names."""
     return keyed(alt.Color, field, dict(zip(names, PALETTE, strict=False)))
 
 
 def listed(axis: type[alt.X] | type[alt.Y], field: str, names: Sequence[str], title: str | None = None) -> Any:
-    """Return an axis on which all names stand, in their order."""
+    """Return an axis that shows all names in the given order."""
     return axis(f"{field}:N", title=title, sort=list(names), scale=alt.Scale(domain=list(names)))
 
 
 def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, apart: Sequence[str] = ()) -> Any:
-    """Return a chart once for each title, with axes `apart` of its own each; of one title as it is."""
+    """Facet a chart into a panel per title, with independent axes `apart`; a single title leaves it unchanged."""
     if len(titles) == 1:
         return chart
     heads: dict[str, Any] = {"title": None, "sort": list(map(str, titles))}
-    below = {"row": alt.Row("panel:N", **heads)} if columns == 1 else {"facet": alt.Facet("panel:N", **heads)}
-    chart = chart.facet(**below, **({} if columns == 1 else {"columns": columns}))
+    row, grid = alt.Row("panel:N", **heads), alt.Facet("panel:N", **heads)
+    chart = chart.facet(row=row) if columns == 1 else chart.facet(facet=grid, columns=columns)
     return chart.resolve_scale(**dict.fromkeys(apart, "independent")) if apart else chart
 
 
@@ -183,53 +183,53 @@ def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, apart: Sequen
 
 @dataclass(frozen=True)
 class Clock:
-    """The unit of all times of a report: its seconds, and its name."""
+    """A unit of time for figures: its length in seconds, and its name."""
 
     seconds: float
     name: str
 
     def label(self, what: str = "time") -> str:
-        """Return the title of an axis."""
+        """Return an axis title with the unit."""
         return f"{what} [{self.name}]"
 
     def text(self, seconds: float) -> str:
-        """Return a time in words."""
+        """Return a time as text with the unit."""
         return f"{number(seconds / self.seconds)} {self.name}"
 
 
 CLOCKS = ((2 * 3600.0, Clock(3600.0, "h")), (180.0, Clock(60.0, "min")), (0.0, Clock(1.0, "s")))
-"""Least span in seconds for which a unit reads well."""
+"""Units, each with the minimum span in seconds for which it reads well."""
 
 
 def clock(span_s: float) -> Clock:
-    """Return the unit in which times up to `span_s` read well; hours are the longest, as in tables."""
+    """Return the unit in which times up to `span_s` read well; hours are the largest, as in tables."""
     return next(unit for least, unit in CLOCKS if span_s >= least)
 
 
 def clock_of(instance: Instance) -> Clock:
-    """Return the unit of all figures of an instance: that of its horizon, hours where it has none."""
+    """Return the unit for all figures of an instance: that of its horizon, or hours if it has none."""
     return clock(instance.horizon.end_s if instance.horizon else math.inf)
 
 
 def zoom() -> alt.Parameter:
-    """Return the parameter by which a reader moves along a time axis; pages hold all charts of one axis together."""
+    """Return the parameter that pans and zooms along a time axis; pages synchronise it between charts."""
     return alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
 
 
 def time_axis(unit: Clock, end: float) -> alt.X:
-    """Return the time axis of a chart, which ends where work ends (in units)."""
+    """Return a time axis from 0 to `end`, in units of the clock."""
     return x("time", unit.label(), domain=[0.0, end])
 
 
 def averaged(values: Array, edges: Array) -> Array:
-    """Return the mean of a step function between `edges`, which are in slots; it is 0 after its end."""
+    """Return the means of a step function between consecutive `edges`, in slots; the function is 0 after its end."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     integral = np.interp(edges, np.arange(len(total)), total)
     return np.asarray(np.diff(integral) / np.diff(edges))
 
 
 def time_edges(slots: int) -> Array:
-    """Return the slots between which values are averaged, at most :data:`COLUMNS`."""
+    """Return the edges of at most :data:`COLUMNS` intervals over which values are averaged, in slots."""
     return np.linspace(0, slots, min(slots, COLUMNS) + 1)
 
 
@@ -241,8 +241,8 @@ def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock
     for method, each in values.items():
         for kind, row in each.items():
             share = 100 * averaged(row, edges)
-            told = {"method": name(method), "kind": kind, "mean": f"{100 * float(np.mean(row)):.1f} %"}
-            records.append({**told, "time": times, "share": np.append(share, share[-1])})
+            words = {"method": name(method), "kind": kind, "mean": f"{100 * float(np.mean(row)):.1f} %"}
+            records.append({**words, "time": times, "share": np.append(share, share[-1])})
     names = [record["method"] for record in records]
     look = colour(looks, names, legend=False)
     if len(kinds) > 1:
@@ -262,16 +262,16 @@ def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock
 
 
 def between(
-    records: Sequence[Mapping[str, Any]], axis: alt.X, series: tuple[str, str], title: str, told: str, most: float = 0.0
+    records: Sequence[Mapping[str, Any]], axis: alt.X, series: tuple[str, str], title: str, note: str, most: float = 0.0
 ) -> Any:
-    """Return two stairs and what lies between them, a panel per record; a series without a line is left out.
+    """Return a chart of two step lines and the area between them, a panel per record; empty series are left out.
 
-    Records have ``panel``, ``method``, the text `told`, and arrays of the axis and of both series, the lower one first.
-    All panels end at `most` where it is given; else each has axes of its own.
+    Records have ``panel``, ``method``, a text in the field `note` for the tooltip, and arrays of the axis and of both
+    series, the lower one first. If `most` is given, it is the top of all panels; else each has its own axes.
     """
     low, high = series
-    known = {name: [np.isfinite(np.asarray(each[name], float)).sum() for each in records] for name in (low, high)}
-    names = [name for name, counts in known.items() if max(counts) > 1]
+    sizes = {name: [np.isfinite(np.asarray(each[name], float)).sum() for each in records] for name in (low, high)}
+    names = [name for name, counts in sizes.items() if max(counts) > 1]
     looks = {low: (ACCENT, [1, 0]), high: (BOUND, DASHED)}
     look = {
         channel: keyed(kind, "series", {name: looks[name][i] for name in names})
@@ -283,12 +283,12 @@ def between(
     lines: list[Any] = [
         base.transform_calculate(series=json.dumps(name))
         .mark_line(interpolate="step-after")
-        .encode(sides[name], tooltip=tip("method", "series", told), **look)
+        .encode(sides[name], tooltip=tip("method", "series", note), **look)
         for name in names
     ]
     if len(names) == 2:
         span = base.mark_area(interpolate="step-after", color=FAINT, opacity=0.7)
-        lines = [span.encode(sides[low], alt.Y2(f"{high}:Q"), tooltip=tip("method", told)), *lines]
+        lines = [span.encode(sides[low], alt.Y2(f"{high}:Q"), tooltip=tip("method", note)), *lines]
     return in_panels(alt.layer(*lines), [each["panel"] for each in records], 2, () if most else ("x", "y"))
 
 
@@ -296,19 +296,19 @@ def between(
 
 
 def no_dust(cells: Array) -> Array:
-    """Return prices with 0 where they are small: what rounding leaves of 0 would take most of the colours."""
+    """Set small prices to 0, since rounding residues would take up most of a logarithmic colour scale."""
     return np.where(cells >= SMALL * cells.max(initial=0.0), cells, 0.0)
 
 
 def dearest(field: Array, most: int) -> Ints:
-    """Return the rows of a map of prices that are drawn: not those that are 0 everywhere, of many the highest ones."""
+    """Return the indices of at most `most` rows of a map of prices, those with the highest prices; none is all 0."""
     top = field.max(axis=1)
-    found = np.argsort(-top, kind="stable")[:most]
-    return np.sort(found[top[found] > 0])
+    highest = np.argsort(-top, kind="stable")[:most]
+    return np.sort(highest[top[highest] > 0])
 
 
 def heat(title: str, cells: Iterable[float], field: str = "value") -> alt.Color:
-    """Return a colour for values from 0: logarithmic where positive ones differ a hundredfold (0 is not drawn)."""
+    """Return a colour channel for values from 0 on, logarithmic if positive values differ by a factor over 100."""
     values = np.array([value for value in cells if value > 0])
     most = float(values.max(initial=0.0)) or 1.0
     log = bool(values.size) and most > 100 * values.min()
@@ -319,16 +319,16 @@ def heat(title: str, cells: Iterable[float], field: str = "value") -> alt.Color:
 def price_map(
     panels: Mapping[str, tuple[Array, str]], names: Sequence[str], slot_s: float, unit: Clock, end_s: float
 ) -> Any:
-    """Return maps of ``(k, T)`` prices by title: with the same axes, and in the same unit the same colours."""
+    """Return maps of ``(k, T)`` prices, given with their unit by title; maps share axes and, per unit, colours."""
     charts, end = [], end_s / unit.seconds
     names = [clean(name, 22) for name in names]
-    found = {title: cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
+    maps = {title: cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
     for title, (_, what) in panels.items():
-        same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in found[other]]
-        told = ("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what)
+        same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in maps[other]]
+        tips = ("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what)
         axes = time_axis(unit, end), alt.X2("end:Q"), listed(alt.Y, "name", names)
         place: dict[str, Any] = {"size": (WIDTH, alt.Step(22)), "zooms": len(panels) == 1}
-        chart = plot(found[title], "rect", *axes, color=heat(what, same), told=told, **place)
+        chart = plot(maps[title], "rect", *axes, color=heat(what, same), tips=tips, **place)
         charts.append(chart.properties(title=title if len(panels) > 1 else ""))
     alike = len({unit for _, unit in panels.values()}) == 1
     together = alt.vconcat(*charts).resolve_scale(color="shared" if alike else "independent")
@@ -336,70 +336,70 @@ def price_map(
 
 
 def cells(field: Array, names: Sequence[Any], slot_s: float, unit: Clock, end_s: float) -> list[dict[str, Any]]:
-    """Return the positive cells of a map, equal neighbours as one; all times are in units."""
+    """Return the positive cells of a map, with equal neighbours merged; times are in units of the clock."""
     slots = min(field.shape[1], max(1, math.ceil(end_s / slot_s - 1e-9)))
     edges = time_edges(slots)
-    found = []
+    records = []
     for name, row in zip(names, field[:, :slots], strict=True):
         values = np.array([float(f"{v:.4g}") for v in averaged(row, edges)])
         starts = np.flatnonzero(np.append(True, np.diff(values) != 0))
         for first, last in zip(starts, [*starts[1:], len(values)], strict=True):
             if values[first] > 0:
                 time, end = edges[[first, last]] * slot_s / unit.seconds
-                found.append({"name": name, "time": time, "end": end, "value": values[first]})
-    return found
+                records.append({"name": name, "time": time, "end": end, "value": values[first]})
+    return records
 
 
 # ---------------------------------------------------------------- shares of jobs and cases
 
 
 def shares(values: Array, start: float = 0.0) -> tuple[Array, Array]:
-    """Return at most :data:`COLUMNS` ends of a stair of the share of `values` up to x; NaN and ∞ count as never."""
-    known = np.sort(values[np.isfinite(values)])
-    share = np.arange(1, known.size + 1) / max(values.size, 1)
-    if known.size > COLUMNS:
-        chosen = np.linspace(0, known.size - 1, COLUMNS).round().astype(int)
-        known, share = known[chosen], share[chosen]
-    return np.append(start, known), np.append(0.0, share)
+    """Return x and y of at most :data:`COLUMNS` steps of the distribution of `values`, where NaN and ∞ mean never."""
+    ends = np.sort(values[np.isfinite(values)])
+    share = np.arange(1, ends.size + 1) / max(values.size, 1)
+    if ends.size > COLUMNS:
+        chosen = np.linspace(0, ends.size - 1, COLUMNS).round().astype(int)
+        ends, share = ends[chosen], share[chosen]
+    return np.append(start, ends), np.append(0.0, share)
 
 
 def share_lines(
     lines: Sequence[Mapping[str, Any]], looks: Mapping[str, Look], axis: alt.X, title: str, columns: int = 1
 ) -> Any:
-    """Return stairs of shares up to 1; each line has ``method``, ``x``, ``share``, and maybe a ``panel``."""
+    """Return a chart of step lines up to 1; each has ``method``, ``x``, ``share`` and optionally ``panel``."""
     methods = list(dict.fromkeys(line["method"] for line in lines))
     panels = list(dict.fromkeys(line.get("panel", "") for line in lines))
     extra = [key for key in lines[0] if key not in ("method", "x", "share", "panel")]
     mark, size = alt.MarkDef("line", interpolate="step-after", clip=True), WIDTH if columns == 1 else WIDTH // 2 - 30
-    axes, told = (axis, y("share", title, domain=[0, 1.02])), ["method", *extra]
+    axes, tips = (axis, y("share", title, domain=[0, 1.02])), ["method", *extra]
     place: dict[str, Any] = {"size": (size, alt.Undefined), "panels": panels, "columns": columns}
-    return plot(lines, mark, *axes, flat=["x", "share"], told=told, **place, **colour(looks, methods))
+    return plot(lines, mark, *axes, flat=["x", "share"], tips=tips, **place, **colour(looks, methods))
 
 
 def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock) -> Any:
-    """Return the share of jobs completed by a time since arrival (NaN: never)."""
-    known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
-    end = 1.02 * float(known.max(initial=1e-9)) / unit.seconds
-    log = bool(known.size) and float(known.max()) > LOG_SPAN * float(np.median(known)) and known.min() > 0
+    """Return a chart of the share of jobs completed within a time after arrival; NaN means never."""
+    done_s = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
+    end = 1.02 * float(done_s.max(initial=1e-9)) / unit.seconds
+    log = bool(done_s.size) and float(done_s.max()) > LOG_SPAN * float(np.median(done_s)) and done_s.min() > 0
     lines = []
     for method, times in times_s.items():
         done = times[np.isfinite(times)]
         start, share = shares(times / unit.seconds)
         median = unit.text(float(np.median(done))) if done.size else "–"
-        told = {"median": median, "jobs that never complete": times.size - done.size}
+        words = {"median": median, "jobs that never complete": times.size - done.size}
         stair = {"x": np.append(start, end), "share": np.append(share, share[-1])}
-        lines.append({"method": method, **stair, **told})
-    ends = float(known.min()) / unit.seconds / 1.1 if log else 0.0, end
+        lines.append({"method": method, **stair, **words})
+    ends = float(done_s.min()) / unit.seconds / 1.1 if log else 0.0, end
     axis = x("x", unit.label("completion time"), log=log, domain=ends)
     return share_lines(lines, looks, axis, "share of jobs completed")
 
 
-# ---------------------------------------------------------------- bars beside bounds
+# ---------------------------------------------------------------- bars and bounds
 
 
 @dataclass(frozen=True)
 class Group:
-    """Values by method that one lower bound is about, and their name where there are several groups."""
+    """Values by method with their common lower bound, and a name if there are several groups."""
 
     values: Mapping[str, float]
     bound: float | None
@@ -407,7 +407,7 @@ class Group:
 
 
 def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look], unit: float = 1.0) -> Any:
-    """Return a bar for each method, one group below the other, with its ratio to the group's lower bound."""
+    """Return a bar chart with a panel per group; each bar shows its ratio to the group's lower bound."""
     records: list[dict[str, Any]] = [
         {
             "panel": group.name,
@@ -422,8 +422,8 @@ def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look]
     side = alt.Y("method:N", title=None, sort=alt.EncodingSortField("value", op="min"))
     base = alt.Chart(width=WIDTH - 140, height=alt.Step(ROW)).encode(side, x("value", title))
     look = colour(looks, [record["method"] for record in records], legend=False)
-    told = tip("method", ("value", title), ("bound", "certified lower bound"))
-    layers = [base.mark_bar(size=12).encode(tooltip=told, **look)]
+    tips = tip("method", ("value", title), ("bound", "certified lower bound"))
+    layers = [base.mark_bar(size=12).encode(tooltip=tips, **look)]
     layers += [base.mark_text(align="left", dx=4).encode(text="text:N")]
     if any(group.bound for group in groups):
         key = keyed(alt.StrokeDash, "key", {"certified lower bound": DASHED})

@@ -1,4 +1,4 @@
-"""Figures of Synergy: what CPUs and memory are worth to each model, who holds what on which server, mean times."""
+"""Figures of Synergy: speedup by CPUs and memory, resources held on each server, and mean completion times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, Schedule, View
 
 SHOWN = ("synergy.proportional", "synergy.tune", "synergy.opt")
-"""Methods whose rounds are drawn server by server."""
+"""Methods whose rounds are drawn by server."""
 
 MAX_MODELS = 8
 MAX_SERVERS = 24
@@ -27,10 +27,10 @@ RESOURCES = {"GPUs": "gpus", "CPUs": "cpus", "memory": "memory_gb"}
 
 @dataclass(frozen=True, eq=False)
 class Speedups:
-    """Rates of one model's gang on its best GPU type, divided by that with its proportional share.
+    """Rates of one model's gang on its best GPU type, divided by the rate with its proportional share.
 
-    `cpus` ``(A,)`` and `memory_gb` ``(B,)`` are levels per GPU, `speedup` is ``(B, A)``, and `share` has the
-    proportional share's level of memory and of CPUs.
+    `cpus` ``(A,)`` and `memory_gb` ``(B,)`` are levels per GPU, `speedup` is ``(B, A)``, and `share` has the indices of
+    the proportional share's levels of memory and CPUs.
     """
 
     model: str
@@ -42,16 +42,16 @@ class Speedups:
 
 
 def speedups(view: View) -> list[Speedups]:
-    """Return the speedups of each model's smallest gang, the most sensitive models first; of several sizes one."""
-    found: dict[str, Speedups] = {}
+    """Return the speedups of each model's smallest gang, the most sensitive models first."""
+    by_model: dict[str, Speedups] = {}
     for j in np.argsort(view.workload.gpus[view.possible], kind="stable").tolist():
         job = int(view.possible[j])
-        # without the name of the paper that measured it, and without its batch size
+        # Drop the name of the paper that measured the model, and the batch size.
         model = view.instance.jobs[job].model or view.workload.ids[job]
         name = model.removeprefix("Synergy ").partition(" (")[0]
-        if name not in found:
-            found[name] = _speedups(view, name, int(view.profiles.kind[job]))
-    return sorted(found.values(), key=lambda one: -float(one.speedup.max()))
+        if name not in by_model:
+            by_model[name] = _speedups(view, name, int(view.profiles.kind[job]))
+    return sorted(by_model.values(), key=lambda each: -float(each.speedup.max()))
 
 
 def _speedups(view: View, name: str, kind: int) -> Speedups:
@@ -68,47 +68,47 @@ def _speedups(view: View, name: str, kind: int) -> Speedups:
 
 @figure("synergy.sensitivity", "Speedup by CPUs and memory", of="instance", minor=True)
 def sensitivity(data: Compared) -> Drawn:
-    """Speed by CPUs and memory, in iterations per second on the model's best GPU type.
+    """Rate in iterations per second by CPUs and memory, on the model's best GPU type.
 
-    The unit is the rate with a share in proportion to the GPUs (framed).
+    It is relative to the rate with a share in proportion to the GPUs (framed).
     """
-    known = speedups(data.view)
-    shown, titles = known[:MAX_MODELS], [clean(one.model, 20) for one in known[:MAX_MODELS]]
+    models = speedups(data.view)
+    shown, titles = models[:MAX_MODELS], [clean(each.model, 20) for each in models[:MAX_MODELS]]
     cells = [
-        {"panel": title, "cpus": c, "memory": m, "speedup": one.speedup[i, j], "share": (i, j) == one.share}
-        for title, one in zip(titles, shown, strict=True)
-        for j, c in enumerate(one.cpus.tolist())
-        for i, m in enumerate(one.memory_gb.tolist())
+        {"panel": title, "cpus": c, "memory": m, "speedup": each.speedup[i, j], "share": (i, j) == each.share}
+        for title, each in zip(titles, shown, strict=True)
+        for j, c in enumerate(each.cpus.tolist())
+        for i, m in enumerate(each.memory_gb.tolist())
     ]
-    most = max([2.0, *(float(one.speedup.max()) for one in shown)])
+    most = max([2.0, *(float(each.speedup.max()) for each in shown)])
     axes = (
         alt.X("cpus:O", title="CPUs per GPU", axis=alt.Axis(format=".3~g")),
         alt.Y("memory:O", title="GB per GPU", sort="descending", axis=alt.Axis(format=".3~g")),
     )
     base = alt.Chart(width=115, height=95).encode(*axes)
     colours = alt.Color("speedup:Q", title="speedup", scale=alt.Scale(domain=[0.0, most]))
-    told = style.tip(("panel", "model"), ("cpus", "CPUs per GPU"), ("memory", "GB per GPU"), "speedup")
+    tips = style.tip(("panel", "model"), ("cpus", "CPUs per GPU"), ("memory", "GB per GPU"), "speedup")
     frame = base.transform_filter("datum.share").mark_rect(filled=False, stroke="white", strokeWidth=2)
-    chart = alt.layer(base.mark_rect().encode(color=colours, tooltip=told), frame, data=style.rows(cells))
+    chart = alt.layer(base.mark_rect().encode(color=colours, tooltip=tips), frame, data=style.rows(cells))
     chart = style.in_panels(chart, titles, 4, apart="xy")
-    more = f"The {MAX_MODELS} most sensitive of {len(known)} models" if len(known) > MAX_MODELS else "All models"
-    jobs, models = counted(data.view.size, "job"), counted(len(known), "model")
-    gangs = sorted({one.gpus for one in shown})
+    more = f"The {MAX_MODELS} most sensitive of {len(models)} models" if len(models) > MAX_MODELS else "All models"
+    gangs = sorted({each.gpus for each in shown})
     span = f"{gangs[0]} to {gangs[-1]}" if len(gangs) > 1 else f"{gangs[0]}"
     of = "one GPU" if gangs == [1] else f"the smallest gang of each ({span} GPUs)"
-    return chart, f"{more}, {of}. n = {jobs} of {models} on {data.where}."
+    n = f"{counted(data.view.size, 'job')} of {counted(len(models), 'model')}"
+    return chart, f"{more}, {of}. n = {n} on {data.where}."
 
 
 @figure("synergy.servers", "Servers of the round", of="instance")
 def servers(data: Compared) -> Drawn:
-    """GPUs, CPUs and memory that the jobs of the round hold, in per cent of each server, numbered from 0.
+    """GPUs, CPUs and memory held by the jobs of the round, in per cent of each server; servers are numbered from 0.
 
-    A job has the same colour everywhere; colours repeat.
+    A job has the same colour in all panels; different jobs may share a colour.
     """
     shown = some({m: data.decisions[m] for m in SHOWN if isinstance(data.decisions.get(m), Schedule)})
     view: View = data.view
-    known = np.flatnonzero(view.servers.gpus > 0)
-    hosts = known[:MAX_SERVERS]
+    equipped = np.flatnonzero(view.servers.gpus > 0)
+    hosts = equipped[:MAX_SERVERS]
     stacks: list[dict[str, Any]] = []
     for method, schedule in shown.items():
         for resource, field in RESOURCES.items():
@@ -126,28 +126,28 @@ def servers(data: Compared) -> Drawn:
         style.y("held", "held [%]", domain=[0.0, 103.0]),
         color=alt.Color("colour:N", scale=None),
         detail="job:N",
-        told=["method", "job", "server", ("held", "held [%]")],
+        tips=["method", "job", "server", ("held", "held [%]")],
         size=(165, 85),
         panels=list(dict.fromkeys(stack["panel"] for stack in stacks)),
         columns=3,
     )
-    of = f"the first {MAX_SERVERS} of " if known.size > MAX_SERVERS else ""
+    of = f"the first {MAX_SERVERS} of " if equipped.size > MAX_SERVERS else ""
     jobs, mechanisms = counted(view.runnable.size, "job"), counted(len(shown), "mechanism")
-    words = f"n = {jobs} of the round on {of}{counted(known.size, 'server')}, {mechanisms} on {data.where}."
+    words = f"n = {jobs} of the round on {of}{counted(equipped.size, 'server')}, {mechanisms} on {data.where}."
     return chart, words
 
 
 @figure("synergy.jct-mean", "Mean completion times", of="instance")
 def mean_times(data: Compared) -> Drawn:
     """Mean time from arrival to completion of all jobs, by method."""
-    known = data.results(RUN.id)
-    drawn = some(known[: style.MAX_ROWS])
+    results = data.results(RUN.id)
+    drawn = some(results[: style.MAX_ROWS])
     group = style.Group({row.method: row.objective or 0.0 for row in drawn}, drawn[0].best_bound)
     title = data.clock.label("mean completion time")
     chart = style.beside_bounds([group], title, data.looks, data.clock.seconds)
     source = drawn[0].bound_from
-    by = f"In brackets: at most so many times the best possible mean, by the bound of {clean(source)}. "
-    most = style.MAX_ROWS
-    count = f"The {most} fastest of {len(known)}" if len(known) > most else counted(len(known), "method")
+    by = f"In brackets: upper estimate of the ratio to the best possible mean, by the bound of {clean(source)}. "
+    total, most = len(results), style.MAX_ROWS
+    count = f"the {most} fastest of {total} methods" if total > most else counted(total, "method")
     jobs = counted(data.view.possible.size, "job")
     return chart, f"{by if source else ''}n = {jobs}, {count} on {data.where}."

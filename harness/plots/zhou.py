@@ -1,4 +1,4 @@
-"""Figures of Zhou's schedulers: windows of A_online, who runs where, prices, completion times beside the bound."""
+"""Figures of Zhou's schedulers: windows of A_online, Gantt charts, prices, and completion times with their bound."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
 NOTHING = 1e-9
-"""Part of a capacity below which its use counts as none."""
+"""Fraction of a capacity up to which its use counts as 0."""
 
 MAX_PRICES = 16
-"""Rows of a map of prices: classes of servers and resources, the dearest of them."""
+"""Maximum number of rows (server class and resource) in a map of prices; the most expensive ones are drawn."""
 
 SHORT = ("GPU", "CPU", "RAM", "net")
-"""What rows of a map of prices call GPUs, CPUs, memory and bandwidth."""
+"""Names of GPUs, CPUs, memory and bandwidth in a map of prices."""
 
 MOST_SLOTS = 1_000_000
-"""Schedules that last longer have no map of prices."""
+"""Longer schedules have no map of prices."""
 
 NARROW = 0.035
-"""Part of the axis below which a window has no room for its number of rounds."""
+"""Windows narrower than this fraction of the axis have no room for their number of rounds."""
 
 UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
-"""Smallest objective that is shown in a unit, the unit, and its name."""
+"""Units of objectives: the smallest objective shown in the unit, the unit, and its name."""
 
 
 # ---------------------------------------------------------------- windows of A_online
 
 
 def _online(data: Compared, arch: str) -> Schedule | None:
-    found = data.decisions.get(f"zhou.{arch}.online")
-    return found if isinstance(found, Schedule) and found.window_start.size else None
+    decision = data.decisions.get(f"zhou.{arch}.online")
+    return decision if isinstance(decision, Schedule) and decision.window_start.size else None
 
 
 @figure("zhou.windows", "Windows of A_online", of="instance")
 def windows(data: Compared) -> Drawn:
-    """When jobs wait (from their arrival) and run under A_online, one row per job in the order of their starts.
+    """Jobs under A_online, waiting (from their arrival) and running, one row per job in the order of their starts.
 
-    A batch runs in a window (between upright lines) of α rounds of A_maxweight (between dashed ones); numbers above are
-    the rounds that scheduled jobs, where windows are wide enough.
+    A batch runs in a window (between solid lines) of α rounds of A_maxweight (between dashed lines). Numbers above wide
+    windows count the rounds that scheduled jobs.
     """
     online = some({arch: schedule for arch in ARCHITECTURES if (schedule := _online(data, arch))})
     view, unit = data.view, data.clock
@@ -57,8 +57,7 @@ def windows(data: Compared) -> Drawn:
         used = counted(int(schedule.window_rounds.max()), "round")
         count = counted(len(schedule.window_start), "window")
         title = f"zhou.{arch}.online: {count}, up to {used} used"
-        found = [*_windows(schedule, last), *_runs(view, schedule)]
-        for record in found:
+        for record in (*_windows(schedule, last), *_runs(view, schedule)):
             times = {key: (record[key] - 1) * hours for key in ("time", "end")}
             records.append({"panel": title, "method": f"zhou.{arch}.online", **record, **times})
     bars = {"runs": style.ACCENT, "waits": style.SECOND}
@@ -75,7 +74,7 @@ def windows(data: Compared) -> Drawn:
     )
     rules = edges.mark_rule(clip=True, color=style.MUTED, strokeWidth=0.8)
     rules = rules.encode(strokeDash=style.keyed(alt.StrokeDash, "what", lines))
-    # Above the plot, where marks that a reader can zoom are clipped unless they say otherwise.
+    # The words stand above the plot, where marks of a zoomable chart are clipped by default.
     zoom, words = style.zoom(), base.transform_filter(alt.datum.what == "words").mark_text(dy=-6, clip=False)
     seen = alt.when(zoom).then(alt.value(1)).otherwise(alt.value(0))
     words = words.encode(text="text:N", y=alt.value(0), opacity=seen)
@@ -85,30 +84,30 @@ def windows(data: Compared) -> Drawn:
 
 
 def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
-    """Return where windows and the rounds in them begin, and in the middle of windows how many rounds these are."""
-    found: list[dict[str, Any]] = []
+    """Return records of the edges of windows and rounds, and of the number of rounds at the middle of each window."""
+    records: list[dict[str, Any]] = []
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
     for start, slots, rounds, tau in np.stack(columns, axis=1).tolist():
-        seen = min(slots, last - start)  # the axis ends where work ends, the last window does not
+        seen = min(slots, last - start)  # the axis ends when work ends, which may be before the last window ends
         text = counted(rounds, "round") if seen >= 2 * NARROW * last else str(rounds)
         text = text if seen >= NARROW * last else ""
-        found += [{"what": "window", "time": edge} for edge in (start, start + slots)]
-        found += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
-        found.append({"what": "words", "time": start + seen / 2, "text": text})
-    return [{**record, "end": record["time"]} for record in found]
+        records += [{"what": "window", "time": edge} for edge in (start, start + slots)]
+        records += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
+        records.append({"what": "words", "time": start + seen / 2, "text": text})
+    return [{**record, "end": record["time"]} for record in records]
 
 
 def _runs(view: View, schedule: Schedule) -> list[dict[str, Any]]:
-    """Return a row for each job: a thin bar from its arrival to its start, a wide one while it runs."""
-    found = []
+    """Return two records per job: a thin bar from its arrival to its start, and a wide one while it runs."""
+    records = []
     for i, k in enumerate(np.lexsort((schedule.job, schedule.start)).tolist()):
         job, start = int(schedule.job[k]), int(schedule.start[k])
         about = {"job": clean(view.ids[job], 30)}
         waits = {"what": "waits", "time": int(view.arrival[job]), "end": start, "top": i + 0.38, "bottom": i + 0.62}
         ends = start + int(schedule.slots[k])
         runs = {"what": "runs", "time": start, "end": ends, "top": i + 0.08, "bottom": i + 0.92}
-        found += [{**about, **waits}, {**about, **runs}]
-    return found
+        records += [{**about, **waits}, {**about, **runs}]
+    return records
 
 
 # ---------------------------------------------------------------- Gantt
@@ -125,14 +124,14 @@ def gpu_bars(view: View, arch: str, schedule: Schedule) -> gantt.Bars:
 
 @figure("zhou.gantt", "Schedules with {}", of="instance", each=ARCHITECTURES)
 def schedules(data: Compared, arch: str) -> Drawn:
-    """Which job holds which GPU over time with {}, one row per GPU, servers (white lines) by GPU type.
+    """Jobs on GPUs over time with {}, one row per GPU; white lines separate servers, which are grouped by GPU type.
 
-    The schedule of least weighted completion time Σ w·c (in weight × slots) among the others without interruptions, and
-    that of zhou.{key}.online.
+    Shown are the schedule of zhou.{key}.online and the one with the least weighted completion time Σ w·c (in
+    weight × slots) of the other methods without interruptions.
     """
-    found = gantt.best_and_online(data, f"zhou.{arch}.online", Schedule, (f"zhou.{arch}.completion",))
+    pairs = gantt.best_and_online(data, f"zhou.{arch}.online", Schedule, (f"zhou.{arch}.completion",))
     view: View = data.view
-    bars = {f"{style.name(row.method)}: Σ w·c = {number(row.objective)}": gpu_bars(view, arch, d) for row, d in found}
+    bars = {f"{style.name(row.method)}: Σ w·c = {number(row.objective)}": gpu_bars(view, arch, d) for row, d in pairs}
     gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
     return gantt.schedules(data, gantt.server_rows(view.instance, gpus, view.ids), bars)
 
@@ -141,7 +140,7 @@ def schedules(data: Compared, arch: str) -> Drawn:
 
 
 def price_field(of: Architecture, schedule: Schedule) -> Array:
-    """Return ``(k·R, last slot)`` prices (11) that a schedule makes: the mean over the servers of each class."""
+    """Return the ``(k·R, last slot)`` prices (11) of a schedule, averaged over the servers of each class."""
     machines, classes = of.machines, of.classes
     taken = schedule.workers[:, None] * machines.worker[schedule.worker_type[schedule.run]]
     if of.id == "ps":
@@ -150,12 +149,12 @@ def price_field(of: Architecture, schedule: Schedule) -> Array:
     end = start + schedule.slots[schedule.run]
     total = np.zeros((classes.size, taken.shape[1], end.max()))
     for server in np.unique(schedule.server):  # the price of the others is 0
-        mine = schedule.server == server
+        here = schedule.server == server
         change = np.zeros((total.shape[2] + 1, taken.shape[1]))
-        np.add.at(change, start[mine], taken[mine])
-        np.add.at(change, end[mine], -taken[mine])
+        np.add.at(change, start[here], taken[here])
+        np.add.at(change, end[here], -taken[here])
         used = np.cumsum(change, axis=0)[:-1].T
-        # What sums leave of nothing would have a price.
+        # Rounding residues of the sums would have a price.
         used[used <= NOTHING * machines.capacity[server][:, None]] = 0.0
         total[machines.kind[server]] += of.prices(used[None], np.array([server]))[0]
     return (total / classes.count[:, None, None]).reshape(-1, total.shape[2])
@@ -163,20 +162,20 @@ def price_field(of: Architecture, schedule: Schedule) -> Array:
 
 @figure("zhou.prices", "Prices with {}", of="instance", each=ARCHITECTURES)
 def both_prices(data: Compared, arch: str) -> Drawn:
-    """Price of a unit of each resource by class of servers and time, on the same axes.
+    """Price of each resource by server class and time, on the same axes.
 
-    Those that A_online posts are (11) per unit (GPU, CPU, GB, Gbit/s), λ^(use/capacity) − 1, in weight per unit and
-    slot, the mean over the servers of the class. The dual prices are those at which zhou.{key}.columns proves
-    its bound: what all of one server's GPUs (CPUs, memory, bandwidth) cost in a slot, in weight × slots.
+    The prices posted by A_online are (11) per unit (GPU, CPU, GB, Gbit/s), λ^(use/capacity) − 1, in weight per unit and
+    slot, averaged over the servers of a class. The dual prices are those with which zhou.{key}.columns proves its
+    bound: the cost of all GPUs (CPUs, memory, bandwidth) of one server in a slot, in weight × slots.
     """
     of: Architecture = data.view.architectures[arch]
-    schedule, found = _online(data, arch), data.prices.get(f"zhou.{arch}.columns")
+    schedule, duals = _online(data, arch), data.prices.get(f"zhou.{arch}.columns")
     fields: dict[str, tuple[Array, str]] = {}
     if schedule is not None and int((schedule.start + schedule.slots).max()) <= MOST_SLOTS:
         fields[f"posted by zhou.{arch}.online"] = price_field(of, schedule), "weight per unit and slot"
-    if found is not None:
-        each = np.asarray(found) * of.classes.capacity.reshape(-1, 1)
-        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(each), "Σ w·c per server and slot"
+    if duals is not None:
+        field = np.asarray(duals) * of.classes.capacity.reshape(-1, 1)
+        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(field), "Σ w·c per server and slot"
     tops = np.array([field.max(axis=1) / (field.max() or 1.0) for field, _ in some(fields).values()])
     shown = some(style.dearest(tops.T, MAX_PRICES))
     classes = [clean(text.removesuffix(".0"), 10) for text in of.classes.names]
@@ -184,7 +183,7 @@ def both_prices(data: Compared, arch: str) -> Drawn:
     free = int((tops.max(axis=0) <= 0).sum())
     words = f"{free} are 0 throughout and not drawn. " if free else ""
     more = tops.shape[1] - free - len(shown)
-    words += f"The {MAX_PRICES} dearest are drawn, {more} are not. " if more else ""
+    words += f"The {MAX_PRICES} most expensive are drawn, {more} are not. " if more else ""
     panels = {title: (field[shown], unit) for title, (field, unit) in fields.items()}
     ends = [int((d.start + d.slots).max()) - 1 for d in data.running(Schedule).values()]
     last = max(field.shape[1] for field, _ in fields.values())
@@ -198,17 +197,17 @@ def both_prices(data: Compared, arch: str) -> Drawn:
 
 @figure("zhou.completion", "Weighted completion times with {}", of="instance", each=ARCHITECTURES)
 def completion_times(data: Compared, arch: str) -> Drawn:
-    """Total weighted completion time Σ w·c of all jobs with {}, completions counted from slot 1, by method."""
+    """Total weighted completion time Σ w·c of all jobs with {}, by method; completions count from slot 1."""
     kinds = {"completion": "without interruptions", "preemptive": "jobs may be interrupted"}
-    known = {text: data.results(f"zhou.{arch}.{kind}")[: style.MAX_ROWS] for kind, text in kinds.items()}
+    results = {text: data.results(f"zhou.{arch}.{kind}")[: style.MAX_ROWS] for kind, text in kinds.items()}
     groups = [
-        style.Group({row.method: row.objective or 0.0 for row in each}, each[0].best_bound, text)
-        for text, each in known.items()
-        if each
+        style.Group({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
+        for text, rows in results.items()
+        if rows
     ]
-    drawn = some([row for each in known.values() for row in each])
+    drawn = some([row for rows in results.values() for row in rows])
     sources = " and ".join(dict.fromkeys(clean(row.bound_from) for row in drawn if row.bound_from))
-    bound = f"In brackets: at most so many times the best possible, by the bound of {sources}. " if sources else ""
+    bound = f"In brackets: upper estimate of the ratio to the optimum, by the bound of {sources}. " if sources else ""
     largest = max(row.objective or 0.0 for row in drawn)
     unit, size = next((unit, text) for least, unit, text in UNITS if largest >= least)
     return style.beside_bounds(groups, f"Σ w·c [{size}weight × slots]", data.looks, unit), bound + data.n(len(drawn))

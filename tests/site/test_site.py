@@ -137,5 +137,5 @@ def test_a_lesson_shows_its_figures(driver: Any, address: str) -> None:
 def test_sliders_show_their_first_picture(driver: Any, address: str) -> None:
     driver.get(f"{address}/lessons/02-hadar-prices.html")
     text = wait(driver, "document.querySelector('.cell_output') && document.body.innerText")
-    assert "With log ratio 2.0, gpus 4, step 1; sliders change that in a notebook." in text
+    assert "Shown for log ratio 2.0, gpus 4, step 1; a notebook has sliders to change these values." in text
     assert "U_max / U_min = 100, so α = 4.61" in text

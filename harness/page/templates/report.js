@@ -1,7 +1,7 @@
 "use strict";
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-// Sorts a table by the column whose heading is pressed: numbers by value, text by name, what is absent last.
+// Sort a table by the column whose heading is pressed: numbers by value, text alphabetically, empty cells last.
 for (const button of all("table.sortable th button")) {
   button.addEventListener("click", () => {
     const heading = button.closest("th");
@@ -20,12 +20,12 @@ for (const button of all("table.sortable th button")) {
     for (const row of [...body.rows].sort(compare)) body.append(row);
   });
 }
-// A phone shows what matters first: who, how far, how it ended.
+// On a phone, the most important columns come first: method, gap, status.
 if (innerWidth < 640) {
   for (const table of all("main table.sortable")) {
     const first = table.tBodies[0]?.rows[0];
     if (!first?.querySelector(".method")) continue;
-    const far = first.querySelector(".gap") ? "gap" : "best_bound"; // only bounds: none has a gap
+    const far = first.querySelector(".gap") ? "gap" : "best_bound"; // a table of bounds has no gaps
     const order = ["status", far, "method"].map((key) => [...first.cells].findIndex((cell) => cell.classList.contains(key)));
     const keys = order.filter((place) => place >= 0).map((place) => first.cells[place]);
     const places = keys.map((cell) => cell.cellIndex);
@@ -37,27 +37,27 @@ addEventListener("beforeprint", () => {
   for (const details of all("details")) details.open = true;
 });
 
-// What all charts and tables show: the method and the job that stand out, the methods that are hidden, and the time.
+// State shared by all charts and tables: the highlighted method and job, the hidden methods, and the current time.
 const state = {picked: "", job: "", hidden: [], now: -1};
 const rows = all("main tbody tr").filter((row) => row.querySelector("th.method"));
 const methodOf = (row) => row.querySelector("th.method").textContent.trim();
 const methods = new Set(rows.map(methodOf));
 const views = new Map();
 
-function tell(change) {
+function update(change) {
   Object.assign(state, change);
   for (const row of rows) {
     row.classList.toggle("picked", methodOf(row) === state.picked);
     row.hidden = state.hidden.includes(methodOf(row));
   }
   const what = state.job ? `job ${state.job}` : state.picked;
-  document.getElementById("picked").textContent = what ? `${what} stands out; press it again to end that` : "";
+  document.getElementById("picked").textContent = what ? `${what} is highlighted; press it again to undo` : "";
   for (const view of views.values()) {
     for (const [name, value] of Object.entries(state)) view.signal(name, value);
     view.runAsync();
   }
 }
-const toggle = (key, value) => tell({picked: "", job: "", [key]: state[key] === value ? "" : value});
+const toggle = (key, value) => update({picked: "", job: "", [key]: state[key] === value ? "" : value});
 
 for (const row of rows) {
   row.querySelector("th.method").addEventListener("click", () => toggle("picked", methodOf(row)));
@@ -70,7 +70,7 @@ paper.append(...papers.map((section) => new Option(section.dataset.paper)));
 paper.parentNode.hidden = papers.length < 2;
 filter.addEventListener("input", () => {
   const wanted = filter.value.trim().toLowerCase();
-  tell({hidden: [...methods].filter((method) => !method.toLowerCase().includes(wanted))});
+  update({hidden: [...methods].filter((method) => !method.toLowerCase().includes(wanted))});
 });
 paper.addEventListener("change", () => {
   for (const section of papers) section.hidden = paper.value !== "" && section.dataset.paper !== paper.value;
@@ -80,7 +80,7 @@ paper.addEventListener("change", () => {
   }
 });
 
-// Charts are drawn in place of the pictures as they come into sight, as wide as there is room.
+// Live charts replace the static pictures as they scroll into view, at the full available width.
 const data = document.getElementById("charts");
 const {config, specs} = data ? JSON.parse(data.textContent) : {specs: {}};
 const FADED = "(picked && datum.method && datum.method !== picked) || (job && datum.job && datum.job !== job)" +
@@ -97,7 +97,7 @@ function everyPart(spec, visit) {
 function prepared(name, room) {
   const spec = structuredClone(specs[name]), narrow = room < 560;
   spec.params = [...(spec.params ?? []), ...Object.entries(state).map(([name, value]) => ({name, value}))];
-  delete spec.title; // the caption tells it
+  delete spec.title; // the caption contains it
   if (narrow && spec.hconcat) [spec.vconcat, spec.hconcat] = [spec.hconcat, undefined];
   if (spec.columns) spec.columns = Math.max(1, Math.min(spec.columns, Math.floor(room / 230)));
   everyPart(spec, (part) => {
@@ -127,8 +127,8 @@ async function draw(figure) {
     tooltip: {disableDefaultStyle: true},
   };
   let made = await vegaEmbed(live, spec, options);
-  // Names, legends and margins keep their size; plots take the rest of the room. Text beside points does not shrink with
-  // its plot, so a narrow one may take several attempts.
+  // Names, legends and margins keep their size; plots take the remaining width. Text beside points does not shrink with
+  // its plot, so a narrow plot may take several attempts.
   for (let left = 4; left; left--) {
     const width = live.querySelector("svg").getBoundingClientRect().width;
     const beside = spec.columns ?? spec.hconcat?.length ?? 1, more = Math.floor((room - width) / beside);
@@ -152,7 +152,7 @@ async function draw(figure) {
   } catch { /* this chart is not over time */ }
 }
 
-// Charts over the same time move together; a schedule can be played.
+// Charts over the same time axis pan and zoom together, and schedules can be played.
 const timeOf = (figure) => specs[figure.dataset.chart] && end(specs[figure.dataset.chart]);
 function end(spec) {
   let found = 0;
@@ -186,13 +186,13 @@ function controls(figure) {
     const start = Math.max(0, middle - half);
     together(figure, factor > 1 && half * 2 >= last ? null : [start, Math.min(last, start + 2 * half)]);
   };
-  button("+", "zoom in (or shift and wheel; drag to move)", () => zoom(0.5));
+  button("+", "zoom in (or shift and wheel; drag to pan)", () => zoom(0.5));
   button("−", "zoom out", () => zoom(2));
   const moments = [...new Set(Object.values(specs[name].datasets).flat().flatMap((each) => each.job !== undefined ? each.time : []))];
   if (moments.length > 1) {
     moments.sort((a, b) => a - b);
-    const slider = Object.assign(document.createElement("input"), {type: "range", min: -1, max: moments.length - 1, value: -1, title: "moment"});
-    const go = (i) => { slider.value = i; tell({now: i < 0 ? -1 : moments[i] + 1e-9 * last}); };
+    const slider = Object.assign(document.createElement("input"), {type: "range", min: -1, max: moments.length - 1, value: -1, title: "time"});
+    const go = (i) => { slider.value = i; update({now: i < 0 ? -1 : moments[i] + 1e-9 * last}); };
     let timer;
     const play = button("▶", "play round by round", () => {
       clearInterval(timer);
