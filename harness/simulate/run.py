@@ -53,7 +53,7 @@ class Options:
     window: Window = ALL
 
     @classmethod
-    def told(
+    def of_command(
         cls, until_h: float = math.inf, profiling_min: float = 0.0, window: str | None = None, **same: Any
     ) -> Self:
         """Return options that are given in the units of the command line."""
