@@ -272,7 +272,7 @@ def test_a_sweep_that_grew_goes_on_where_it_was(tmp_path: Path) -> None:
     ran: list[int] = []
     grown = sweep(written(tmp_path, SMALL), jobs=1, resume=first.folder, on_start=ran.append)
     assert (ran, len(grown.rows), grown.ok) == ([2], 6, True)
-    with pytest.raises(UsageError, match="only a run of at least these instances can go on there"):
+    with pytest.raises(UsageError, match="only a run of at least these instances can be resumed there"):
         sweep(written(tmp_path, SMALL.replace("[3, 4]", "[4]")), jobs=1, resume=first.folder)
 
 
