@@ -131,7 +131,7 @@ def test_infeasible_is_an_answer_unless_somebody_decides() -> None:
     assert elsewhere[0].verified is None
     contradicted = certify([alone, row(objective=4.0)])
     assert contradicted[0].verified is False
-    assert contradicted[0].violations == ("infeasible, but oef.gavel decides oef.allocation",)
+    assert contradicted[0].violations == ("infeasible, but oef.gavel has a decision of oef.allocation",)
 
 
 def test_what_is_not_verified_bounds_nothing() -> None:
