@@ -31,10 +31,9 @@ class Row(CheckedRow):
 
     Attributes
     ----------
-    kind
-        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
-    limits
-        Name of the sweep's limit set that it ran under, empty if there is only one.
+    kind, limits
+        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``; the name of the sweep's
+        limit set that it ran under, empty if there is only one.
     problem, sense
         Problem that the objective belongs to, and whether larger (``max``) or smaller (``min``) is better.
     objective, metrics

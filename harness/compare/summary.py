@@ -5,9 +5,8 @@ neither the hardest instance nor the many trivial ones dominate. A failure count
 benchmarks), and as never solved in a performance profile (Dolan and Moré, Mathematical Programming 91, 2002).
 Unverified decisions have no gap.
 
-For solvers, *success* counts claims: that an optimum is proved, or that the model is infeasible. *Correct* counts the
-claims that the checkers confirm: the decision and objective hold, and no verified decision of any method beats the
-bound or contradicts infeasibility.
+For solvers, *success* counts claims of a proved optimum or of infeasibility. *Correct* counts the claims that checks
+confirm: decision and objective hold, and no verified decision beats the bound or contradicts infeasibility.
 """
 
 from __future__ import annotations

@@ -124,12 +124,10 @@ class MethodResult(kept.RowResult):
         return line | {name: value for name, value in optional.items() if value}
 
     def parts(self) -> Mapping[str, Any]:
-        """Return the decision and the certificate, if any, by file."""
         parts = {_file("schedules", self.row): self.decision, _file(FOLDER, self.row): self.certificate}
         return {name: part for name, part in parts.items() if part is not None}
 
     def holds(self) -> str:
-        """Check the decision and certificate again, and return what holds, in words."""
         self.check()
         row, confirmed = self.row, []
         if row.verified and row.objective is not None:

@@ -84,10 +84,7 @@ class Cluster:
             task = futures[future]
             try:
                 result: R = pickle.loads(future.result())
-            except (
-                Exception,
-                asyncio.CancelledError,
-            ) as error:  # whatever the cluster raises becomes a row, as in the pool
+            except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
                 reason = clean(f"{type(error).__name__}: {error}", 240)
                 result = task.failed("error", f"lost on the cluster: {reason}")
             yield result

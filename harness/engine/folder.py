@@ -171,8 +171,7 @@ def damage_explained(path: Path) -> Iterator[None]:
 def open_stored(path: Path, kind: str | None = None) -> Stored:
     """Read a results folder, even if its run was killed.
 
-    It raises `UsageError` if the folder has no results, is not of the study `kind` (if given), or is of another version
-    or damaged.
+    Raise `UsageError` if it has no results, is not of the study `kind` (if given), of another version, or damaged.
     """
     if not (path / "run.json").exists():
         raise UsageError(f"{path}: not a results folder (no run.json); a command that runs a study prints its folder")

@@ -218,8 +218,7 @@ class RowResult(Result):
     @property
     def key(self) -> str:
         """Key of its task."""
-        key: str = self.row.key
-        return key
+        return str(self.row.key)
 
     @property
     def label(self) -> str:

@@ -81,11 +81,9 @@ class Running(TypedDict, total=False):
     ----------
     jobs, dask
         Number of local worker processes (0, the default: one per core), or the address of a Dask scheduler.
-    results
-        Parent folder of a new results folder, if results are to be saved.
-    resume
-        An earlier results folder to complete. Finished results of the same work, limits and code are kept, others are
-        tried again; instances may be added.
+    results, resume
+        Parent folder of a new results folder, if any; or an earlier results folder to complete. Then finished results
+        of the same work, limits and code are kept, others are tried again, and instances may be added.
     on_start, on_result
         Called with the number of tasks that will run, and with each result.
     """

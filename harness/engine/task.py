@@ -32,10 +32,8 @@ class Limits:
     time_limit_s
         Seconds for the solver, or for a task that does not solve. If absent, 20, or less for models that search until
         their limit, which share a time budget.
-    rel_gap, threads
-        Relative gap at which a MIP counts as solved, and threads of the solver.
-    memory_mb
-        Memory cap of a worker process.
+    rel_gap, threads, memory_mb
+        Relative gap and threads of the solver; memory cap of a worker process.
     all_sizes, cross_check
         Whether to run methods above their stated size, and to solve every model by PuLP/CBC as well.
     """

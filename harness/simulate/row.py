@@ -233,11 +233,9 @@ class Bound(Result):
         return {"bound": plain({k: v for k, v in vars(self).items() if k not in ("certificate", "instance")})}
 
     def parts(self) -> Mapping[str, Any]:
-        """Return the certificate by file."""
         return {} if self.certificate is None else {self._file: self.certificate}
 
     def holds(self) -> str:
-        """Check the certificate again, and return what holds, in words."""
         if self.certificate is None:
             return "" if self.seconds is None else f"bound {self.seconds:.10g} s is the solver's word"
         first = float(workload(self.instance).arrival_s.min())

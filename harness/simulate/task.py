@@ -130,7 +130,6 @@ class SimulationResult(RowResult):
         return {"row": plain(self.row.as_dict())}
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the history by file; absent times are NaN."""
         if not self.kept:
             return {}
         trace = opened(self.kept)[0]
@@ -139,12 +138,10 @@ class SimulationResult(RowResult):
         return {history_file(self.row): packed(plain(about) | history)}
 
     def check(self) -> None:
-        """Raise ``ValueError`` if the file with the history is missing, or is not the history that was verified."""
         if self.row.ok and self.trace is None:
             raise ValueError(f"{history_file(self.row)} is missing")
 
     def holds(self) -> str:
-        """Check the history again, and return what holds, in words."""
         self.check()
         return "history re-checked" if self.row.verified else ""
 
@@ -167,7 +164,6 @@ class SimulationTask(InstanceTask[SimulationResult]):
     options: str = ""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the fields that identify this task: instance, policy, program, seed, rules, window and options."""
         rules = {name: str(value) for name, value in asdict(self.rules).items()}
         program = self.program.digest if self.program else ""
         return {"of": [self.fingerprint, self.policy, program, self.seed, rules, str(self.window), self.options]}
