@@ -20,13 +20,13 @@ MEASURED = ("schedgap", "pyomo", "highspy", "numpy", "scipy", "pandas", "network
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that results depend on."""
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for name in MEASURED:
         try:
-            found[name] = importlib.metadata.version(name)
+            numbers[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            numbers[name] = "not installed"
+    return numbers
 
 
 def machine() -> dict[str, str]:

@@ -154,17 +154,17 @@ def plan(
     bounds: list[Task[Any]] = []
     for one in instances:
         of = to_json(one), one.name, one.fingerprint
-        for label, asked in options.items():
-            rules = rules_for(one, asked)
-            if asked.window.first >= len(one.jobs):
-                raise UsageError(f"window = {asked.window}: beyond the {len(one.jobs)} jobs of {one.name}")
+        for label, own in options.items():
+            rules = rules_for(one, own)
+            if own.window.first >= len(one.jobs):
+                raise UsageError(f"window = {own.window}: beyond the {len(one.jobs)} jobs of {one.name}")
             tasks += [
-                SimulationTask(*of, spec.id, seed, rules, asked.window, programs[spec.id], label, limits=limits)
+                SimulationTask(*of, spec.id, seed, rules, own.window, programs[spec.id], label, limits=limits)
                 for seed in seeds
                 for spec in chosen
             ]
-            asked_for = wanted(chosen, asked.window).items()
-            bounds += [BoundTask(*of, rules.round_s, model, window) for model, window in asked_for]
+            bounding = wanted(chosen, own.window).items()
+            bounds += [BoundTask(*of, rules.round_s, model, window) for model, window in bounding]
     return [*tasks, *{task.key: task for task in bounds}.values()]
 
 
@@ -189,16 +189,16 @@ def _tables(simulation: Simulation) -> Mapping[str, bytes]:
 STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
 
 
-def rules_for(instance: Instance, asked: Options) -> Rules:
+def rules_for(instance: Instance, options: Options) -> Rules:
     """Return the rules of a simulation of `instance`; raise `UsageError` if they are impossible."""
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
-    round_s, restart_s = asked.round_s, asked.restart_s
+    round_s, restart_s = options.round_s, options.restart_s
     if round_s is None:
         round_s = instance.horizon.slot_s if instance.horizon else ROUND_S
     if restart_s is None:
         restart_s = RESTART_S if round_s > RESTART_S else 0.0
-    rules = Rules(round_s, restart_s, asked.spread_factor, asked.until_s, profiling_s=asked.profiling_s)
+    rules = Rules(round_s, restart_s, options.spread_factor, options.until_s, profiling_s=options.profiling_s)
     # Lower bound: every job runs at its best rate, and no GPU idles. Jobs that may leave or never run do not count.
     work, cluster = workload(instance), servers(instance)
     count = runnable(work, cluster) & np.isinf(work.leave_s)
