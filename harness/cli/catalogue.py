@@ -111,7 +111,7 @@ def show(
 
 @app.command("import")
 def import_(
-    format_: Annotated[str, Argument(metavar="FORMAT", help="gavel, philly, … (harness list formats).")],
+    format_: Annotated[str, Argument(metavar="FORMAT", help="gavel, philly, … (see harness list formats).")],
     file: Annotated[Path, Argument(help="Trace file.")],
     output: Annotated[Path, Option("--output", "-o", help="Instance file to write (.json).")],
     throughputs: Annotated[Path | None, Option(help="JSON file with Gavel's throughputs.")] = None,
@@ -207,7 +207,7 @@ def explain(
 def export(
     method: Annotated[str | None, Argument(help="Id of a model (harness list models).")] = None,
     instance: Annotated[list[str], Option(help="gen/…, paper/…, worst/…, or a file. Repeatable with --library.")] = [],  # noqa: B006
-    output: Annotated[Path | None, Option("--output", "-o", help="File to write: .mps or .lp, or with .gz.")] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help="File to write: .mps, .lp, or either + .gz.")] = None,
     library: Annotated[Path | None, Option(metavar="DIR", help="Write all models and an index to this folder.")] = None,
     known: Annotated[
         list[Path],

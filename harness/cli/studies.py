@@ -69,9 +69,9 @@ CERTIFY_S = 15.0
 
 @cli.study
 def certify(
-    format_: Annotated[str, Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
+    format_: Annotated[str, Argument(metavar="FORMAT", help="sacct, swf, csv, … (see harness list formats).")],
     log: Annotated[Path, Argument(help="Log file of the jobs that ran.")],
-    objective: Annotated[str, Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
+    objective: Annotated[str, Option(help="Measure: flow, slowdown, weighted, makespan or idle.")] = "flow",
     map_: Annotated[
         str | None,
         Option(
@@ -81,7 +81,7 @@ def certify(
         ),
     ] = None,
     gpus: Annotated[
-        str | None, Option(help="Cluster: V100=36,K80=36 or a number; by default the log's, or its peak use.")
+        str | None, Option(help="Cluster: V100=36,K80=36 or a number; by default from the log, or its peak use.")
     ] = None,
     nodes: Annotated[Path | None, Option(help="Node list of the cluster (CSV: gpus, type, server).")] = None,
     by_partition: Annotated[bool, Option("--by-partition", help="Give each partition its own GPUs.")] = False,
@@ -119,7 +119,7 @@ def sweep(
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
-    """Run a grid of instances, methods and seeds. A TOML file has the grid (sweeps/reference.toml is one)."""
+    """Run a grid of instances, methods and seeds. A TOML file describes it, such as sweeps/reference.toml."""
     from schedgap.harness.sweep import sweep as run
 
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
@@ -127,7 +127,7 @@ def sweep(
 
 @cli.study
 def reproduce(
-    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all, or a .toml file.")],
+    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="Id (hadar/fig4), paper, all or .toml file.")],
     quick: Annotated[bool, Option("--quick", help="Run smaller versions.")] = False,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,

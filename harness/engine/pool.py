@@ -25,7 +25,7 @@ from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
 
 def workers_for(jobs: int, threads: int) -> int:
-    """Return the number of workers: `jobs`, or if 0 as many as fit; workers × threads never exceeds the cores."""
+    """Return the number of workers: `jobs`, or if 0 as many as fit; workers × threads never exceed the cores."""
     fitting = max(1, cores() // threads)
     return min(jobs or fitting, fitting)
 
@@ -47,8 +47,8 @@ class Pool:
         task = next(waiting, None)
         while task or self._busy:
             while task:
-                most = max(one.limits.threads for one in (task, *(worker.task for worker in self._busy)))
-                if len(self._busy) >= workers_for(self.jobs, most):
+                threads = max(one.limits.threads for one in (task, *(worker.task for worker in self._busy)))
+                if len(self._busy) >= workers_for(self.jobs, threads):
                     break
                 kind = type(task).__module__, task.limits.threads
                 self._busy.append(self._idle.pop() if self._idle else Worker(*kind, loaded()))
@@ -81,17 +81,17 @@ class Worker:
     until: float
 
     def __init__(self, module: str, threads: int, plugins: Sequence[Plugin]) -> None:
-        pressed: list[int] = []
+        interrupts: list[int] = []
         for attempt in range(STARTS):
             try:
                 # Delay Ctrl-C: an interrupted start would leave the server mid-message.
-                with _on_ctrl_c(lambda number, frame: pressed.append(number)), _without_main():
+                with _on_ctrl_c(lambda number, frame: interrupts.append(number)), _without_main():
                     start_server(module, threads)
                     self.pipe, theirs = _CONTEXT.Pipe()
                     self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(plugins)), daemon=True)
                     self.process.start()
                     theirs.close()
-                if pressed:
+                if interrupts:
                     raise KeyboardInterrupt
                 break
             except (OSError, EOFError):  # the server was killed; the next attempt starts a new one
@@ -100,11 +100,11 @@ class Worker:
 
     @property
     def left_s(self) -> float:
-        """Seconds until the time limit of its task."""
+        """Seconds left until the time limit of its task."""
         return self.until - time.monotonic()
 
     def give(self, task: Task[Any]) -> None:
-        """Send it a task."""
+        """Send a task to the worker."""
         self.task, self.until = task, time.monotonic() + task.hard_limit_s
         with suppress(OSError):  # it is dead, which `result` reports
             self.pipe.send_bytes(dumps(task))
