@@ -1,9 +1,9 @@
-# Two commands on a fresh machine: `make compare` and `make test`. All else is for development.
+# On a fresh machine, use `make compare` and `make test`. All other targets are for development.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTANCE ?= gen/200jobs
-# The lock pins every package that the extras below can pull in, and the build backend, too.
+# The lock file pins every package that the extras below may install, and the build backend.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
 .PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference reproduce reproduce-whole \
@@ -15,8 +15,8 @@ dev: $(VENV)/.dev
 $(VENV)/.installed: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable .
-	@echo "compiling inner loops, once: one or two minutes"
-	@# numba reads an index before it sees that its source has changed, and fails on modules that have moved.
+	@echo "compiling inner loops (once; takes one or two minutes)"
+	@# numba reads its cache index before it checks whether the source changed, and fails if modules have moved.
 	@find instances models heuristics harness -name '*.nb[ic]' -delete
 	@-$(BIN)/harness compare --instance paper/hadar-fig1 --instance paper/synergy-example --instance paper/walkthrough \
 	  --method 'hadar.*' --method 'synergy.tune*' --method 'zhou.*.online' --method zhou.ps.columns \
@@ -30,18 +30,18 @@ $(VENV)/.dev: $(VENV)/.installed
 compare: install
 	$(BIN)/harness compare --instance '$(INSTANCE)'
 
-# What Python has compiled is kept, also where this is set: otherwise every process that tests start compiles it anew.
+# Python must keep compiled files even if this is set: otherwise every process that tests start compiles them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A file of tests stays in one process: what it computes once is shared. Long files come first, see tests/conftest.py.
+# Each test file runs in one process, so that its tests share results. Long files come first, see tests/conftest.py.
 test: dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-# The same tests with eight times as many examples of each property that does not state its own number.
+# The same tests, with eight times as many examples for each property that does not set its own number.
 test-thorough:
 	HYPOTHESIS_PROFILE=thorough $(MAKE) test
 
-# What this code finds now beside what is kept; `make keep-reference` keeps it.
+# Run the reference sweep and compare it with the stored one; `make keep-reference` replaces that.
 REFERENCE := build/reference
 reference: install
 	@rm -rf $(REFERENCE) && mkdir -p $(REFERENCE)
@@ -52,7 +52,7 @@ keep-reference:
 	cd results/reference && rm -rf instances schedules certificates
 	cd $(REFERENCE)/*-* && cp -r run.json *.jsonl *.parquet instances schedules certificates $(CURDIR)/results/reference
 
-# The same of the verdicts on the papers' figures and tables, in their small versions or, in some two hours, whole.
+# The same for the verdicts on the papers' figures and tables: small versions, or full ones, which take two hours.
 REPRODUCED = build/$(SIZE)
 reproduce keep-reproductions: SIZE := reproductions
 reproduce-whole keep-reproductions-whole: SIZE := reproductions-whole
@@ -69,7 +69,7 @@ bench: dev
 	$(BIN)/python -m pytest tests/benchmarks -p no:cacheprovider --benchmark-only -q \
 	  --override-ini='addopts=' --benchmark-disable-gc --benchmark-quiet --benchmark-json=results/bench/timings.json
 
-# Kills at random moments; FAULTS says how many, about.
+# Kill runs at random moments, about FAULTS times.
 faults: dev
 	$(BIN)/python -m pytest tests/faults -p no:cacheprovider --override-ini='addopts=' -q -x
 
@@ -78,7 +78,7 @@ lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The site, in build/docs/index.html; lessons are executed, and what they print is kept until they or the code change.
+# Build the site in build/docs/index.html. Lessons are executed; their outputs are cached until they or the code change.
 docs: dev
 	$(PIP) --editable '.[docs]'
 	$(BIN)/sphinx-build -W --keep-going -q -j auto docs build/docs

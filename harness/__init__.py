@@ -1,8 +1,8 @@
-"""The harness: compare schedulers with certified bounds, and report what was found.
+"""The harness: run schedulers, check and certify their results, and report them.
 
-:mod:`schedgap` has its functions by short names (``sg.compare``). The packages `compare`, `simulate`, `audit` and
-`adversary` have the same shape: what is to be done (``task``), what comes of it (``row``), and how it is run (``run``).
-Results are data; how they are shown is known to :mod:`schedgap.harness.page`.
+:mod:`schedgap` exports its main functions (``sg.compare``). The packages `compare`, `simulate`, `audit` and `adversary`
+have the same structure: ``task`` is one task in a worker, ``row`` the results as plain data, ``run`` the study. Only
+:mod:`schedgap.harness.page` knows how results are displayed.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from schedgap.instances.discovery import lazy_attributes
 
 
 def __getattr__(name: str) -> Any:
-    # So that `import schedgap as sg` is enough for `sg.harness.fairness`.
+    # With this, `import schedgap as sg` is enough to use `sg.harness.fairness`.
     return lazy_attributes(__name__, {}, name)

@@ -1,4 +1,4 @@
-"""Where a run was measured: versions, machine, commit, and a digest of the code; cores and memory it may use."""
+"""The environment of a run: versions, machine, commit, digest of the code, and usable cores and memory."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MEASURED = ("schedgap", "pyomo", "highspy", "numpy", "scipy", "pandas", "network
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that results depend on."""
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for name in MEASURED:
         try:
-            found[name] = importlib.metadata.version(name)
+            numbers[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            numbers[name] = "not installed"
+    return numbers
 
 
 def machine() -> dict[str, str]:
-    """Return processor, cores, memory and operating system (no host name)."""
+    """Return the processor, cores, memory and operating system (no host name)."""
     memory, processor = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, platform.machine()
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -49,10 +49,10 @@ def cores() -> int:
 
 
 @contextmanager
-def memory_capped(most_mb: float) -> Iterator[None]:
-    """Let allocations within the block fail that would take the data of this process above so many MB."""
+def memory_capped(limit_mb: float) -> Iterator[None]:
+    """Limit the data segment of this process to `limit_mb` within the block; larger allocations fail."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    cap = int(most_mb * 2**20)
+    cap = int(limit_mb * 2**20)
     resource.setrlimit(resource.RLIMIT_DATA, (cap if hard == resource.RLIM_INFINITY else min(cap, hard), hard))
     try:
         yield
@@ -61,7 +61,7 @@ def memory_capped(most_mb: float) -> Iterator[None]:
 
 
 def held_mb(pid: int | None) -> float:
-    """Return the MB of data that a process keeps, as a cap counts them; 0 where the system does not say."""
+    """Return the size of a process's data segment in MB, which the cap limits; 0 if the system does not tell."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     except OSError:
@@ -72,7 +72,7 @@ def git_commit() -> str | None:
     """Return the commit of the checkout this code runs from (``+changes`` if it was edited), or ``None``."""
     try:
         if Path(_git("rev-parse", "--show-toplevel")) != ROOT:
-            return None  # installed somewhere inside a repository of its user's
+            return None  # installed inside another repository, the user's
         commit = _git("rev-parse", "HEAD")
         return commit + ("+changes" if _git("status", "--porcelain", "--", *PACKAGES) else "")
     except (OSError, subprocess.SubprocessError):
@@ -86,7 +86,7 @@ def _git(*args: str) -> str:
 
 @functools.cache
 def code_digest() -> str:
-    """Return a digest of all source and data files of the four packages: results of other code are not resumed."""
+    """Return a digest of the source and data files of all packages; runs resume only results of the same code."""
     digest = hashlib.sha256()
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*")):

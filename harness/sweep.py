@@ -1,4 +1,4 @@
-"""Sweeps: many instances × methods or policies × seeds × options, described by a TOML file and run as one study.
+"""Sweeps: a TOML file describes a grid of instances, methods or policies, seeds and options, run as one study.
 
 .. code-block:: toml
 
@@ -16,11 +16,11 @@
     name = "short"
     time_limit_s = 10.0
 
-A grid is the product of its lists, the last one running fastest, of parameters of an instance, of a method or of a
-policy; ``instances = ["paper/oef-eq1", …]`` names single ones, ``traces`` real traces. With ``policies`` in place of
-``methods`` a sweep simulates, and ``options`` may have lists, too: ``options = { round_s = [90, 360], window =
-"1000:1000" }``. Every method runs once per seed and under each of the limits, every policy under each of the options;
-with ``solvers = ["highs", "scip"]``, every model runs once per solver. What these leave open is as the file says.
+A grid is the product of lists of parameter values, the last list varying fastest; it may vary an instance, a method or
+a policy. ``instances = ["paper/oef-eq1", …]`` lists single instances, ``traces`` real traces. With ``policies`` instead
+of ``methods`` the sweep simulates, and ``options`` may contain lists, too: ``options = { round_s = [90, 360] }``. Every
+method runs once per seed and limit set, every policy once per seed and combination of options, and every model once per
+solver (``solvers = ["highs", "scip"]``). A limit set inherits what it does not set.
 """
 
 from __future__ import annotations
@@ -55,28 +55,28 @@ from schedgap.instances.ranges import MOST_THREADS
 from schedgap.instances.schema import Instance, Name, Record, Text, rule, violation
 
 MAX_INSTANCES = 1000
-"""Most instances of one sweep; to raise it, set ``schedgap.harness.sweep.MAX_INSTANCES``."""
+"""Maximum number of instances in a sweep; set ``schedgap.harness.sweep.MAX_INSTANCES`` to raise it."""
 
 MAX_RESULTS = 100_000
-"""Most instances × seeds × options of one sweep, each of which every method runs on."""
+"""Maximum number of instances × seeds × options (or limits) in a sweep; each method has one result for each."""
 
 Reference = Annotated[str, Field(min_length=1, max_length=MAX_REFERENCE)]
 Value = bool | int | float | str
 
 
 def combinations(vary: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
-    """Return the product of lists as mappings, the last list running fastest."""
+    """Return the product of the lists as mappings, the last list varying fastest."""
     return [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
 
 
 def query(values: Mapping[str, Value]) -> str:
-    """Return settings as references and ids write them: ``load=9&seed=1``; truth values are lower case."""
+    """Return settings in the form used by references and ids, ``load=9&seed=1``; booleans are lower case."""
     pairs = [(name, str(value).lower() if isinstance(value, bool) else value) for name, value in values.items()]
     return urlencode(pairs, safe="+:", quote_via=quote)
 
 
 class Grid(Record):
-    """An instance, method or policy, and values of its parameters of which every combination is one."""
+    """An instance, method or policy, and lists of parameter values; every combination is run."""
 
     base: Reference = rule("a reference or id, such as gen/zhou-ps, gen/200jobs?load=1.2 or hadar.online")
     vary: Mapping[Name, Annotated[tuple[Value, ...], Field(min_length=1)]] = rule(
@@ -90,11 +90,11 @@ class Grid(Record):
 
 
 Choice = Name | Grid
-"""An id or pattern, or a grid of ids."""
+"""An id, a pattern, or a grid of ids."""
 
 
 class Rules(Record):
-    """Options of simulations (:meth:`schedgap.harness.simulate.run.Options.told`); a list varies one."""
+    """Options of simulations (:meth:`schedgap.harness.simulate.run.Options.of_command`), each a value or a list."""
 
     round_s: float | tuple[float, ...] | None = None
     restart_s: float | tuple[float, ...] | None = None
@@ -104,59 +104,59 @@ class Rules(Record):
     window: Text | tuple[Text, ...] | None = None
 
     def kinds(self, whole: bool = False) -> dict[str, Options]:
-        """Return the options by what tells them apart, nothing where there is one kind; or by all that is said."""
-        said = self.model_dump(exclude_none=True)
-        vary = {name: value if isinstance(value, tuple) else (value,) for name, value in said.items()}
-        named = [name for name, values in vary.items() if whole or len(values) > 1]
-        each: list[dict[str, Any]] = [*combinations(vary)]
-        return {query({name: one[name] for name in named}): Options.told(**one) for one in each}
+        """Return every combination of options, labelled by the varied ones (``round_s=90``), or by all if `whole`."""
+        options = self.model_dump(exclude_none=True)
+        vary = {name: value if isinstance(value, tuple) else (value,) for name, value in options.items()}
+        labels = [name for name, values in vary.items() if whole or len(values) > 1]
+        settings: list[dict[str, Any]] = [*combinations(vary)]
+        return {query({name: one[name] for name in labels}): Options.of_command(**one) for one in settings}
 
 
 class AbsentDataError(UsageError):
-    """A real trace that is not on this machine."""
+    """The file of a real trace is not on this machine."""
 
 
 class TraceFile(Record):
-    """A real trace to import, with options as of ``harness import``; its file is in the folder of real traces."""
+    """A real trace to import, with the options of ``harness import``; `file` is relative to the folder of traces."""
 
     format: Name
     file: Name
     name: Text | None = None
-    max_jobs: int | None = rule("only the first so many jobs", gt=0, default=None)
+    max_jobs: int | None = rule("number of first jobs to keep, positive", gt=0, default=None)
     hours: tuple[float, float] | None = None
     gangs: tuple[int, ...] = ()
     split: tuple[float, ...] = ()
     gpus: Mapping[Name, int] | None = None
 
     def loaded(self) -> Instance:
-        """Return the instance, or raise `AbsentDataError`: the traces do not come with the project.
+        """Import the trace; raise `AbsentDataError` if its file is missing.
 
-        They are in the folder that ``SCHEDGAP_DATA`` names, or beside the project.
+        Traces do not come with the project. They are expected in the folder ``SCHEDGAP_DATA``, or next to the project.
         """
         if not (path := Path(os.environ.get("SCHEDGAP_DATA", "../shared/data")) / self.file).is_file():
-            where = "SCHEDGAP_DATA names the folder of such traces"
-            raise AbsentDataError(f"the real trace {self.file}, which is not here: {where}")
+            how = "set SCHEDGAP_DATA to the folder of real traces"
+            raise AbsentDataError(f"the real trace {self.file}, which is not here: {how}")
         return import_trace(self.format, path, ImportOptions(**self.model_dump(exclude={"format", "file"})))
 
 
 class LimitSet(Record):
-    """Limits under which every method runs; what is absent is as the file says for all."""
+    """A named set of limits, under which every method runs; the file's own limits stand in for absent ones."""
 
-    name: Name = rule("what rows show in their column limits")
+    name: Name = rule("label of the rows, in their column limits")
     time_limit_s: float | None = rule("seconds each solve may take, positive", gt=0, default=None)
     rel_gap: float | None = rule("relative gap at which a MIP counts as solved, in [0, 1)", ge=0, lt=1, default=None)
     threads: int | None = rule("threads of one solve", ge=1, le=MOST_THREADS, default=None)
     all_sizes: bool | None = None
 
     def over(self, limits: Limits) -> Limits:
-        """Return `limits` with what is said here."""
+        """Return `limits`, changed by this set."""
         return replace(limits, **self.model_dump(exclude={"name"}, exclude_none=True))
 
 
 class Sweep(Record):
-    """What a sweep file says."""
+    """The content of a sweep file."""
 
-    title: Text = rule("what is varied, in a line")
+    title: Text = rule("what the sweep varies, in one line")
     source: Text = ""
     plugins: tuple[Reference, ...] = ()
     instances: tuple[Reference, ...] = ()
@@ -190,8 +190,8 @@ class Sweep(Record):
         if size > MAX_INSTANCES:
             raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how.format('MAX_INSTANCES')}")
         if runs > MAX_RESULTS:
-            told = f"at most {MAX_RESULTS}; {how.format('MAX_RESULTS')}"
-            raise violation("seeds", f"{runs} instances × seeds × options", told)
+            limit = f"at most {MAX_RESULTS}; {how.format('MAX_RESULTS')}"
+            raise violation("seeds", f"{runs} instances × seeds × options", limit)
         names = [limits.name for limits in self.limits]
         if len(set(names)) < len(names):
             raise violation("limits", ", ".join(names), "limits of different names")
@@ -199,26 +199,26 @@ class Sweep(Record):
 
     @property
     def references(self) -> list[str]:
-        """References of all instances but real traces, single ones first."""
+        """References of all instances except real traces; single ones come first."""
         return [*self.instances, *(ref for grid in self.grids for ref in grid.references())]
 
     def loaded(self) -> dict[str, Instance]:
         """Return all instances by reference, real traces by name."""
-        found = {ref: load(ref) for ref in self.references}
-        return found | {one.name: one for one in (trace.loaded() for trace in self.traces)}
+        instances = {ref: load(ref) for ref in self.references}
+        return instances | {one.name: one for one in (trace.loaded() for trace in self.traces)}
 
     @property
     def chosen(self) -> list[str]:
-        """Ids and patterns of methods or policies, grids written out."""
-        named = ([one] if isinstance(one, str) else list(one.references()) for one in self.methods or self.policies)
-        return [name for names in named for name in names]
+        """Ids and patterns of methods or policies, with grids expanded."""
+        choices = self.methods or self.policies
+        return [name for one in choices for name in ([one] if isinstance(one, str) else one.references())]
 
     def specs(self) -> list[Spec]:
-        """Return the methods, models once per solver; it raises `UsageError` if one is unknown."""
+        """Return the methods, models once per solver; raise `UsageError` if a method or solver is unknown."""
         return solved_by(select(self.chosen, self.papers), self.solvers)
 
     def check(self) -> None:
-        """Raise `UsageError` if a method, policy or paper is unknown, or an option cannot be read."""
+        """Raise `UsageError` if a method, policy or paper is unknown, or an option is malformed."""
         if self.policies:
             resolve(self.chosen)
             self.options.kinds()
@@ -226,23 +226,23 @@ class Sweep(Record):
             self.specs()
 
     def kinds(self, limits: Limits) -> dict[str, Limits]:
-        """Return `limits` as the file changes them, by name; the empty name where it has one kind only."""
+        """Return `limits` with the file's changes, by name of the limit set (empty if the file has no sets)."""
         common = replace(limits, time_limit_s=self.time_limit_s or limits.seconds, all_sizes=self.all_sizes)
         return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
 
 
-def read(path: Path, **instead: Any) -> Sweep:
-    """Return what a sweep file says, with some keys instead of its own, or raise `UsageError`; plug-ins are loaded."""
+def read(path: Path, **changes: Any) -> Sweep:
+    """Read a sweep file, replace some of its keys, and load its plug-ins; raise `UsageError` if it is invalid."""
     if path.suffix.lower() != ".toml":
-        raise UsageError(f"{path}: a sweep file ends in .toml")
-    found = parse(Sweep, {**read_mapping(path), **instead}, str(path))
+        raise UsageError(f"{path}: a sweep file must end in .toml")
+    content = parse(Sweep, {**read_mapping(path), **changes}, str(path))
     try:
-        for plugin in found.plugins:
+        for plugin in content.plugins:
             load_plugin(plugin)
-        found.check()
+        content.check()
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-    return found
+    return content
 
 
 def sweep(
@@ -255,14 +255,16 @@ def sweep(
 ) -> Comparison | Simulation:
     """Run a sweep file and return its rows; see :func:`schedgap.harness.compare.run.compare` and ``simulate``.
 
-    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process.
+    `seeds` and `time_limit_s` replace the file's own; `memory_mb` caps each worker process.
     """
-    instead = {"seeds": several(seeds), "time_limit_s": time_limit_s}
-    asked = read(Path(path), **{name: value for name, value in instead.items() if value})
-    kinds = asked.kinds(replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb))
+    changes = {"seeds": several(seeds), "time_limit_s": time_limit_s}
+    content = read(Path(path), **{name: value for name, value in changes.items() if value})
+    kinds = content.kinds(replace(USUAL if content.policies else Limits(), memory_mb=memory_mb))
     options = {"seed": several(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
-    same: Any = {"seeds": asked.seeds, "command": command_line(options, "sweep", str(path)), **running}
-    instances: list[study.Reference] = [*asked.references, *(trace.loaded() for trace in asked.traces)]
-    if asked.policies:
-        return simulate(instances, asked.chosen, asked.options.kinds(), limits=kinds[""], **same)
-    return compare(instances, asked.chosen, asked.papers, solvers=asked.solvers, limits=kinds, bound=False, **same)
+    same: Any = {"seeds": content.seeds, "command": command_line(options, "sweep", str(path)), **running}
+    instances: list[study.Reference] = [*content.references, *(trace.loaded() for trace in content.traces)]
+    if content.policies:
+        return simulate(instances, content.chosen, content.options.kinds(), limits=kinds[""], **same)
+    return compare(
+        instances, content.chosen, content.papers, solvers=content.solvers, limits=kinds, bound=False, **same
+    )

@@ -114,7 +114,7 @@ def test_figures_are_drawn(run: Comparison) -> None:
     [
         (["sacct", "no-such-file"], "no such file"),
         (["csv", "{log}"], "unknown column"),
-        (["csv", "{log}", "--map", "start"], "columns are written as id=job"),
+        (["csv", "{log}", "--map", "start"], "expected columns such as id=job"),
         (
             ["csv", "{log}", "--map", MAP, "--objective", "x"],
             "unknown objective",

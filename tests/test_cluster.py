@@ -62,7 +62,7 @@ def named(rows: list[Any]) -> list[tuple[Any, ...]]:
 
 def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("schedgap.harness.engine.cluster.WORKERS_S", 0.5)
-    with pytest.raises(UsageError, match=r"no worker has joined within 0\.5 s; start one with: dask worker tcp"):
+    with pytest.raises(UsageError, match=r"no worker joined within 0\.5 s; start one with: dask worker tcp"):
         sg.compare("paper/oef-eq1", ["oef.cooperative"], dask=scheduler)
 
 
@@ -145,7 +145,7 @@ def test_an_address_where_nobody_answers_is_refused_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("schedgap.harness.engine.cluster.CONNECT_S", 0.5)
-    wrong = "a scheduler's address is written as tcp://host:8786"
+    wrong = "expected the address of a scheduler, such as tcp://host:8786"
     cases = {"tcp://127.0.0.1:1": "no Dask scheduler answers there", "nowhere": wrong, "file:///etc": wrong}
     for address, message in cases.items():
         with pytest.raises(UsageError, match=message):

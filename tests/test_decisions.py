@@ -242,9 +242,9 @@ def test_elastic_runs_that_are_no_runs(tmp_path: Path, command: Command) -> None
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--instance", JOBS], "files of decisions take both --instance and --problem"),
-        (["--problem", "hadar.utility"], "files of decisions take both --instance and --problem"),
-        ([], "mine.csv: one results folder, or files with --instance and --problem"),
+        (["--instance", JOBS], "decision files need both --instance and --problem"),
+        (["--problem", "hadar.utility"], "decision files need both --instance and --problem"),
+        ([], "mine.csv: expected one results folder; decision files need --instance and --problem"),
         (["--instance", JOBS, "--problem", "hadar.utilty"], "unknown problem 'hadar.utilty'; did you mean"),
         (["--instance", JOBS, "--problem", "synergy.run"], 'mine.csv: line 1: columns "job,start,end,server,gpus"'),
     ],

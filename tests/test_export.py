@@ -214,9 +214,9 @@ def test_a_truncated_solution_without_a_count_is_found_out(solver: str, exported
         (["export", "hadar.fifo", "--instance", FIG1, "-o", "a.lp"], "(heuristics are not models)"),
         (["export", "hadar.p2.columns", "--instance", FIG1, "-o", "a.lp"], "generates its columns as needed"),
         (["export", "hadar.p1", "-o", "a.lp"], "name a model, one --instance and --output FILE; or --library DIR"),
-        (["export", "hadar.p1", "--library", "d"], "a library has all models: leave METHOD and --output out"),
+        (["export", "hadar.p1", "--library", "d"], "--library writes all models: leave out METHOD and --output"),
         (["verify", "--solution", "no.sol"], "no.json: no such file; harness export writes it next to the model"),
-        (["verify"], "name a results folder, files of decisions, or solutions of exported models (--solution)"),
+        (["verify"], "name a results folder, decision files, or solution files of exported models (--solution)"),
     ],
 )
 def test_wrong_words_end_in_one_line(words: list[str], told: str, command: Command) -> None:

@@ -48,7 +48,7 @@ def test_titles_tell_what_was_changed() -> None:
 def test_options_that_there_are_not_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="unknown option 'result'; did you mean results"):
         sg.compare(EQ1, "oef.maxmin", result="runs")  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="jobs = -1: 0, for as many as there are cores, or more"):
+    with pytest.raises(UsageError, match="jobs = -1: must be at least 0, which stands for one per core"):
         sg.compare(EQ1, "oef.maxmin", jobs=-1)
 
 

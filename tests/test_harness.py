@@ -131,7 +131,7 @@ def test_infeasible_is_an_answer_unless_somebody_decides() -> None:
     assert elsewhere[0].verified is None
     contradicted = certify([alone, row(objective=4.0)])
     assert contradicted[0].verified is False
-    assert contradicted[0].violations == ("infeasible, but oef.gavel decides oef.allocation",)
+    assert contradicted[0].violations == ("infeasible, but oef.gavel has a decision of oef.allocation",)
 
 
 def test_what_is_not_verified_bounds_nothing() -> None:
@@ -225,7 +225,7 @@ def test_a_folder_without_a_run_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_run_of_other_instances_is_not_resumed(finished: Path) -> None:
-    with pytest.raises(UsageError, match="a run of paper/oef-eq1; only a run of at least these instances can go on"):
+    with pytest.raises(UsageError, match="a run of paper/oef-eq1; only a run of at least these instances can be resumed"):
         compare("paper/oef-eq6", ["oef.cooperative"], resume=finished)
 
 
@@ -236,7 +236,7 @@ def test_a_full_disk_is_one_line_that_says_how_to_go_on(tmp_path: Path, monkeypa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Folder, "_append", full)
-    with pytest.raises(UsageError, match=r"No space left on device; finished rows are kept, go on with: --resume"):
+    with pytest.raises(UsageError, match=r"No space left on device; finished rows are kept, continue with: --resume"):
         compare(EQ1, ["oef.cooperative"], results=tmp_path)
 
 

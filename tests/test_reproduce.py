@@ -288,8 +288,8 @@ def _points(run: Run, at: object) -> bool:
     [
         ("title =", "titel = 1\ntitle =", "titel: unknown field"),
         ('"hadar.srtf", "hadar.fifo"]\noptions', '"hadar.srtf", "hadar.fofi"]\noptions', "unknown policy 'hadar.fofi'"),
-        (MINE, 'title = "t"\nplace = "Fig. 0"', "needs = '': runs, or what it would need to test it"),
-        ("[[runs]]", 'runs = "hadar/fig99"\n[[rums]]', "runs = 'hadar/fig99': a figure that has runs is expected"),
+        (MINE, 'title = "t"\nplace = "Fig. 0"', "needs = '': runs, or what a test would need"),
+        ("[[runs]]", 'runs = "hadar/fig99"\n[[rums]]', "runs = 'hadar/fig99': expected a figure that has runs"),
         ("[[runs]]", "[[runs]]\neach = 3", "each: unknown field"),
         ("[[runs]]", "only_if = 3\n[[runs]]", "only_if"),
         ('shape = "falls"', 'shape = "wobbles"', "trends[0].shape"),

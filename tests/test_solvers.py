@@ -239,7 +239,7 @@ def test_unknown_solver_in_python() -> None:
 
 
 def test_solvers_without_a_model_to_solve_are_a_mistake() -> None:
-    with pytest.raises(UsageError, match="solver = scpi: solvers solve models, and no method chosen is one"):
+    with pytest.raises(UsageError, match="solver = scpi: no chosen method is a model, so there is nothing to solve"):
         sg.compare("paper/oef-eq1", "oef.gandiva_fair", solvers="scpi")
 
 

@@ -132,7 +132,7 @@ def test_instances_that_cannot_be_are_refused_before_anything_runs(
 
 @pytest.mark.parametrize("name", ["none.toml", "mine.json", "."])
 def test_what_is_no_sweep_file(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"no such file|a sweep file ends in \.toml"):
+    with pytest.raises(UsageError, match=r"no such file|a sweep file must end in \.toml"):
         read(tmp_path / name)
 
 
@@ -248,7 +248,7 @@ def test_every_method_runs_once_under_each_of_the_limits(tmp_path: Path) -> None
         ("rel_gap = 0.01", "rel_gap = 1", "limits[1].rel_gap = 1: relative gap at which a MIP counts as solved, in [0"),
         ("rel_gap = 0.01", "threads = 0", "limits[1].threads = 0: threads of one solve"),
         ("rel_gap = 0.01", "seeds = 0", "limits[1].seeds: unknown field"),
-        ('name = "rough"', "", "limits[1].name: missing: what rows show in their column limits"),
+        ('name = "rough"', "", "limits[1].name: missing: label of the rows, in their column limits"),
     ],
 )
 def test_limits_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -272,7 +272,7 @@ def test_a_sweep_that_grew_goes_on_where_it_was(tmp_path: Path) -> None:
     ran: list[int] = []
     grown = sweep(written(tmp_path, SMALL), jobs=1, resume=first.folder, on_start=ran.append)
     assert (ran, len(grown.rows), grown.ok) == ([2], 6, True)
-    with pytest.raises(UsageError, match="only a run of at least these instances can go on there"):
+    with pytest.raises(UsageError, match="only a run of at least these instances can be resumed there"):
         sweep(written(tmp_path, SMALL.replace("[3, 4]", "[4]")), jobs=1, resume=first.folder)
 
 

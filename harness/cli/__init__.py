@@ -1,26 +1,26 @@
-"""The ``harness`` command. Every heavy import happens inside the command that needs it, so that help is instant."""
+"""The ``harness`` command. Each command does its heavy imports itself, so that help appears at once."""
 
 from __future__ import annotations
 
 import gc
 import sys
 
-from schedgap.harness.cli import app, catalogue, studies  # noqa: F401 -- each adds its commands
+from schedgap.harness.cli import app, catalogue, studies  # noqa: F401 -- importing them registers their commands
 from schedgap.harness.cli.app import INTERRUPTED, USAGE, complain, protect
 from schedgap.instances.errors import UsageError
 
 
 def main() -> None:
-    """Run the command; a mistake of the user is one line on standard error and exit code 2."""
+    """Run the command line; report a user's mistake in one line on standard error and exit with status 2."""
     protect()
-    gc.set_threshold(50_000)  # of the 0.2 s in which a history of 140,000 rows becomes lists, 0.15 s were collections
+    gc.set_threshold(50_000)  # converting a history of 140,000 rows to lists took 0.2 s, 0.15 s of it collections
     try:
         try:
             app.app()
         finally:
-            # Text that cannot be written is a mistake like others; Python would complain while shutting down.
+            # Flush here, so that a failed write is reported like any other error, not by Python while it shuts down.
             sys.stdout.flush()
-            gc.freeze()  # Python would look for garbage once more before it ends: 0.15 s of CPU after a simulation
+            gc.freeze()  # skips the final collection at exit, which costs 0.15 s of CPU after a simulation
     except UsageError as error:
         complain(str(error))
         sys.exit(USAGE)

@@ -1,4 +1,4 @@
-"""The application that every file here adds commands to, and what they share: options, streams, how they end."""
+"""The Typer application, and what its commands share: options, standard streams, exit codes."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class Commands(TyperGroup):
-    """The commands, each of which takes the options of all; Ctrl-C ends any of them with one line."""
+    """A command group that adds the group's options to every command and reports Ctrl-C in one line."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of that name."""
+        """Return the command of that name, with the group's options added."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             command.params = list(dict.fromkeys([*command.params, *self.params]))
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was named."""
+        """Run the command; on Ctrl-C, exit with status 130."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -58,7 +58,16 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="How far from optimal are deep-learning cluster schedulers? Certified gaps for published schedulers.",
+    help="""How far from optimal are deep-learning cluster schedulers?
+
+    Run published schedulers and their optimization models on the same instance, and report certified gaps.
+
+    \b
+    First steps:
+      harness compare --instance paper/oef-eq1 --paper oef
+      harness list instances
+      harness explain hadar.p1""",
+    epilog="Exit status: 0 success, 1 a method failed or a check did not hold, 2 usage error, 130 interrupted.",
 )
 
 
@@ -75,48 +84,48 @@ PluginOption = Option(
     callback=_load,
     is_eager=True,
     expose_value=False,
-    help="Load methods, papers, figures, … of your own. Repeatable.",
+    help="Load your own methods, papers or figures. Repeatable.",
 )
 
 
 @app.callback()
 def all_commands(plugin: Annotated[list[str], PluginOption] = []) -> None:  # noqa: B006
-    """Take what may follow any command."""
+    """Declare the options that every command accepts."""
 
 
 def stdout() -> Console:
-    """Return a console on standard output; a pipe gets the full width instead of a cut table."""
+    """Return a console on standard output, 200 columns wide if that is a pipe, so that tables are not cut."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
 
 
 def say(line: str) -> None:
-    """Print a line about the command's own work to standard error, without characters that steer a terminal."""
+    """Print a progress message to standard error, in one line and with control characters escaped."""
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(line.split()))
     sys.stderr.write(f"{text}\n")
 
 
-def complain(what: str) -> None:
-    """Say in one line on standard error why the command ends."""
-    say(f"harness: {what}")
+def complain(message: str) -> None:
+    """Print the reason why the command ends, in one line on standard error."""
+    say(f"harness: {message}")
 
 
 LATEST = 10
-"""Results that are shown while others run, the latest ones."""
+"""Number of latest results shown while a study runs."""
 
 
-def _get_ready(count: int) -> None:
-    """Import what shows and keeps results, 0.1 s, while the server of workers is still importing what tasks need."""
+def _preload(count: int) -> None:
+    """Import the modules for pages and tables (0.1 s) while the fork server still imports what tasks need."""
     for module in ("pyarrow.json", "pyarrow.parquet", "rich.console", "schedgap.harness.page"):
         importlib.import_module(module)
 
 
 @contextmanager
 def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
-    """Yield the callbacks by which a run shows its latest results and the time left while it lasts, on a terminal."""
+    """Yield callbacks for a study; on a terminal they show the latest results and the time left."""
     if not sys.stderr.isatty():
-        yield {"on_start": _get_ready}
+        yield {"on_start": _preload}
         return
     from rich import progress as bars
     from rich.console import Console, Group
@@ -134,7 +143,7 @@ def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
         return Group(*(drawn(latest([*done]), console.width) if done else ()), bar)
 
     def start(count: int) -> None:
-        _get_ready(count)
+        _preload(count)
         bar.update(task, total=(bar.tasks[0].total or 0) + count)
         live.start(refresh=True)
 
@@ -153,16 +162,16 @@ STDOUT, STDERR = 1, 2
 
 
 class Outlet(io.FileIO):
-    """A standard stream that stays quiet once its reader has gone (``harness … | head``).
+    """A standard stream that discards text once its reader has gone (``harness … | head``).
 
-    It raises `UsageError` once if the text cannot be written to standard output for another reason, such as a full
-    disk; there is nowhere to say that of standard error.
+    If standard output cannot be written for another reason, such as a full disk, the first write raises `UsageError`.
+    Failures of standard error are ignored: there is nowhere left to report them.
     """
 
     lost = False
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write bytes, or drop them where they cannot arrive any more."""
+        """Write bytes, or discard them once a write has failed; return their number."""
         if not self.lost:
             try:
                 return super().write(data)
@@ -174,11 +183,11 @@ class Outlet(io.FileIO):
 
 
 def protect() -> None:
-    """Make standard output and error safe to write to: closed, full, broken, or in an encoding without ≤ and █."""
-    streams: list[TextIO | None] = [sys.stdin, sys.stdout, sys.stderr]  # Python has none for those found closed
+    """Make standard output and error safe to write to if closed, full, broken, or in an encoding without ≤ and █."""
+    streams: list[TextIO | None] = [sys.stdin, sys.stdout, sys.stderr]  # None if closed at start
     for stream in streams:
         if stream is None:
-            # This takes the lowest free descriptor, the closed one; else text would go into the next file opened.
+            # Opens the lowest free descriptor, the closed one; otherwise the next file opened would receive the text.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     sys.stdout = _text(STDOUT, streams[STDOUT], "replace")
     sys.stderr = _text(STDERR, streams[STDERR], "backslashreplace")
@@ -192,19 +201,19 @@ def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
 
 
 def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY) -> NoReturn:
-    """Print the results, then write the page, if wanted, and end with the exit code."""
+    """Print the results, write the HTML page if wanted, and exit with the status of the study."""
     write_results(found, output, view)
     say(f"results: {found.folder}")
     if report and found.rows:
         save_report(found)
     if found.interrupted:
-        say(f"interrupted; go on with: --resume {found.folder}")
+        say(f"interrupted; to continue: --resume {found.folder}")
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(OK if found.ok else FAILED)
 
 
 def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> None:
-    """Print what a study found to standard output."""
+    """Print the results of a study to standard output."""
     from schedgap.harness.page import blocks
 
     write(blocks(found, view), found.fields, [row.as_dict() for row in found.rows], output)
@@ -212,7 +221,7 @@ def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> No
 
 
 def save_report(found: Found[Any], output: Path | None = None) -> None:
-    """Write the page and its figures; say where it is."""
+    """Write the HTML page and its figures, and print its path."""
     from schedgap.harness.page import save
 
     if found.folder is None:
@@ -227,9 +236,9 @@ def save_report(found: Found[Any], output: Path | None = None) -> None:
 
 
 def say_damage(found: Found[Any]) -> None:
-    """Name what a folder holds that is not as it was written; its other results stand."""
-    for what in found.meta.get("damaged", ()):
-        say(f"left out: {what}; --resume {found.folder} runs it again")
+    """Print a line for each damaged result that was left out of a results folder."""
+    for damage in found.meta.get("damaged", ()):
+        say(f"left out: {damage}; --resume {found.folder} runs it again")
 
 
 def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
@@ -240,7 +249,7 @@ def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, 
 
 
 def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: Format) -> None:
-    """Print blocks for people, or records for programs, to standard output."""
+    """Print blocks (format ``table``) or records (all other formats) to standard output."""
     if output is Format.TABLE:
         from schedgap.harness.terminal import show
 
@@ -251,32 +260,32 @@ def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapp
 
 InstanceOption = Annotated[
     list[str],
-    Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
+    Option(help="gen/…, paper/…, worst/…, or a file; ?key=value&… sets generator parameters. Repeatable."),
 ]
-SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
-SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of methods. Repeatable.")]
-MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")]
-ResultsOption = Annotated[Path, Option(help="Folder in which the results folder is made.")]
-FormatOption = Annotated[Format, Option("--format", help="How rows are printed to standard output.")]
-ReportOption = Annotated[bool, Option(help="Write report.html and figures, too.")]
-TopOption = Annotated[int, Option(min=0, help="Rows of a table. Default: 10 of a comparison, all of others.")]
+SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random draws and of the solver.")]
+SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of each run. Repeatable.")]
+MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of a worker (MB).")]
+ResultsOption = Annotated[Path, Option(help="Parent folder of the new results folder.")]
+FormatOption = Annotated[Format, Option("--format", help="Output format of the rows.")]
+ReportOption = Annotated[bool, Option(help="Also write report.html and figures.")]
+TopOption = Annotated[int, Option(min=0, help="Rows to show at most; 0: 10 of a comparison, all otherwise.")]
 AllRowsOption = Annotated[bool, Option("--all-rows", help="Show all rows.")]
-VerboseOption = Annotated[bool, Option("--verbose", "-v", help="List skipped methods with the reason of each.")]
+VerboseOption = Annotated[bool, Option("--verbose", "-v", help="List skipped methods, each with the reason.")]
 
 
 def study(run: Callable[..., Any]) -> Callable[..., None]:
-    """Make a command of a function that runs a study and returns what was found.
+    """Register a command for a function that runs a study and returns its results.
 
-    Its parameters are options of the command, but for ``**running``, which takes what all studies have
-    (:class:`schedgap.harness.engine.study.Running`).
+    The function's parameters become options of the command, next to the options that all studies share; ``**running``
+    receives the latter as a :class:`schedgap.harness.engine.study.Running`.
     """
 
     def command(
         *,
-        jobs: Annotated[int, Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
+        jobs: Annotated[int, Option(min=0, help="Worker processes; 0: one per core.")] = 0,
         dask: Annotated[
             str | None,
-            Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:8786) instead."),
+            Option(metavar="ADDRESS", help="Run on the Dask cluster at this scheduler address (tcp://host:8786)."),
         ] = None,
         results: ResultsOption = Path("results"),
         resume: Annotated[Path | None, Option(help="Complete this results folder; finished rows are kept.")] = None,
@@ -289,18 +298,18 @@ def study(run: Callable[..., Any]) -> Callable[..., None]:
     ) -> None:
         from schedgap.harness.engine.pool import start_server, stop_server
 
-        if run.__name__ in KINDS and not dask:  # only its file says how many threads a sweep has
+        if run.__name__ in KINDS and not dask:  # a sweep sets its threads in its file
             start_server(f"schedgap.harness.{run.__name__}.task", own.get("threads", 1))
         try:
             with progress() as callbacks:
                 found = run(**own, jobs=jobs, dask=dask, results=results, resume=resume, **callbacks)
         except UsageError:
-            stop_server()  # it has begun to import while the arguments were read
+            stop_server()  # it was started above, and may still be importing
             raise
         finish(found, output, report, View(math.inf if all_rows else top, verbose=verbose))
 
-    both = [p for f in (run, command) for p in inspect.signature(f, eval_str=True).parameters.values()]
-    options = [p.replace(kind=p.KEYWORD_ONLY) for p in both if p.kind is not p.VAR_KEYWORD]
+    parameters = [p for f in (run, command) for p in inspect.signature(f, eval_str=True).parameters.values()]
+    options = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.kind is not p.VAR_KEYWORD]
     command.__name__, command.__doc__ = run.__name__, run.__doc__
     command.__annotations__ = {p.name: p.annotation for p in options}
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Commands about what there is to run: ``list``, ``schema``, ``show``, ``import``, ``explain`` and ``export``."""
+"""Commands about instances and methods: ``list``, ``schema``, ``show``, ``import``, ``explain`` and ``export``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figur
 
 @app.command("list")
 def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
-    """List what there is, one line each, with source."""
+    """List instances, methods or other entries, each with its source."""
     columns: tuple[str, ...]
-    found: Sequence[tuple[str, ...]]
-    match kind:  # what other lists are about is not imported
+    lines: Sequence[tuple[str, ...]]
+    match kind:  # each case imports only what it lists
         case "figures":
             from schedgap.harness.page.columns import REPRODUCE
             from schedgap.harness.reproduce.measure import rows
@@ -33,30 +33,30 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
 
             (printed,) = (column.text for column in REPRODUCE if column.key == "published")
             columns = "figure", "place", "what it shows", "compared", "published"
-            found = []
+            lines = []
             for id, one in figures().items():
-                told = [f"{r.method} {r.what} {printed(r)}".strip() if one.runs else printed(r) for r in rows(one, [])]
+                texts = [f"{r.method} {r.what} {printed(r)}".strip() if one.runs else printed(r) for r in rows(one, [])]
                 needs = f"needs {one.needs}" if one.needs else ""
                 compared = f"{len(one.items)}{'; more ' * bool(needs)}{needs}" if one.runs else f"no: {needs}"
-                found.append((id, one.place, one.title, compared, "; ".join(told)))
+                lines.append((id, one.place, one.title, compared, "; ".join(texts)))
         case "formats":
             from schedgap.instances.importers import IMPORTERS
 
-            columns, found = ("format", "what it is", "source"), sorted((i.id, i.title, i.source) for i in IMPORTERS)
+            columns, lines = ("format", "what it is", "source"), sorted((i.id, i.title, i.source) for i in IMPORTERS)
         case "heuristics":
             from schedgap.heuristics import HEURISTICS
 
             columns = "heuristic", "kind", "problem", "claims", "source"
-            found = [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
+            lines = [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
         case "instances":
             from schedgap.instances.catalogue import known
 
-            columns, found = ("instance", "kind", "what it is"), [tuple(entry) for entry in known()]
+            columns, lines = ("instance", "kind", "what it is"), [tuple(entry) for entry in known()]
         case "models":
             from schedgap.models import MODELS
 
             columns = "model", "kind", "problem", "claims", "source"
-            found = [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
+            lines = [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
         case "papers":
             import schedgap.instances.views  # noqa: F401 -- registers the papers
             from schedgap.heuristics import HEURISTICS
@@ -64,25 +64,25 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
             from schedgap.models import MODELS
 
             columns = "paper", "models", "heuristics", "title"
-            both = (MODELS, HEURISTICS)
-            found = [(p.id, *(str(sum(one.paper == p.id for one in specs)) for specs in both), p.title) for p in PAPERS]
+            methods = (MODELS, HEURISTICS)
+            lines = [(p.id, *(str(sum(s.paper == p.id for s in specs)) for specs in methods), p.title) for p in PAPERS]
         case "plugins":
             from schedgap.instances.plugins import listed
 
-            columns, found = ("plug-in", "kind", "brought by", "registers"), listed()
+            columns, lines = ("plug-in", "kind", "brought by", "registers"), listed()
         case "policies":
             from schedgap.heuristics.simulator import POLICIES
 
             columns = "policy", "copies", "source"
-            found = [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
-    emit_lines(kind, columns, found, output)
+            lines = [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
+    emit_lines(kind, columns, lines, output)
 
 
 @app.command()
 def schema(
-    what: Annotated[Literal["policy"], Argument(help="policy: what simulate says to the program of --policy exec:…")],
+    what: Annotated[Literal["policy"], Argument(help="policy: what simulate sends to --policy exec:…")],
 ) -> None:
-    """Print the JSON Schema of what is exchanged with programs from elsewhere."""
+    """Print the JSON Schema of messages to external programs."""
     from schedgap.heuristics.simulator.program import schema as of_policies
 
     typer.echo(json_of({"policy": of_policies}[what](), indent=2, ensure_ascii=False))
@@ -90,11 +90,11 @@ def schema(
 
 @app.command()
 def show(
-    instance: Annotated[str, Argument(help="gen/…, paper/…, worst/…, or a path.")],
-    picture: Annotated[Path | None, Option(help="Also draw it to this .png, .svg or .pdf file.")] = None,
-    json: Annotated[bool, Option("--json", help="Print the instance itself as canonical JSON.")] = False,
+    instance: Annotated[str, Argument(help="gen/…, paper/…, worst/…, or a file.")],
+    picture: Annotated[Path | None, Option(help="Also save a figure to this .png, .svg or .pdf file.")] = None,
+    json: Annotated[bool, Option("--json", help="Print the instance as canonical JSON instead.")] = False,
 ) -> None:
-    """Show an instance in words and a picture."""
+    """Describe an instance in words, and optionally draw it."""
     from schedgap.harness.figure import figures
     from schedgap.harness.page.instance import words
     from schedgap.instances import load
@@ -111,31 +111,31 @@ def show(
 
 @app.command("import")
 def import_(
-    format_: Annotated[str, Argument(metavar="FORMAT", help="gavel, philly, … (harness list formats).")],
-    file: Annotated[Path, Argument(help="The trace.")],
+    format_: Annotated[str, Argument(metavar="FORMAT", help="gavel, philly, … (see harness list formats).")],
+    file: Annotated[Path, Argument(help="Trace file.")],
     output: Annotated[Path, Option("--output", "-o", help="Instance file to write (.json).")],
-    throughputs: Annotated[Path | None, Option(help="Gavel's throughput JSON.")] = None,
-    nodes: Annotated[Path | None, Option(help="Node list (openb).")] = None,
-    max_jobs: Annotated[int | None, Option(min=1, help="Only the first jobs by arrival.")] = None,
-    hours: Annotated[str, Option(help="Only jobs that arrive in these hours of the trace, as 24,48.")] = "",
-    gangs: Annotated[str, Option(help="Only jobs of so many GPUs, as 1,2,4.")] = "",
-    split: Annotated[str, Option(help="Shares of Synergy's image, language and speech models, as 20,70,10.")] = "",
-    gpus: Annotated[str | None, Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
-    gpus_per_server: Annotated[int | None, Option(min=1, help="GPUs of one server, by default the format's.")] = None,
-    cpus_per_gpu: Annotated[float | None, Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
-    memory_gb_per_gpu: Annotated[float | None, Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
+    throughputs: Annotated[Path | None, Option(help="JSON file with Gavel's throughputs.")] = None,
+    nodes: Annotated[Path | None, Option(help="Node list of an openb trace.")] = None,
+    max_jobs: Annotated[int | None, Option(min=1, help="Keep only this many jobs, by arrival.")] = None,
+    hours: Annotated[str, Option(help="Keep only jobs that arrive between these hours: 24,48.")] = "",
+    gangs: Annotated[str, Option(help="Keep only jobs with these numbers of GPUs: 1,2,4.")] = "",
+    split: Annotated[str, Option(help="Percentages of Synergy's image, language and speech models: 20,70,10.")] = "",
+    gpus: Annotated[str | None, Option(help="GPUs of the cluster by type: V100=36,P100=36,K80=36.")] = None,
+    gpus_per_server: Annotated[int | None, Option(min=1, help="GPUs per server; by default the format's.")] = None,
+    cpus_per_gpu: Annotated[float | None, Option(help="CPUs per GPU of a server; 3 by default.")] = None,
+    memory_gb_per_gpu: Annotated[float | None, Option(help="GB per GPU of a server; 62.5 by default.")] = None,
     name: Annotated[str | None, Option(help="Name of the instance.")] = None,
-    history: Annotated[bool, Option("--history", help="Read when jobs started and ended, too.")] = False,
+    history: Annotated[bool, Option("--history", help="Also read when jobs started and ended.")] = False,
 ) -> None:
-    """Import a real trace as an instance."""
+    """Convert a real trace to an instance file."""
     from schedgap.instances.canonical import write
     from schedgap.instances.importers import Options, import_trace
 
     if output.suffix != ".json":
-        raise UsageError(f"{output}: an instance is written as .json")
+        raise UsageError(f"{output}: an instance file must end in .json")
     window = _numbers("hours", hours)
     if len(window) not in (0, 2):
-        raise UsageError(f"--hours {hours}: two hours of the trace, as 24,48")
+        raise UsageError(f"--hours {hours}: expected two hours of the trace, such as 24,48")
     options = Options(
         max_jobs=max_jobs,
         hours=(window[0], window[1]) if window else None,
@@ -158,69 +158,67 @@ def import_(
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:
-    """Return the numbers of ``20,70,10``, none of an empty text, or raise `UsageError` for anything else."""
+    """Parse ``20,70,10``; an empty text has no numbers. Raise `UsageError` if the text is malformed."""
     try:
         return tuple(float(part) for part in text.split(",")) if text else ()
     except ValueError:
-        raise UsageError(f"--{name} {text}: numbers are written as 20,70,10") from None
+        raise UsageError(f"--{name} {text}: expected numbers separated by commas, such as 20,70,10") from None
 
 
 def gpu_counts(text: str) -> dict[str, int]:
-    """Return ``{"V100": 36, "P100": 36}`` for ``V100=36,P100=36``, or raise `UsageError` for anything else."""
-    found = pairs(text)
-    if not all(name and number.isdigit() and int(number) > 0 for name, number in found):
-        raise UsageError(f"--gpus {text}: a cluster is written as V100=36,P100=36 with at least one GPU of a type")
-    return {name: int(number) for name, number in found}
+    """Parse ``V100=36,P100=36`` to ``{"V100": 36, "P100": 36}``; raise `UsageError` if the text is malformed."""
+    counts = pairs(text)
+    if not all(name and number.isdigit() and int(number) > 0 for name, number in counts):
+        raise UsageError(f"--gpus {text}: expected GPUs by type, such as V100=36,P100=36, at least one of each type")
+    return {name: int(number) for name, number in counts}
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
-    """Return ``[("V100", "36"), ("P100", "36")]`` for ``V100=36,P100=36``; what is missing is empty."""
+    """Parse ``V100=36,P100=36`` to ``[("V100", "36"), ("P100", "36")]``; a missing name or value is empty."""
     parts = (part.partition("=") for part in text.split(","))
     return [(name.strip(), value.strip()) for name, _, value in parts]
 
 
 def say_derived(instance: Any) -> None:
-    """Tell what an importer filled in by rule."""
+    """Print a line for each value that the importer derived by a rule."""
     for line in instance.derived:
         say(f"derived: {line}")
 
 
 @app.command()
 def explain(
-    name: Annotated[str, Argument(help="Model or heuristic, or the beginning of ids: hadar.p1, hadar.p2, 'oef.*'.")],
-    instance: Annotated[str | None, Option(help="gen/…, paper/…, or a path. Default: a small one.")] = None,
-    style: Annotated[
-        Literal["text", "latex", "markdown", "json"], Option("--format", help="How it is printed to standard output.")
-    ] = "text",
-    large: Annotated[bool, Option("--all", help="Build models above their stated size, too.")] = False,
+    name: Annotated[str, Argument(help="Id, prefix or pattern of models or heuristics: hadar.p1, hadar.p2, 'oef.*'.")],
+    instance: Annotated[str | None, Option(help="Instance to measure sizes on; by default a small one.")] = None,
+    style: Annotated[Literal["text", "latex", "markdown", "json"], Option("--format", help="Output format.")] = "text",
+    large: Annotated[bool, Option("--all", help="Also build models above their stated size.")] = False,
 ) -> None:
-    """Explain a model or heuristic: its docstring with mathematics and equation numbers, parameters, sizes."""
+    """Explain a model or heuristic. Print its mathematics and the paper's equation numbers, parameters and size."""
     from schedgap.harness.explain import explain as explained
 
     def begins(model: str, where: str) -> None:
         if sys.stderr.isatty():
             say(f"building {model} on {where}")
 
-    found = explained(name, instance, large=large, on_model=begins)
-    sys.stdout.write(str(getattr(found, style)))
+    explanation = explained(name, instance, large=large, on_model=begins)
+    sys.stdout.write(str(getattr(explanation, style)))
 
 
 @app.command()
 def export(
     method: Annotated[str | None, Argument(help="Id of a model (harness list models).")] = None,
-    instance: Annotated[list[str], Option(help="gen/…, paper/…, or a path. A library has several.")] = [],  # noqa: B006
-    output: Annotated[Path | None, Option("--output", "-o", help="File in .mps, .lp, .mps.gz or .lp.gz.")] = None,
-    library: Annotated[Path | None, Option(metavar="DIR", help="Write all models, with an index, instead.")] = None,
+    instance: Annotated[list[str], Option(help="gen/…, paper/…, worst/…, or a file. Repeatable with --library.")] = [],  # noqa: B006
+    output: Annotated[Path | None, Option("--output", "-o", help="File to write: .mps, .lp, or either + .gz.")] = None,
+    library: Annotated[Path | None, Option(metavar="DIR", help="Write all models and an index to this folder.")] = None,
     known: Annotated[
         list[Path],
-        Option(metavar="RESULTS", help="Results with best known values. Default: all models run. Repeatable."),
+        Option(metavar="RESULTS", help="Results folder with best known values; by default models are run. Repeatable."),
     ] = [],  # noqa: B006
-    time_limit: Annotated[float | None, Option(help="Seconds of each solve, where they run.")] = None,
+    time_limit: Annotated[float | None, Option(help="Seconds per solve, for --library without --known.")] = None,
 ) -> None:
-    """Write a model, or a library of models, as files for solvers; harness verify --solution takes answers back."""
+    """Write models as files for solvers. harness verify --solution checks the solutions that come back."""
     if library is not None:
         if method or output:
-            raise UsageError("a library has all models: leave METHOD and --output out")
+            raise UsageError("--library writes all models: leave out METHOD and --output")
         from schedgap.harness.compare.run import compare, read_run
         from schedgap.harness.export import DEFAULT
         from schedgap.harness.export import library as write
@@ -238,7 +236,7 @@ def export(
         raise UsageError("name a model, one --instance and --output FILE; or --library DIR")
     from schedgap.harness.export import export as run
 
-    found = run(method, instance[0], output)
-    rows, columns = found.form.matrix.shape
-    whole = int(found.form.integer.sum())
-    say(f"{output}: {rows:,} rows, {columns:,} columns ({whole:,} integer); what they mean is in the .json beside it")
+    model = run(method, instance[0], output)
+    rows, columns = model.form.matrix.shape
+    whole = int(model.form.integer.sum())
+    say(f"{output}: {rows:,} rows, {columns:,} columns ({whole:,} integer); the .json file next to it names them")

@@ -1,7 +1,7 @@
-"""Commands that run studies, and those about the results folders that studies write.
+"""Commands that run studies, and commands that read the results folders of studies.
 
-They are ``compare``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; ``table``, ``report``,
-``merge``, ``diff`` and ``verify``.
+The first are ``compare``, ``certify``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; the others
+``report``, ``paper``, ``table``, ``merge``, ``diff`` and ``verify``.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from schedgap.instances.ranges import MOST_THREADS
 @cli.study
 def compare(
     instance: cli.InstanceOption,
-    paper: Annotated[list[str], Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
-    method: Annotated[list[str], Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
+    paper: Annotated[list[str], Option(help="Only methods of this paper. Repeatable.")] = [],  # noqa: B006
+    method: Annotated[list[str], Option(help="Only this method or pattern ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
     seed: cli.SeedsOption = [0],  # noqa: B006
     solver: Annotated[
-        list[str], Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable.")
+        list[str], Option(help="Solver of models: highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, … Repeatable.")
     ] = [],  # noqa: B006
     time_limit: Annotated[
         float | None,
-        Option(help="Seconds each solve may take; 20, or less for searches, which share 7 on an instance."),
+        Option(help="Seconds per solve; by default 20, and 7 shared by the models that search until their limit."),
     ] = None,
     rel_gap: Annotated[float, Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
-    threads: Annotated[int, Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
+    threads: Annotated[int, Option(min=1, max=MOST_THREADS, help="Threads per solve.")] = 1,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
-    all_sizes: Annotated[bool, Option("--all", help="Run methods above their stated size, too.")] = False,
-    cross_check: Annotated[bool, Option(help="Second opinion on every model by PuLP/CBC.")] = False,
-    certificates: Annotated[Path | None, Option(metavar="DIR", help="Copy certificates, with instances.")] = None,
-    bound: Annotated[bool, Option(help="Run the cheapest model that bounds a problem, where no method does.")] = True,
-    decisions: Annotated[Path | None, Option(metavar="DIR", help="Write decisions as CSV and JSON, too.")] = None,
+    all_sizes: Annotated[bool, Option("--all", help="Also run methods above their stated size.")] = False,
+    cross_check: Annotated[bool, Option(help="Also solve every model by PuLP/CBC, and compare.")] = False,
+    certificates: Annotated[Path | None, Option(metavar="DIR", help="Copy certificates and instances here.")] = None,
+    bound: Annotated[bool, Option(help="Where no chosen method bounds a problem, run the cheapest that does.")] = True,
+    decisions: Annotated[Path | None, Option(metavar="DIR", help="Also write decisions as CSV and JSON here.")] = None,
     **running: Any,
 ) -> Any:
-    """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
+    """Run methods on an instance and report certified gaps. Rows also have ratios, guarantees and times."""
     from schedgap.harness.certificates import export
     from schedgap.harness.compare.run import compare as run
 
@@ -64,14 +64,14 @@ def compare(
 
 
 CERTIFY_S = 15.0
-"""Seconds that each bound, and the search, may take unless asked."""
+"""Default time limit of each bound and of the search, in seconds."""
 
 
 @cli.study
 def certify(
-    format_: Annotated[str, Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
-    log: Annotated[Path, Argument(help="The log of what ran.")],
-    objective: Annotated[str, Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
+    format_: Annotated[str, Argument(metavar="FORMAT", help="sacct, swf, csv, … (see harness list formats).")],
+    log: Annotated[Path, Argument(help="Log file of the jobs that ran.")],
+    objective: Annotated[str, Option(help="Measure: flow, slowdown, weighted, makespan or idle.")] = "flow",
     map_: Annotated[
         str | None,
         Option(
@@ -81,20 +81,20 @@ def certify(
         ),
     ] = None,
     gpus: Annotated[
-        str | None, Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak.")
+        str | None, Option(help="Cluster: V100=36,K80=36 or a number; by default from the log, or its peak use.")
     ] = None,
-    nodes: Annotated[Path | None, Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
-    by_partition: Annotated[bool, Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
-    resource: Annotated[str | None, Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
-    time_format: Annotated[str | None, Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,
-    timezone: Annotated[str | None, Option(help="Zone of times without one: Europe/Berlin.")] = None,
-    max_jobs: Annotated[int | None, Option(min=1, help="Only the first jobs by submission.")] = None,
+    nodes: Annotated[Path | None, Option(help="Node list of the cluster (CSV: gpus, type, server).")] = None,
+    by_partition: Annotated[bool, Option("--by-partition", help="Give each partition its own GPUs.")] = False,
+    resource: Annotated[str | None, Option(help="Resource to read from a Slurm log: gpus, cpus or nodes.")] = None,
+    time_format: Annotated[str | None, Option(help="Format of times in the log: '%d.%m.%Y %H:%M'.")] = None,
+    timezone: Annotated[str | None, Option(help="Time zone of times without one: Europe/Berlin.")] = None,
+    max_jobs: Annotated[int | None, Option(min=1, help="Keep only this many jobs, by submission.")] = None,
     seed: cli.SeedOption = 0,
-    time_limit: Annotated[float, Option(help="Seconds each bound, and the search, may take.")] = CERTIFY_S,
+    time_limit: Annotated[float, Option(help="Seconds for each bound and for the search.")] = CERTIFY_S,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
-    """Judge what really ran: beside a certified bound, the best schedule found, and other schedulers' ones."""
+    """Measure the schedule in a log against a certified bound. Other policies run on the same jobs."""
     from schedgap.harness.certify import certify as run
     from schedgap.instances.importers import Options
 
@@ -102,7 +102,7 @@ def certify(
     read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
     columns = pairs(map_) if map_ else []
     if not all(name and column for name, column in columns) or len(dict(columns)) < len(columns):
-        raise UsageError(f"--map {map_}: columns are written as id=job,submit=queued_at, each once")
+        raise UsageError(f"--map {map_}: expected columns such as id=job,submit=queued_at, each once")
     counts = {"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None
     options = Options(history=True, columns=dict(columns) or None, gpus=counts, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
@@ -113,13 +113,13 @@ def certify(
 
 @cli.study
 def sweep(
-    file: Annotated[Path, Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
+    file: Annotated[Path, Argument(help="TOML file with instances, parameter grids, methods and seeds.")],
     seed: cli.SeedsOption = [],  # noqa: B006
-    time_limit: Annotated[float | None, Option(help="Seconds each solve may take, instead of the file's.")] = None,
+    time_limit: Annotated[float | None, Option(help="Seconds per solve, in place of the file's.")] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
-    """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
+    """Run a grid of instances, methods and seeds. A TOML file describes it, such as sweeps/reference.toml."""
     from schedgap.harness.sweep import sweep as run
 
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
@@ -127,12 +127,12 @@ def sweep(
 
 @cli.study
 def reproduce(
-    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all, or a .toml file.")],
-    quick: Annotated[bool, Option("--quick", help="Run small versions of the same shape.")] = False,
+    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="Id (hadar/fig4), paper, all or .toml file.")],
+    quick: Annotated[bool, Option("--quick", help="Run smaller versions.")] = False,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
-    """Run figures and tables of the papers: published beside measured beside certified, and a verdict on each."""
+    """Reproduce figures and tables of the papers. Each printed number gets a measured value and a verdict."""
     from schedgap.harness.reproduce.run import reproduce as run
 
     return run(figure, quick=quick, memory_mb=memory_mb, **running)
@@ -146,31 +146,31 @@ def simulate(
         list[str] | None,
         Option(
             help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies), exec:./program; "
-            "several may follow. Repeatable. Default: those that Hadar's section IV compares."
+            "several may follow. Repeatable. By default the four that Hadar compares in section IV."
         ),
     ] = None,
-    round_s: Annotated[float | None, Option(help="Seconds of a round. Default: the instance's slot.")] = None,
+    round_s: Annotated[float | None, Option(help="Seconds per round; by default the instance's slot, or 360.")] = None,
     restart_s: Annotated[
-        float | None, Option(help="Seconds that a changed allocation costs. Default: 10, 0 in shorter rounds.")
+        float | None, Option(help="Seconds lost when an allocation changes; by default 10, 0 in short rounds.")
     ] = None,
-    spread_factor: Annotated[float, Option(help="Factor on the rate of gangs that span servers, in (0, 1].")] = 1.0,
-    until_h: Annotated[float, Option(help="No round starts after so many hours.")] = float("inf"),
+    spread_factor: Annotated[float, Option(help="Factor in (0, 1] on the rate of gangs that span servers.")] = 1.0,
+    until_h: Annotated[float, Option(help="Start no round after this many hours.")] = float("inf"),
     profiling_min: Annotated[
-        float, Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
+        float, Option(help="Minutes of profiling before a policy that needs profiles may schedule a job.")
     ] = 0.0,
-    window: Annotated[str | None, Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose times count.")] = None,
+    window: Annotated[str | None, Option(metavar="FIRST:COUNT", help="Count only these jobs, by arrival.")] = None,
     seed: cli.SeedOption = 0,
-    time_limit: Annotated[float, Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
+    time_limit: Annotated[float, Option(help="Wall-clock seconds per simulation.")] = 3600.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
-    logs: Annotated[Path | None, Option(metavar="DIR", help="Write histories as sacct and SWF logs, too.")] = None,
+    logs: Annotated[Path | None, Option(metavar="DIR", help="Also write histories as sacct and SWF logs here.")] = None,
     **running: Any,
 ) -> Any:
-    """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
+    """Simulate schedulers round by round. Histories are checked, and times compared with certified bounds."""
     from schedgap.harness.simulate.run import COMPARED, Options
     from schedgap.harness.simulate.run import simulate as run
 
-    same = {"round_s": round_s, "restart_s": restart_s, "spread_factor": spread_factor}
-    options = Options.told(until_h, profiling_min, window, **same)
+    own = {"round_s": round_s, "restart_s": restart_s, "spread_factor": spread_factor}
+    options = Options.of_command(until_h, profiling_min, window, **own)
     limits = Limits(time_limit, memory_mb=memory_mb)
     policies = [*(policy or []), *(more or [])] or COMPARED
     found = run(instance, policies, **vars(options), seed=seed, limits=limits, **running)
@@ -179,23 +179,23 @@ def simulate(
         from schedgap.harness.text import counted
 
         written = counted(save(found, logs), "history", "histories")
-        cli.say(f"logs: {logs} ({written}, each for sacct and as SWF)")
+        cli.say(f"logs: {logs} ({written}, each in sacct and SWF format)")
     return found
 
 
 @cli.study
 def audit(
-    paper: Annotated[list[str], Option(help="Only this paper's claims. Repeatable.")] = [],  # noqa: B006
-    claim: Annotated[list[str], Option(help="Only claims that match ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
-    effort: Annotated[float, Option(help="Factor on how many random cases are tried.")] = 1.0,
+    paper: Annotated[list[str], Option(help="Only claims of this paper. Repeatable.")] = [],  # noqa: B006
+    claim: Annotated[list[str], Option(help="Only this claim or pattern ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
+    effort: Annotated[float, Option(help="Factor on the number of random cases.")] = 1.0,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[
-        float | None, Option(help="Wall-clock seconds that a claim may take. Default: 900, times the effort.")
+        float | None, Option(help="Wall-clock seconds per claim; by default 900, times the effort.")
     ] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
-    """Try every theorem and printed number: confirmed, refuted (with a witness), only for …, not testable."""
+    """Test theorems and printed numbers of the papers. A refuted claim comes with a witness."""
     from schedgap.harness.audit.run import audit as run
 
     return run(paper, claim, effort=effort, seed=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
@@ -203,16 +203,16 @@ def audit(
 
 @cli.study
 def adversary(
-    heuristic: Annotated[list[str], Option(help="Id, pattern, or paper (its online algorithms). Repeatable.")],
-    budget: Annotated[str, Option(help="Time for the search in all: 300s, 5m, 1h.")] = "60s",
-    most_jobs: Annotated[int, Option(min=1, max=20, help="Most jobs or tenants of an instance.")] = 6,
-    anywhere: Annotated[bool, Option("--anywhere", help="Look where no guarantee is promised, too.")] = False,
+    heuristic: Annotated[list[str], Option(help="Id, pattern, or a paper's online algorithms. Repeatable.")],
+    budget: Annotated[str, Option(help="Time of the whole search: 300s, 5m, 1h.")] = "60s",
+    most_jobs: Annotated[int, Option(min=1, max=20, help="Largest number of jobs or tenants.")] = 6,
+    anywhere: Annotated[bool, Option("--anywhere", help="Also search where no guarantee applies.")] = False,
     seed: cli.SeedOption = 0,
-    time_limit: Annotated[float, Option(help="Seconds each solve of a small instance may take.")] = 2.0,
+    time_limit: Annotated[float, Option(help="Seconds per solve.")] = 2.0,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
-    """Search the instance with the largest proved ratio of each online algorithm, shrink it and save it."""
+    """Search for worst cases of online algorithms. The one with the largest proved ratio is shrunk and saved."""
     from schedgap.harness.adversary.run import adversary as run
     from schedgap.harness.adversary.run import seconds_of
 
@@ -224,9 +224,9 @@ def adversary(
 @cli.app.command()
 def report(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
-    output: Annotated[Path | None, Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help="HTML file; by default FOLDER/report.html.")] = None,
 ) -> None:
-    """Write the self-contained HTML page of a results folder."""
+    """Write a results folder as one self-contained HTML page."""
     from schedgap.harness.engine.study import reopen
 
     cli.save_report(reopen(folder), output)
@@ -237,13 +237,13 @@ def paper(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
     output: Annotated[Path, Option("--output", "-o", help="New folder.")] = Path("artefact"),
 ) -> None:
-    """Write what a paper needs of a run: tables, figures, numbers as macros, references, and a check of it all."""
+    """Write the files that a paper needs. They are tables, figures, macros, references, and a check of all."""
     from schedgap.harness.artefact import write as write_artefact
     from schedgap.harness.engine.study import reopen
 
     for line in write_artefact(reopen(folder), output):
         cli.say(line)
-    cli.say(f"{output}: make sets paper.tex, make check runs everything again and compares")
+    cli.say(f"{output}: make typesets paper.tex; make check runs everything again and compares")
 
 
 @cli.app.command()
@@ -251,12 +251,12 @@ def table(
     folder: Annotated[Path, Argument(help="Results folder of any command.")],
     top: cli.TopOption = 0,
     all_rows: cli.AllRowsOption = False,
-    sort: Annotated[str, Option(metavar="COLUMN", help="Sort by this column; -ratio: the largest first.")] = "",
-    columns: Annotated[str, Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
+    sort: Annotated[str, Option(metavar="COLUMN", help="Sort by this column; -ratio: largest first.")] = "",
+    columns: Annotated[str, Option(help="Columns to show: method,gap,solve_s.")] = "",
     verbose: cli.VerboseOption = False,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
-    """Print what a results folder holds once more."""
+    """Print the rows of a results folder again."""
     from schedgap.harness.engine.study import reopen
 
     found = reopen(folder)
@@ -267,28 +267,28 @@ def table(
 
 @cli.app.command()
 def merge(
-    folders: Annotated[list[Path], Argument(help="Results folders of one command and code: parts of one run.")],
+    folders: Annotated[list[Path], Argument(help="Results folders of the same command and code.")],
     output: cli.FormatOption = Format.TABLE,
     results: cli.ResultsOption = Path("results"),
     report: cli.ReportOption = True,
 ) -> None:
-    """Put results folders of one kind together: each result once, certified anew with the bounds of all."""
+    """Merge results folders into a new one. Gaps are certified again with the bounds of all folders."""
     from schedgap.harness.engine.study import merge as merged
 
     found = merged(folders, results)
     if found.meta["missing"]:
-        cli.say(f"{found.meta['missing']} planned results are in none of the folders")
+        cli.say(f"missing: {found.meta['missing']} planned results are in none of the folders")
     cli.finish(found, output, report)
 
 
 @cli.app.command()
 def diff(
-    before: Annotated[Path, Argument(help="Results folder, or a figures.json of harness reproduce.")],
+    before: Annotated[Path, Argument(help="Results folder, or figures.json of harness reproduce.")],
     after: Annotated[Path, Argument(help="Results folder of a later run.")],
     tolerance: Annotated[float, Option(min=0, max=1, help="Relative tolerance of numbers.")] = 1e-6,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
-    """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
+    """List what got better, worse or slower between two runs. Exit with 1 if anything but times got worse."""
     from schedgap.harness import diffing
     from schedgap.harness.engine.study import reopen
     from schedgap.harness.reproduce.row import read_rows
@@ -308,28 +308,26 @@ def diff(
 
 @cli.app.command()
 def verify(
-    paths: Annotated[
-        list[Path] | None, Argument(help="Results folder of any command; or, with --instance, files of decisions.")
-    ] = None,
-    instance: Annotated[str | None, Option(help="What the decisions in the files are about.")] = None,
-    problem: Annotated[str | None, Option(help="Id of the problem they decide (hadar.utility).")] = None,
+    paths: Annotated[list[Path] | None, Argument(help="Results folder; or, with --instance, decision files.")] = None,
+    instance: Annotated[str | None, Option(help="Instance that the decision files are about.")] = None,
+    problem: Annotated[str | None, Option(help="Problem that they solve (hadar.utility).")] = None,
     solution: Annotated[
         list[Path],
-        Option(help="Solution of an exported model by HiGHS, CBC, SCIP or Gurobi (harness export). Repeatable."),
+        Option(help="Solution file of an exported model, by HiGHS, CBC, SCIP or Gurobi. Repeatable."),
     ] = [],  # noqa: B006
-    model: Annotated[Path | None, Option(help="The .json beside the model. Default: of the solution's name.")] = None,
+    model: Annotated[Path | None, Option(help="The model's .json file; by default named like the solution.")] = None,
     bound: Annotated[bool, Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
-    time_limit: Annotated[float | None, Option(help="Seconds that it may take; 20 unless asked.")] = None,
+    time_limit: Annotated[float | None, Option(help="Seconds for that model; 20 by default.")] = None,
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
-    """Check results again: a whole folder of ours, or decisions from elsewhere; exit code 1 if one does not hold."""
+    """Check a results folder, or decisions from elsewhere. Exit with 1 if one of them does not hold."""
     if bool(paths) == bool(solution):
-        raise UsageError("name a results folder, files of decisions, or solutions of exported models (--solution)")
+        raise UsageError("name a results folder, decision files, or solution files of exported models (--solution)")
     if paths and instance is None and problem is None:
         from schedgap.harness.engine.study import check
 
         if len(paths) > 1 or paths[0].is_file():
-            raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
+            raise UsageError(f"{paths[-1]}: expected one results folder; decision files need --instance and --problem")
         lines = check(paths[0])
         bad = sum(bool(wrong) for *_, wrong in lines)
         columns = ("result", "what holds", "what is wrong")[: 2 if output is Format.TABLE and not bad else 3]
@@ -337,7 +335,7 @@ def verify(
         cli.say(f"{len(lines) - bad} of {len(lines)} results hold")
         raise typer.Exit(cli.FAILED if bad else cli.OK)
     if paths and (instance is None or problem is None):
-        raise UsageError("files of decisions take both --instance and --problem (harness list models has the problems)")
+        raise UsageError("decision files need both --instance and --problem (harness list models shows the problems)")
     from schedgap.harness.compare import given
 
     limits = Limits(time_limit)

@@ -1,1 +1,1 @@
-"""Comparisons: methods on instances, certified against the tightest bounds."""
+"""Comparisons: run methods on instances and certify their gaps against the tightest bounds."""

@@ -1,4 +1,4 @@
-"""Decisions that somebody else computed, checked and certified as those of a comparison are."""
+"""Check and certify decisions that were computed elsewhere, as a comparison does with its own."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from schedgap.instances.schema import Instance
 def verify(
     reference: str, problem: str, files: Sequence[Path], *, bound: bool = True, limits: Limits | None = None
 ) -> Comparison:
-    """Check decisions in files (:mod:`schedgap.harness.decisions`) and certify their gaps; each is a row of that name.
+    """Check the decisions in files (:mod:`schedgap.harness.decisions`) and certify their gaps; each file is a row.
 
     Parameters
     ----------
     reference, problem
-        What was decided.
+        The instance, and the id of the problem that the decisions solve.
     bound, limits
-        Whether the cheapest model that bounds the problem runs, in a worker process, and with which limits.
+        Whether to run the cheapest model that bounds the problem, in a worker process, and its limits.
 
     Raises
     ------
     UsageError
-        If the instance or problem is unknown, or its decisions have no format; or on the first line of a file that is
-        malformed.
+        If the instance or problem is unknown, if its decisions have no file format, or if a file is malformed; the
+        message names the first malformed line.
     """
     paper = PAPERS.get(problem.partition(".")[0])
     paper.problem(problem)
@@ -54,22 +54,22 @@ def verify(
 def verify_solution(
     files: Sequence[Path], model: Path | None = None, *, bound: bool = True, limits: Limits | None = None
 ) -> Comparison:
-    """Check solution files of exported models (:mod:`schedgap.harness.export`), each of which is a row of that name.
+    """Check solution files of exported models (:mod:`schedgap.harness.export`); each file is a row.
 
-    `model` is the ``.json`` beside the model, by default that of a solution's name; `bound` and `limits` are as in
-    :func:`verify`. It raises `UsageError` on a file that is truncated or of another model.
+    `model` is the model's ``.json`` file, by default the one named like the solution; `bound` and `limits` are as in
+    :func:`verify`. Raise `UsageError` if a file is truncated or of another model.
     """
-    found = [(file, *returned(file, model)) for file in dict.fromkeys(files)]
-    instances = {one.instance.fingerprint: one.instance for _, one, *_ in found}
+    solutions = [(file, *returned(file, model)) for file in dict.fromkeys(files)]
+    instances = {one.instance.fingerprint: one.instance for _, one, *_ in solutions}
     done = [
-        _row(one.instance, one.spec.problem, file, lambda *_: decision, violations)  # noqa: B023 -- it is called at once
-        for file, one, decision, violations in found
+        _row(one.instance, one.spec.problem, file, lambda *_: decision, violations)  # noqa: B023 -- called at once
+        for file, one, decision, violations in solutions
     ]
     return _bounded(instances, done, bound, limits)
 
 
 def _bounded(about: dict[str, Instance], done: list[MethodResult], bound: bool, limits: Limits | None) -> Comparison:
-    """Return the results, with those of the cheapest models that bound their problems, where that is wanted."""
+    """Return the results as a comparison; if `bound`, first run the cheapest models that bound their problems."""
     first = [MethodTask(to_json(one), one.name, mark, "", limits=limits or Limits()) for mark, one in about.items()]
     with closing(Pool(1)) as pool:
         while bound and (tasks := unbounded(first, done)):
@@ -80,7 +80,7 @@ def _bounded(about: dict[str, Instance], done: list[MethodResult], bound: bool, 
 def _row(
     instance: Instance, problem: str, file: Path, read: Callable[[Any, str], Any], violations: Sequence[str] = ()
 ) -> MethodResult:
-    """Return the row of a decision, with the claims that models of the problem make, since these are the problem's."""
+    """Check a decision against its problem and the claims of the problem's models, and return its row."""
     paper, verdict, decision = PAPERS.get(problem.partition(".")[0]), Verdict(None, ()), None
     claims = {claim for spec in bounding(paper.id, problem) if spec.problem == problem for claim in spec.claims}
     try:

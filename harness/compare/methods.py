@@ -1,8 +1,8 @@
-"""Registered methods, models and heuristics alike, and the decisions that models start from.
+"""Select registered methods (models and heuristics), and the decisions that models start from.
 
-Models that start from known decisions get all decisions of their problem, and those of wider and narrower ones that are
-feasible in it. Heuristics that nobody asked for run for them, too, and stay out of the table. So do models that run for
-their bounds alone, at the end, where a decision has nothing to be measured against.
+A model that starts from known decisions gets all decisions of its problem, and those of wider and narrower problems
+that are feasible in it. Heuristics that were not selected run for this purpose as well, but are not in the table. The
+same holds for models that run at the end for their bounds only, if a decision has no bound to be measured against.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Spec = ModelSpec | HeuristicSpec
 
 
 def find_spec(method: str) -> Spec:
-    """Return the model or heuristic of that id."""
+    """Return the model or heuristic with this id."""
     return MODELS.get(method) if method in MODELS else HEURISTICS.get(method)
 
 
@@ -33,39 +33,39 @@ def specs() -> list[Spec]:
 
 
 def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
-    """Return the methods that match a pattern, of these papers if any; raise `UnknownNameError` if nothing matches."""
+    """Return the methods that match a pattern, of these papers if any; raise `UnknownNameError` if one matches none."""
     wanted = {PAPERS.get(paper).id for paper in papers}
     everything = specs()
-    among = [spec for spec in everything if not wanted or spec.paper in wanted]
+    candidates = [spec for spec in everything if not wanted or spec.paper in wanted]
     chosen: dict[str, Spec] = {}
     for pattern in methods:
-        found = matching(among, pattern)
-        if not found:
-            raise UnknownNameError(unknown("method", pattern, [spec.id for spec in among]))
-        chosen |= {spec.id: spec for spec in found}
+        matches = matching(candidates, pattern)
+        if not matches:
+            raise UnknownNameError(unknown("method", pattern, [spec.id for spec in candidates]))
+        chosen |= {spec.id: spec for spec in matches}
     return in_order(chosen, everything)
 
 
 def solved_by(chosen: Iterable[Spec], solvers: Sequence[str]) -> list[Spec]:
-    """Return the methods, each model once per solver, if any; raise `UsageError` if one is unknown or named twice."""
-    found: dict[str, Spec] = {}
+    """Return the methods, each model once per solver, if any; raise `UsageError` if one is unknown or set twice."""
+    solved: dict[str, Spec] = {}
     for spec in chosen:
         settings = [f"{'&' if '?' in spec.id else '?'}solver={solver}" for solver in solvers]
         ids = [spec.id + setting for setting in settings] if isinstance(spec, ModelSpec) and solvers else [spec.id]
-        found |= {one.id: one for one in map(find_spec, ids)}
-    if solvers and not any(isinstance(one, ModelSpec) for one in found.values()):
-        raise UsageError(f"solver = {', '.join(solvers)}: solvers solve models, and no method chosen is one")
-    return list(found.values())
+        solved |= {one.id: one for one in map(find_spec, ids)}
+    if solvers and not any(isinstance(one, ModelSpec) for one in solved.values()):
+        raise UsageError(f"solver = {', '.join(solvers)}: no chosen method is a model, so there is nothing to solve")
+    return list(solved.values())
 
 
 def starts_from_decisions(spec: Spec) -> bool:
-    """Say whether a method is a model that starts from known decisions, and is not told not to."""
-    asked = any(parameter.name == "seeded" for parameter in spec.parameters)
-    return asked and spec.settings.get("seeded", True) is True
+    """Return whether a method is a model that starts from known decisions, and has not been set to ignore them."""
+    has_option = any(parameter.name == "seeded" for parameter in spec.parameters)
+    return has_option and spec.settings.get("seeded", True) is True
 
 
 def related(spec: Spec) -> list[HeuristicSpec]:
-    """Return the heuristics whose decisions can be decisions of a model's problem: one problem restricts the other."""
+    """Return the heuristics whose decisions may solve a model's problem: one problem restricts the other."""
     paper = PAPERS.get(spec.paper)
     return [
         h
@@ -75,32 +75,32 @@ def related(spec: Spec) -> list[HeuristicSpec]:
 
 
 BOUNDING = ("matheuristic", "relaxation", "bound", "exact")
-"""Kinds of models that bound their problem, the cheapest first: one that generates its columns has an answer at sizes
-at which those that list them, or branch, have none."""
+"""Kinds of models that bound their problem, the cheapest first: column generation still gives an answer at sizes where
+models that list all columns, or branch, give none."""
 
 
 def bounding(paper: str, problem: str) -> list[ModelSpec]:
-    """Return the models whose bounds hold for a problem: the nearest problem's first, cheap ones before others."""
+    """Return the models whose bounds hold for a problem, sorted by nearness of their problem, then by cost."""
     wider = PAPERS.get(paper).wider(problem)
     models = [spec for spec in MODELS if spec.problem in wider and spec.kind in BOUNDING]
     return sorted(models, key=lambda spec: (wider.index(spec.problem), BOUNDING.index(spec.kind)))
 
 
 def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Sequence[Seed]:
-    """Return those of the known (method, decision) pairs that pass the checker under a model's problem and claims."""
+    """Return the known (method, decision) pairs that pass the checker for a model's problem and claims."""
     check = VERIFIERS.get(spec.paper).check
     judged = [(method, decision, check(view, decision, spec.problem, spec.claims)) for method, decision in known]
     return [Seed(m, d, v.objective) for m, d, v in judged if v.objective is not None and not v.violations]
 
 
 def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
-    """Return an oracle under the limits of the run, whose decisions have passed the checker."""
+    """Return an oracle that solves models under the limits of the run, and checks their decisions."""
 
     def decide(model: str, view: Any) -> Any:
         spec = MODELS.get(model)
         decision = oracle(model, view, replace(options, cross_check=False, seeds=()))
-        if found := VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims).violations:
-            raise NotApplicableError(f"the optimum of {model} to start from is not verified: {found[0]}")
+        if violations := VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims).violations:
+            raise NotApplicableError(f"the optimum of {model} to start from is not verified: {violations[0]}")
         return decision
 
     return decide

@@ -1,4 +1,4 @@
-"""A comparison as plain data: its rows, and what is kept beside them."""
+"""A comparison as plain data: rows, decisions, traces, prices and bounds."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Name = tuple[str, str, int, str]
 """Fingerprint of the instance, method, seed, limits."""
 
 FAILED = frozenset[Status](("error", "out of memory", "unbounded", "interrupted", "time limit without incumbent"))
-"""Statuses of methods that should have answered and did not. That a problem is infeasible is an answer."""
+"""Statuses of methods that failed to answer; that a problem is infeasible is an answer."""
 
 FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"})
-"""Statuses of rows that a resumed run keeps; failures are tried again."""
+"""Statuses of rows that a resumed run keeps; all others are tried again."""
 
 TOO_LARGE = "too large"
-"""Beginning of the reason why a method was skipped that runs only on request at such a size."""
+"""Prefix of the reason of methods that were skipped because they run at such a size only on request."""
 
 
 @dataclass(frozen=True)
@@ -32,34 +32,34 @@ class Row(CheckedRow):
     Attributes
     ----------
     kind, limits
-        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``; which of a sweep's limits it
-        ran under, empty where there is one kind only.
+        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``; the name of the sweep's
+        limit set that it ran under, empty if there is only one.
     problem, sense
-        What the objective means, and whether larger (``max``) or smaller (``min``) is better.
+        Problem that the objective belongs to, and whether larger (``max``) or smaller (``min``) is better.
     objective, metrics
-        Recomputed by the independent checker from the decision (absent where there is none), and other numbers of it.
+        Objective and other metrics, recomputed from the decision by the independent checker; absent without a decision.
     own_bound, proved_bound
-        Bound that this method itself claims on its problem's optimum; what its certificate proves, re-derived from
-        multipliers (absent where the solver's word is all there is).
+        Bound that this method reports on its problem's optimum, and the bound that its certificate proves, re-derived
+        from multipliers (absent if the solver gives no proof).
     best_bound, bound_from, bound_by
-        The tightest bound of the problem on this instance, the method it comes from, and whether it is ``certified``,
-        proved by its certificate, or the ``solver``'s word.
+        The tightest bound of the problem on this instance, the method that found it, and its source: ``certified`` if
+        a certificate proves it, ``solver`` if it rests on the solver's word.
     certified_bound, certified_gap
-        The tightest bound that a certificate proves, and the gap to that; they differ from the others where the bound
-        is the solver's word.
+        The tightest bound that a certificate proves, and the gap to it; they differ from `best_bound` and `gap` if the
+        latter rest on the solver's word.
     gap, ratio, ratio_is_upper
-        ``|best_bound − objective| / |best_bound|``; how many times better the bound is, at least 1, which is only an
-        upper estimate (printed with ``≤``) where the optimum is not proved.
+        ``|best_bound − objective| / |best_bound|``; the factor by which the bound is better, at least 1; and whether
+        that is only an upper estimate (printed with ``≤``) because the optimum is not proved.
     solver, integral_s
-        Who solved a model, and its primal–dual integral (:func:`schedgap.harness.compare.summary.integral`).
+        Solver of a model, and its primal–dual integral (:func:`schedgap.harness.compare.summary.integral`).
     guarantee, guarantee_factor
-        The paper's worst-case ratio on this instance, as text and as a number where it is one.
+        The paper's worst-case ratio on this instance, as text, and as a number if it is one.
     published
         Numbers the paper printed: list of ``{quantity, value, relation, exact, measured, agrees, exact_agrees, unit,
         where, note}``.
     verified, violations
-        Whether every constraint and claim held (False is shown as WRONG; ``None``: there was nothing to check), and
-        what did not, one line each.
+        Whether every constraint and claim held (False is shown as WRONG; ``None``: nothing to check), and a line for
+        each that did not.
     reason
         Why the method was skipped or failed.
     """
@@ -111,7 +111,7 @@ class Row(CheckedRow):
 
     @property
     def measured(self) -> dict[str, Any]:
-        """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
+        """Values that published numbers are compared with, by quantity; empty if the row is WRONG."""
         if self.wrong:
             return {}
         own = {name: getattr(self, name) for name in (*MEASURED, "sense")}
@@ -119,22 +119,22 @@ class Row(CheckedRow):
 
     @property
     def case(self) -> tuple[str, ...]:
-        """What rows share that are compared with each other: instance, seed and limits."""
+        """Instance, seed and limits; rows with the same case are compared with each other."""
         return self.fingerprint, str(self.seed), self.limits
 
     @property
     def in_order(self) -> bool:
-        """Whether its status is none of those that should have been an answer."""
+        """Whether the method did not fail."""
         return self.status not in FAILED
 
     @property
     def about(self) -> dict[str, str]:
-        """What a certificate of its bound is about."""
+        """Instance, method and problem that a certificate of its bound must name."""
         return {"instance": self.fingerprint, "method": self.method, "problem": self.problem}
 
     @property
     def proved(self) -> bool:
-        """Whether its certificate proves its bound, or a tighter one; otherwise the solver's word stands."""
+        """Whether its certificate proves its bound or a tighter one; if not, the bound is the solver's word."""
         if self.proved_bound is None or self.own_bound is None:
             return False
         weaker = self.proved_bound - self.own_bound if self.sense == "max" else self.own_bound - self.proved_bound
@@ -142,32 +142,32 @@ class Row(CheckedRow):
 
     @property
     def certified(self) -> bool:
-        """Whether its gap may be shown: nothing unverified enters a gap."""
+        """Whether it has a gap that may be shown; unverified decisions have none."""
         return self.verified is True and self.gap is not None
 
     @property
     def name(self) -> Name:
-        """What tells results of one run apart: fingerprint, method, seed and limits."""
+        """Fingerprint, method, seed and limits, which identify a result within a run."""
         return self.fingerprint, self.method, self.seed, self.limits
 
 
 MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "build_s", "total_s")
-"""Fields that a published number can be about, beside what the checker finds of a decision."""
+"""Fields that a published number can be about, in addition to the metrics of the checker."""
 
 FIELDS = tuple(f.name for f in dataclasses.fields(Row))
 
 
 def gap(objective: float, bound: float) -> float:
-    """Return ``|bound − objective| / |bound|`` (0 where both are 0, infinite where only the bound is)."""
+    """Return ``|bound − objective| / |bound|`` (0 if both are 0, infinite if only the bound is)."""
     if objective == bound:
         return 0.0
     return abs(bound - objective) / abs(bound) if bound != 0 else math.inf
 
 
 def ratio(sense: str, objective: float, bound: float) -> float | None:
-    """Return how many times better the bound is, at least 1, or ``None`` where a ratio makes no sense.
+    """Return the factor by which the bound is better, at least 1, or ``None`` if a ratio is undefined.
 
-    ``bound/objective`` to maximise, ``objective/bound`` to minimise; both must be positive (or both 0: ratio 1).
+    It is ``bound/objective`` to maximise, ``objective/bound`` to minimise; both must be positive, or equal (ratio 1).
     """
     if objective == bound:
         return 1.0
@@ -179,20 +179,20 @@ def ratio(sense: str, objective: float, bound: float) -> float | None:
 
 @dataclass(repr=False)
 class Comparison(Found[Row]):
-    """Certified results of a run: what tables, figures and the report are made from.
+    """Certified results of a run, from which tables, figures and the report are made.
 
     Attributes
     ----------
     rows
         Sorted by instance, paper and order of registration.
     decisions
-        Decisions by :attr:`Row.name`; methods without a verified decision are absent.
+        Decisions by :attr:`Row.name`; methods without one are absent.
     traces
         Bound and incumbent over time: ``{instance, fingerprint, method, seed, limits, time_s, incumbent, bound}``.
     prices
-        Prices that bounds come from, by :attr:`Row.name`, where a model gives them.
+        Prices that prove bounds, by :attr:`Row.name`, from the models that provide them.
     bounds
-        Rows of models that nobody asked for, which ran for their bounds.
+        Rows of models that were not selected, but ran for their bounds.
     """
 
     decisions: Mapping[Name, Any] = field(default_factory=dict)
@@ -204,5 +204,5 @@ class Comparison(Found[Row]):
     fields = FIELDS
 
     def decision(self, method: str, seed: int = 0) -> Any:
-        """Return the decision of a method on the (first) instance that it decided."""
+        """Return the decision of a method on the first instance for which it has one."""
         return next(d for (_, name, s, _), d in self.decisions.items() if (name, s) == (method, seed))

@@ -1,4 +1,4 @@
-"""Run methods on instances and certify what they reach: bounds, gaps, ratios, and what contradicts a bound."""
+"""Run methods on instances and certify their bounds, gaps and ratios; mark results that contradict a bound."""
 
 from __future__ import annotations
 
@@ -51,24 +51,25 @@ def compare(
     command: str | None = None,
     **running: Unpack[Running],
 ) -> Comparison:
-    """Run methods on one or more instances and return certified rows; Ctrl-C ends the run early, finished rows stay.
+    """Run methods on one or more instances and return certified rows; Ctrl-C ends the run and keeps finished rows.
 
     Parameters
     ----------
-    instance, methods, papers
-        References (``gen/200jobs``, a path) or loaded instances; ids or shell patterns (``oef.*``); papers to keep to.
-        One of them may stand alone, here and below. Where neither is named, all methods run but those on what ran in a
-        log, ``rigid.*``, where the instance is none.
+    instance
+        References (``gen/200jobs``, a path) or loaded instances. Here and below, a single value is allowed as well.
+    methods, papers
+        Ids or shell patterns (``oef.*``) of methods, and papers to which they are restricted. By default all methods
+        run, except that those about logs, ``rigid.*``, need an instance with a history.
     solvers
-        Models run once with each of these (:data:`schedgap.models.solve.SOLVERS`), whose name joins the method's.
+        Solvers (:data:`schedgap.models.solve.SOLVERS`); every model runs once with each, which is appended to its id.
     seeds, limits
-        Of heuristics and solver; time, gap, threads and memory of one method, or several such limits by name. Every
-        method runs once with each.
+        Seeds of heuristics and solvers; limits of one method, or several named sets of them. Every method runs once
+        with each combination.
     bound
-        Whether the cheapest model that bounds a problem runs, too, where no method asked for does. It is not in the
-        table; :attr:`Comparison.bounds` has its row.
+        Whether to run the cheapest model that bounds a problem if none of the methods does. Its row is not in the
+        table but in :attr:`Comparison.bounds`.
     command
-        How to reproduce the run, for the report; composed from the arguments where absent.
+        The command that reproduces the run, for the report; by default derived from the arguments.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
@@ -76,7 +77,7 @@ def compare(
     ------
     UsageError
         If a reference, method or solver is unknown, an instance is invalid, results cannot be written, or no cluster
-        answers; nothing has run then.
+        answers. Nothing has run then.
     """
     kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
     references, methods, papers = several(instance), several(methods), several(papers)
@@ -92,20 +93,20 @@ def compare(
         "no_bound": not bound,
         **next(iter(kinds.values())).given(Limits()),
     }
-    told = {name: asdict(one) for name, one in kinds.items()}
-    meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": told.get("", told)}
+    sets = {name: asdict(one) for name, one in kinds.items()}
+    meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": sets.get("", sets)}
     tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
     return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, **running)
 
 
 def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
-    """Return the instances; of several names for one content (``paper/oef-eq1``, ``-eq2``) one, with all numbers."""
+    """Merge instances of equal content (``paper/oef-eq1``, ``-eq2``) into one, with the published numbers of all."""
     if len({(one.fingerprint, one.name) for one in loaded}) < len(loaded):
-        return list(loaded)  # no study takes what is named twice
-    found: dict[str, Instance] = {}
+        return list(loaded)  # an instance named twice is an error, which `execute` reports
+    merged: dict[str, Instance] = {}
     for one in loaded:
-        found[one.fingerprint] = together(found.get(one.fingerprint, one), one)
-    return list(found.values())
+        merged[one.fingerprint] = together(merged.get(one.fingerprint, one), one)
+    return list(merged.values())
 
 
 def plan(
@@ -115,10 +116,10 @@ def plan(
     kinds: Mapping[str, Limits],
     every: bool = False,
 ) -> list[MethodTask]:
-    """Return one task per instance, method, seed and kind of limits, in the order of the table.
+    """Return one task per instance, method, seed and limit set, in the order of the table.
 
-    Where `every` method runs, those of papers that are not about such an instance do not. It raises `UsageError` on
-    limits or seeds that no method could run with.
+    With `every`, methods of papers that are not about such an instance are left out. Raise `UsageError` if limits or
+    seeds are impossible.
     """
     for limits, seed in itertools.product(kinds.values(), seeds):
         limits.options(seed)
@@ -130,20 +131,20 @@ def plan(
         used = [spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]
         share_s = SEARCHES_S / max(1, sum(map(starts_from_decisions, used)))
         for spec, seed, (name, limits) in itertools.product(used, seeds, kinds.items()):
-            alone = limits.time_limit_s is not None or not starts_from_decisions(spec)
-            own = limits if alone else replace(limits, time_limit_s=min(limits.seconds, share_s))
+            shares = limits.time_limit_s is None and starts_from_decisions(spec)
+            own = replace(limits, time_limit_s=min(limits.seconds, share_s)) if shares else limits
             tasks.append(MethodTask(*about, spec.id, seed, name, limits=own))
     return tasks
 
 
 SEARCHES_S = 7.0
-"""Seconds that models which start from known decisions share on an instance, where nobody says how long each may take:
-they go on until they have a proof or no time. ``gen/200jobs`` with all papers has nine of them; everything else there
-takes half a minute of computing."""
+"""Seconds that models which start from known decisions share on an instance if no time limit is set: they search until
+they have a proof or no time is left. ``gen/200jobs`` with all papers has nine of them; everything else there takes half
+a minute of computing."""
 
 
 def compare_here(instance: Instance, methods: str | Sequence[str], *, limits: Limits | None = None) -> Comparison:
-    """Run methods in this process, where nobody stops them, and certify what they reach as :func:`compare` does."""
+    """Run methods in this process, without a hard time or memory limit, and certify them as :func:`compare` does."""
     stages = staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), helpers=False)
     done: list[MethodResult] = []
     while tasks := stages(done):
@@ -155,18 +156,18 @@ def compare_here(instance: Instance, methods: str | Sequence[str], *, limits: Li
 def staged(
     tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False
 ) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
-    """Return the stages of a comparison: the heuristics that searches start from, the rest, and what bounds the rest.
+    """Return the stages of a comparison: the heuristics that searches start from, all other methods, missing bounds.
 
-    `helpers` says whether heuristics that only the searches need run, `bound` whether models run that only bound.
+    With `helpers`, heuristics that were not selected run for the searches; with `bound`, models run for missing bounds.
     """
-    asked = {_place(task, task.method): task for task in tasks}
-    seeded = {place: task for place, task in asked.items() if starts_from_decisions(find_spec(task.method))}
+    selected = {_place(task, task.method): task for task in tasks}
+    seeded = {place: task for place, task in selected.items() if starts_from_decisions(find_spec(task.method))}
     wanted = (replace(one, method=h.id, helps=True) for one in seeded.values() for h in related(find_spec(one.method)))
-    starts = {_place(task, task.method): asked.get(_place(task, task.method), task) for task in wanted}
+    starts = {_place(task, task.method): selected.get(_place(task, task.method), task) for task in wanted}
     first = [task for task in starts.values() if helpers or not task.helps]
-    # What takes long comes before what does not, so that no worker waits long for another's last task: searches, which
-    # share their time, other models, heuristics.
-    others = (task for place, task in asked.items() if place not in starts and place not in seeded)
+    # Long tasks come first, so that no worker waits long for another's last task: searches, which share their time,
+    # then other models, then heuristics.
+    others = (task for place, task in selected.items() if place not in starts and place not in seeded)
     rest = sorted(others, key=lambda task: task.method in HEURISTICS)
 
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
@@ -176,7 +177,7 @@ def staged(
             return unbounded(tasks, done) if bound else []
         verified = {result.row.name: result.decision for result in done if result.row.verified}
         known = []
-        for task in seeded.values():  # with the decisions of heuristics that it can start from
+        for task in seeded.values():  # add the decisions of heuristics that it can start from
             places = {h.id: _place(task, h.id) for h in related(find_spec(task.method))}
             starts = ((name, opened(verified[places[name]])) for name in sorted(places) if places[name] in verified)
             known.append(replace(task, known=tuple(starts)))
@@ -188,21 +189,21 @@ def staged(
 def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
     """Return tasks for the bounds that verified decisions lack: the cheapest model that has not been skipped.
 
-    One bound of a problem is enough for all seeds and limits; it runs as the first task on the instance does.
+    One bound per problem is enough for all seeds and limits; the model runs with those of the instance's first task.
     """
     status = {(one.row.fingerprint, one.row.method): one.row.status for one in done}
     first = {task.fingerprint: task for task in reversed(tasks)}
-    found: dict[tuple[str, str], MethodTask] = {}
+    missing: dict[tuple[str, str], MethodTask] = {}
     for one, row in zip(done, certify(one.row for one in done), strict=True):
         if one.helps or row.best_bound is not None or not row.verified:
             continue
         for spec in bounding(row.paper, row.problem):
             place = row.fingerprint, spec.id
             if place not in status:
-                found[place] = replace(first[row.fingerprint], method=spec.id, helps=True)
+                missing[place] = replace(first[row.fingerprint], method=spec.id, helps=True)
             if status.get(place) != "skipped":
                 break
-    return list(found.values())
+    return list(missing.values())
 
 
 def _place(task: MethodTask, method: str) -> Name:
@@ -210,10 +211,10 @@ def _place(task: MethodTask, method: str) -> Name:
 
 
 def collected(found: Finished) -> Comparison:
-    """Put results into a comparison: by instance and registration, with bounds, gaps and ratios certified.
+    """Certify results and return the comparison, sorted by instance and by registration of methods.
 
-    Heuristics that only helped are left out. It raises `UsageError` where only unnamed limits tell two rows of a method
-    apart, as in merged folders.
+    Heuristics that only helped are left out. Raise `UsageError` if two rows of a method differ only in unnamed limits,
+    as may happen in merged folders.
     """
     about = ("instance", "fingerprint", "method", "seed", "limits")
     at = {fingerprint: i for i, fingerprint in enumerate(found.instances)}
@@ -227,7 +228,7 @@ def collected(found: Finished) -> Comparison:
     for name, count in Counter(one.row.name for one in results if not one.helps).items():
         if count > 1:
             where = found.instances[name[0]].name
-            raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name them in the sweep file")
+            raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name each in the sweep file")
     certified = list(zip(results, certify(one.row for one in results), strict=True))
     shown = [(one, row) for one, row in certified if not one.helps or row.wrong]
     rows = with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown])
@@ -257,35 +258,35 @@ STUDY = Study("compare", (MethodResult,), collected, _tables)
 
 
 def read_run(folder: str | Path) -> Comparison:
-    """Return the comparison in a results folder; decisions are read, and checked, when asked for."""
+    """Return the comparison in a results folder; decisions are read and checked on access."""
     comparison: Comparison = reopen(folder, STUDY.kind)
     return comparison
 
 
 def certify(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with best bound, gap and ratio filled in; input order is kept.
+    """Fill in the best bound, gap and ratio of each row; the order is kept.
 
-    Bounds apply within one instance, to the bound's own problem and to the problems that restrict it. A decision that
-    passed the checker is a proof: a bound that it beats is wrong, and is marked and left out; so is a model that calls
-    its problem infeasible.
+    A bound applies within its instance, to its own problem and to the problems that restrict it. A decision that passed
+    the checker is a proof: a bound that it beats is wrong, is marked and not used; the same holds for a model that
+    calls the problem infeasible.
     """
     return _among_peers(_among_peers(list(rows), _judged), _certified)
 
 
 def _among_peers(rows: Sequence[Row], judge: Callable[[Row, list[Row]], Row]) -> list[Row]:
-    """Return what `judge` makes of each row among the rows of the same instance."""
+    """Apply `judge` to each row and the rows of the same instance."""
     by_instance = {peers[0].fingerprint: peers for peers in grouped(rows, "fingerprint")}
     return [judge(row, by_instance[row.fingerprint]) for row in rows]
 
 
 def _judged(row: Row, peers: list[Row]) -> Row:
-    """Mark a row whose bound is beaten, or whose problem is not infeasible, by a verified decision."""
+    """Mark a row whose bound, or claim of infeasibility, is refuted by a verified decision."""
     answered = row.own_bound is not None or (row.status == "infeasible" and row.kind != "baseline")
     for peer in peers if answered else ():
         if peer.objective is None or not peer.verified or row.problem not in _and_wider(peer):
             continue
         if row.own_bound is None:
-            line = f"infeasible, but {peer.method} decides {row.problem}"
+            line = f"infeasible, but {peer.method} has a decision of {row.problem}"
         elif (peer.objective > row.own_bound) == (row.sense == "max") and differ(peer.objective, row.own_bound):
             line = f"bound {row.own_bound:.9g} is beaten by the objective {peer.objective:.9g} of {peer.method}"
         else:
@@ -295,19 +296,18 @@ def _judged(row: Row, peers: list[Row]) -> Row:
 
 
 def _certified(row: Row, peers: list[Row]) -> Row:
-    """Compare a row with the tightest bound that its peers certify for its problem."""
+    """Fill in a row's gap and ratio to the tightest bound that its peers have for its problem."""
     problems = _and_wider(row)
-    known = [peer for peer in peers if peer.own_bound is not None and peer.verified is not False]
-    bounding = [peer for peer in known if peer.problem in problems]
+    sound = [peer for peer in peers if peer.own_bound is not None and peer.verified is not False]
+    bounding = [peer for peer in sound if peer.problem in problems]
     if not bounding:
         return row
     tightest = min if row.sense == "max" else max
     best = tightest(bounding, key=attrgetter("own_bound"))
     bound = float(best.own_bound or 0.0)
     by = "certified" if best.proved else "solver"
-    proved = [peer.proved_bound for peer in bounding if peer.proved_bound is not None]
-    least = tightest(proved) if proved else None
-    row = row.replace(best_bound=bound, bound_from=best.method, bound_by=by, certified_bound=least)
+    proved = tightest((peer.proved_bound for peer in bounding if peer.proved_bound is not None), default=None)
+    row = row.replace(best_bound=bound, bound_from=best.method, bound_by=by, certified_bound=proved)
     if row.objective is None or row.verified is False:
         return row
     reached = [peer.objective for peer in peers if peer.problem == row.problem and peer.verified]
@@ -316,17 +316,17 @@ def _certified(row: Row, peers: list[Row]) -> Row:
         gap=gap(row.objective, bound),
         ratio=ratio(row.sense, row.objective, bound),
         ratio_is_upper=not attained,
-        certified_gap=None if least is None else gap(row.objective, least),
+        certified_gap=None if proved is None else gap(row.objective, proved),
     )
 
 
 def _and_wider(row: Row) -> list[str]:
-    """Return the row's problem and all problems it restricts."""
+    """Return the row's problem and all problems that it restricts."""
     return PAPERS.get(row.paper).wider(row.problem)
 
 
 def proved_ratio(row: Row) -> float | None:
-    """Return the ratio of a verified row to a proved optimum, infinite for nothing against something, or ``None``."""
+    """Return the ratio of a verified row to a proved optimum, infinite for 0 against a positive one, or ``None``."""
     if not row.verified or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
         return None
     if row.ratio is None:

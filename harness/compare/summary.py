@@ -1,12 +1,12 @@
-"""Many instances in a few numbers: per method, what it reached and how long it took, failures counted.
+"""Summaries over many instances: gaps, times and failures of each method and solver.
 
-Times and gaps are summed up by shifted geometric means, ``exp(mean(log(x + s))) − s``, as in benchmarks of solvers:
-neither the hardest instance nor the many trivial ones decide alone. A failure counts with the time it was allowed
-(Mittelmann's benchmarks), and as never solved in a performance profile (Dolan and Moré, Mathematical Programming 91,
-2002). Nothing unverified enters a gap.
+Times and gaps are averaged by shifted geometric means, ``exp(mean(log(x + s))) − s``, as in benchmarks of solvers:
+neither the hardest instance nor the many trivial ones dominate. A failure counts with its time limit (Mittelmann's
+benchmarks), and as never solved in a performance profile (Dolan and Moré, Mathematical Programming 91, 2002).
+Unverified decisions have no gap.
 
-Of solvers, *success* is the claim: an optimum proved, or that there is none. *Correct* is what the checkers leave of
-it: decision and objective hold, and no verified decision of anybody beats the bound or contradicts infeasibility.
+For solvers, *success* counts claims of a proved optimum or of infeasibility. *Correct* counts the claims that checks
+confirm: decision and objective hold, and no verified decision beats the bound or contradicts infeasibility.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from schedgap.instances.parameters import base_id
 from schedgap.models.solve import Solution
 
 TIME_SHIFT_S = 1.0
-"""Shift of times: heuristics of milliseconds and models of a minute stand in one table."""
+"""Shift of times, because heuristics of milliseconds and models of a minute share one table."""
 
 GAP_SHIFT = 0.01
-"""Shift of gaps, one per cent: gaps of 0 are common."""
+"""Shift of gaps, one per cent, because gaps of 0 are common."""
 
 CAVEAT = (
     "The largest proved ratio over many instances is only a lower bound on the competitive ratio: "
@@ -42,11 +42,11 @@ Measure = Literal["time", "objective"]
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """A method over all its results of a run: counts, its certified gaps, and seconds in the solver or heuristic.
+    """A method over all its results of a run: counts, certified gaps, and seconds in the solver or heuristic.
 
-    Means are shifted geometric ones; in that of times failures count with what they were allowed. `gap_is_upper` says
-    whether one of the gaps is to a bound, not to a proved optimum; `largest_ratio` is to a proved optimum (see
-    :data:`CAVEAT`), found on `largest_on`. What there is none of is ``None``.
+    Means are shifted geometric means; in the mean time, failures count with their time limit. `gap_is_upper` says
+    whether one of the gaps is to a bound instead of a proved optimum; `largest_ratio` is to a proved optimum (see
+    :data:`CAVEAT`), on the instance `largest_on`. Absent values are ``None``.
     """
 
     method: str
@@ -69,19 +69,19 @@ class MethodSummary:
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | None:
-    """Return ``exp(mean(log(x + shift))) − shift`` of numbers above ``−shift``; ``None`` of nothing."""
+    """Return ``exp(mean(log(x + shift))) − shift`` of numbers above ``−shift``, or ``None`` if there are none."""
     if not values:
         return None
     if any(math.isinf(value) for value in values):
         return math.inf
     mean = math.exp(fmean(math.log(value + shift) for value in values)) - shift
-    # Rounding may carry a mean of equal numbers slightly beyond them.
+    # Rounding may move the mean of equal numbers slightly beyond them.
     return min(max(mean, min(values)), max(values))
 
 
 def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0) -> list[MethodSummary]:
-    """Return a summary per method and kind of limits; `allowed_s` is what these allowed, by name if several."""
-    found = []
+    """Return a summary per method and limit set; `allowed_s` is the time limit, by name of the limit set if several."""
+    summaries = []
     for group in grouped(rows, "method", "limits"):
         certified = [row for row in group if row.certified]
         gaps = [row.gap for row in certified if row.gap is not None]
@@ -90,7 +90,7 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
         times = [row.solve_s for row in group if row.solve_s is not None and not row.failed]
         allowed = allowed_under(group[0].limits, allowed_s)
         counted = times + [max(allowed, row.solve_s or 0.0) for row in group if row.failed]
-        one = MethodSummary(
+        summary = MethodSummary(
             **{name: getattr(group[0], name) for name in ("method", "kind", "problem", "limits")},
             results=len(group),
             verified=sum(row.verified is True for row in group),
@@ -106,17 +106,17 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
             median_s=median(times) if times else None,
             mean_s=shifted_geometric_mean(counted, TIME_SHIFT_S),
         )
-        found.append(one)
-    return found
+        summaries.append(summary)
+    return summaries
 
 
 def allowed_under(limits: str, allowed_s: float | Mapping[str, float]) -> float:
-    """Return the seconds that a method was allowed under the limits of that name."""
+    """Return the time limit, in seconds, of the limit set with this name."""
     return allowed_s.get(limits, 60.0) if isinstance(allowed_s, Mapping) else allowed_s
 
 
 def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
-    """Return the seconds that a run's ``run.json`` says a method was allowed, by name where it has several limits."""
+    """Return the time limit of a method from ``run.json``, in seconds; by name if there are several limit sets."""
     limits = meta.get("limits") or {}
     if "time_limit_s" in limits or not limits:
         return Limits(limits.get("time_limit_s")).seconds
@@ -124,15 +124,15 @@ def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
 
 
 def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.float64]]:
-    """Return the performance ratios of each method of one problem, sorted; ``inf`` where it failed.
+    """Return the sorted performance ratios of each method of one problem; a failure is ``inf``.
 
-    A case is an instance with a seed and limits. ``"time"`` measures seconds against the fastest that succeeded on the
-    case, ``"objective"`` the objective against the best verified one.
+    A case is an instance with a seed and limits. ``"time"`` divides seconds by those of the fastest method that
+    succeeded on the case, ``"objective"`` compares the objective with the best verified one.
 
     Notes
     -----
-    A case for which one of the methods was skipped is left out for all of them, so that all curves stand over the same
-    cases: being skipped is no failure.
+    A case on which one of the methods was skipped is left out for all of them, because being skipped is not a failure
+    and all curves must cover the same cases.
     """
     cases = [{row.method: row for row in case} for case in grouped(rows, "case")]
     methods = list(dict.fromkeys(method for case in cases for method in case))
@@ -142,17 +142,17 @@ def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.floa
 
 
 def _ratios(case: Mapping[str, Row], measure: Measure) -> dict[str, float]:
-    """Return each method's ratio to the best of a case; infinite where it did not succeed."""
+    """Return each method's ratio to the best of a case, infinite if it did not succeed."""
     succeeded = {method: row for method, row in case.items() if row.verified is True and not row.failed}
     if measure == "time":
-        # A clock that stands still would make any other method infinitely slower.
+        # A time of zero would make every other method infinitely slower.
         values = {method: max(row.solve_s or 0.0, 1e-4) for method, row in succeeded.items()}
     else:
         values = {method: row.objective for method, row in succeeded.items() if row.objective is not None}
     sense = "min" if measure == "time" else next(iter(case.values())).sense
     best = (max if sense == "max" else min)(values.values(), default=0.0)
-    found = {method: ratio(sense, value, best) for method, value in values.items()}
-    return {method: found.get(method) or math.inf for method in case}
+    ratios = {method: ratio(sense, value, best) for method, value in values.items()}
+    return {method: ratios.get(method) or math.inf for method in case}
 
 
 # ---------------------------------------------------------------- solvers
@@ -161,11 +161,11 @@ SUCCESS = ("optimal", "infeasible")
 
 
 def integral(solution: Solution, allowed_s: float) -> float:
-    """Return the primal–dual integral: the gap of incumbent and bound over the allowed time, in seconds.
+    """Return the primal–dual integral: the gap between incumbent and bound, integrated over the time limit, in seconds.
 
     The gap is ``|incumbent − bound| / max(|incumbent|, |bound|)``, at most 1, and 1 as long as one of them is missing
     or their signs differ (Berthold, Operations Research Letters 41, 2013). A solver that ends without a proof keeps its
-    gap until the time is up.
+    gap until the time limit.
     """
     total, since, gap = 0.0, 0.0, 1.0
     for point in solution.trace:
@@ -177,7 +177,7 @@ def integral(solution: Solution, allowed_s: float) -> float:
 
 
 def gap_of(incumbent: float | None, bound: float | None) -> float:
-    """Return the gap of two numbers, 1 where one is missing."""
+    """Return the gap between incumbent and bound as in :func:`integral`; 1 if one is missing or the signs differ."""
     if incumbent is None or bound is None or incumbent * bound < 0:
         return 1.0
     larger = max(abs(incumbent), abs(bound))
@@ -186,11 +186,11 @@ def gap_of(incumbent: float | None, bound: float | None) -> float:
 
 @dataclass(frozen=True)
 class SolverSummary:
-    """A solver over the models that it was asked to solve.
+    """A solver over all models that it was given.
 
-    `success` counts claims, `correct` those of them that hold, `wrong` names results that do not, whatever was claimed.
-    Means are shifted geometric ones over the cases that no solver skipped, `common` of them; failures count with the
-    time that they were allowed.
+    `success` counts claims, `correct` the claims that hold, and `wrong` lists results that do not hold, whatever they
+    claim. Means are shifted geometric means over the `common` cases, which no solver skipped; failures count with their
+    time limit.
     """
 
     solver: str
@@ -208,37 +208,37 @@ class SolverSummary:
 
 
 def cases(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of models with the solver as their method, where several solvers ran; a case is a model there."""
-    told = []
+    """Return the rows of models with the solver as method, so that a case is a model; none if only one solver ran."""
+    solved = []
     for row in rows:
         if row.kind in ("exact", "relaxation", "bound"):
             settings = dict(part.split("=", 1) for part in row.method.partition("?")[2].split("&") if part)
-            solver = settings.pop("solver", row.solver or "highs")  # who solved the model, or should have
+            solver = settings.pop("solver", row.solver or "highs")  # the solver that solved the model, or failed to
             model = "?".join(filter(None, (base_id(row.method), "&".join(map("=".join, settings.items())))))
-            told.append(row.replace(method=solver, fingerprint=f"{row.fingerprint} {model}", solver=solver))
-    return told if len({row.method for row in told}) > 1 else []
+            solved.append(row.replace(method=solver, fingerprint=f"{row.fingerprint} {model}", solver=solver))
+    return solved if len({row.method for row in solved}) > 1 else []
 
 
 def proof(row: Row) -> Row:
-    """Return the row as a profile of proofs counts it: verified where a claimed proof holds, otherwise failed."""
+    """Return the row as a profile of proofs counts it: verified if its claimed proof holds, otherwise failed."""
     holds = row.status in SUCCESS and not row.wrong
     return row if row.status == "skipped" else row.replace(verified=holds, status="optimal" if holds else "error")
 
 
 def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> list[SolverSummary]:
-    """Return a line per solver and kind of limits, in the order of the rows; none where there is one solver only."""
-    told = cases(rows)
-    solvers = {row.method for row in told}
-    ran = grouped((row for row in told if row.status != "skipped"), "case")
+    """Return a summary per solver and limit set, in the order of the rows; none if only one solver ran."""
+    solved = cases(rows)
+    solvers = {row.method for row in solved}
+    ran = grouped((row for row in solved if row.status != "skipped"), "case")
     everywhere = {case[0].case for case in ran if {row.method for row in case} == solvers}
-    found = []
-    for group in grouped(told, "method", "limits"):
+    summaries = []
+    for group in grouped(solved, "method", "limits"):
         success, common = [r for r in group if r.status in SUCCESS], [r for r in group if r.case in everywhere]
         allowed = allowed_under(group[0].limits, allowed_s)
         times = [row.solve_s if row.ok and row.solve_s is not None else allowed for row in common]
         gaps = [min(gap_of(row.objective, row.own_bound), 1.0) for row in common if row.objective is not None]
         integrals = [row.integral_s if row.integral_s is not None else allowed for row in common]
-        one = SolverSummary(
+        summary = SolverSummary(
             solver=group[0].method,
             limits=group[0].limits,
             results=len(group),
@@ -252,5 +252,5 @@ def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> li
             mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
             mean_integral_s=shifted_geometric_mean(integrals, TIME_SHIFT_S),
         )
-        found.append(one)
-    return found
+        summaries.append(summary)
+    return summaries

@@ -1,4 +1,4 @@
-"""One method on one instance: what a worker process does, from view to verified row."""
+"""The task of a comparison: run one method on one instance, and return a verified row."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from schedgap.models.certificates import prove
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 
 ROUNDING = 1e-9
-"""Part of a model's largest cost up to which its objective and the checker's differ by a solver's rounding."""
+"""Difference of a model's and the checker's objective, relative to the largest cost, that counts as solver rounding."""
 
 READ_S = 3e-6
-"""Seconds for a character of an instance: a log of 200,000 jobs, 39 MB, is read in 12 s of processor time, and its
+"""Seconds per character of an instance: a log of 200,000 jobs, 39 MB, is read in 12 s of processor time, and its
 schedules are checked in two."""
 
 
@@ -45,8 +45,8 @@ schedules are checked in two."""
 class MethodTask(InstanceTask["MethodResult"]):
     """A method to run on an instance.
 
-    `limits_name` tells rows of one run under several limits apart. `known` has decisions by method for models that
-    start from some. What only `helps` is not shown.
+    `limits_name` is the name of its limit set. `known` has pairs of method and decision from which a model may start.
+    A task that only `helps` others is not in the table.
     """
 
     method: str
@@ -62,7 +62,7 @@ class MethodTask(InstanceTask["MethodResult"]):
 
     @property
     def hard_limit_s(self) -> float:
-        """Twice the solver's limit, and time to read the instance, to build and to check."""
+        """Twice the solver's limit, plus time to read the instance, to build and to check."""
         return (2 + 2 * self.limits.cross_check) * self.limits.seconds + 30.0 + READ_S * len(self.instance_json)
 
     def attempt(self) -> MethodResult:
@@ -77,8 +77,8 @@ class MethodTask(InstanceTask["MethodResult"]):
     def failed(self, status: Status, reason: str) -> MethodResult:
         return MethodResult(self.blank_row(status=status, reason=reason), helps=self.helps)
 
-    def blank_row(self, **known: Any) -> Row:
-        """Return the row of this task before anything is known about its result."""
+    def blank_row(self, **fields: Any) -> Row:
+        """Return the row of this task with these fields set, and its results still empty."""
         spec = find_spec(self.method)
         problem = PAPERS.get(spec.paper).problem(spec.problem)
         return Row(
@@ -90,16 +90,16 @@ class MethodTask(InstanceTask["MethodResult"]):
             sense=problem.sense,
             seed=self.seed,
             limits=self.limits_name,
-            **known,
+            **fields,
         )
 
 
 @dataclass(frozen=True)
 class MethodResult(kept.RowResult):
-    """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices.
+    """A finished task: its row, decision (if any), trace of bound and incumbent, and prices.
 
-    `certificate` is what proves the bound, as plain data. `decided` has what the checker found of the decision, as far
-    as published numbers are about it. Results that a journal kept have their `instance`.
+    `certificate` proves the bound, as plain data. `decided` has quantities of the decision that published numbers are
+    about. Results restored from a journal have their `instance`.
     """
 
     row: Row
@@ -119,34 +119,32 @@ class MethodResult(kept.RowResult):
 
     def content(self) -> dict[str, Any]:
         prices = None if self.prices is None else kept.to_plain(self.prices)
-        told = {"helps": self.helps, "decided": self.decided, "prices": prices}
+        optional = {"helps": self.helps, "decided": self.decided, "prices": prices}
         line = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
-        return line | {name: value for name, value in told.items() if value}
+        return line | {name: value for name, value in optional.items() if value}
 
     def parts(self) -> Mapping[str, Any]:
-        """Return decision and certificate."""
-        found = {_file("schedules", self.row): self.decision, _file(FOLDER, self.row): self.certificate}
-        return {name: part for name, part in found.items() if part is not None}
+        parts = {_file("schedules", self.row): self.decision, _file(FOLDER, self.row): self.certificate}
+        return {name: part for name, part in parts.items() if part is not None}
 
     def holds(self) -> str:
-        """Check decision and certificate again, and say what holds."""
         self.check()
-        row, found = self.row, []
+        row, confirmed = self.row, []
         if row.verified and row.objective is not None:
-            found.append(f"decision re-checked, objective {row.objective:.10g} recomputed")
+            confirmed.append(f"decision re-checked, objective {row.objective:.10g} recomputed")
         if self.certificate is not None and self.instance is not None:
             view = PAPERS.get(row.paper).view(self.instance)
             posed = VERIFIERS.get(row.paper).posed(view, row.problem)
-            found.append(certificates.checked(kept.opened(self.certificate), self.instance, posed))
+            confirmed.append(certificates.checked(kept.opened(self.certificate), self.instance, posed))
         if row.own_bound is not None and not row.proved:
-            found.append(f"bound {row.own_bound:.10g} is the solver's word")
-        return "; ".join(found)
+            confirmed.append(f"bound {row.own_bound:.10g} is the solver's word")
+        return "; ".join(confirmed)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: kept.Stored) -> MethodResult:
-        """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
+        """Return the result stored in a journal line; its decision is read and checked on access."""
         row, decision = kept.typed(Row, content["row"]), None
-        PAPERS.get(row.paper).problem(row.problem)  # raises where this program does not know it
+        PAPERS.get(row.paper).problem(row.problem)  # raises if the problem is unknown
         instance = stored.instance(row.fingerprint)
         if row.objective is not None:
             file = stored.file(content["key"], _file("schedules", row))
@@ -157,8 +155,8 @@ class MethodResult(kept.RowResult):
             proof = kept.Later(partial(certificates.read, file, row.about, row.proved_bound))
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = kept.from_plain(content["prices"]) if "prices" in content else None
-        told = content.get("decided", {}), content.get("helps", False)
-        return cls(row, decision, trace, prices, *told, proof, instance)
+        decided, helps = content.get("decided", {}), content.get("helps", False)
+        return cls(row, decision, trace, prices, decided, helps, proof, instance)
 
 
 def _file(folder: str, row: Row) -> str:
@@ -168,15 +166,15 @@ def _file(folder: str, row: Row) -> str:
 
 
 def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
-    """Return a row's decision after checking again that it reaches the row's objective."""
+    """Read a row's decision and check again that it reaches the row's objective."""
     with damage_explained(file.folder / file.name):
         paper = PAPERS.get(row.paper)
         decision: Any = kept.decode(paper.decision, file.unpacked())
         verdict = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ())
         if verdict.objective is None or row.objective is None or differ(verdict.objective, row.objective):
-            raise ValueError("it does not reach the objective of its row")
+            raise ValueError("the decision does not reach the objective of its row")
         if row.verified and verdict.violations:
-            raise ValueError(f"it is not as its row says: {verdict.violations[0]}")
+            raise ValueError(f"its row is verified, but the decision is not: {verdict.violations[0]}")
         return decision
 
 
@@ -188,14 +186,14 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         reason = f"{TOO_LARGE} without --all: {size}"
     if reason:
         return MethodResult(task.blank_row(status="skipped", reason=reason))
-    found, solution = _solve(spec, view, task) if isinstance(spec, ModelSpec) else (_decide(spec, view, task), None)
-    if not isinstance(found.decision, paper.decision) and not (found.decision is None and solution):
-        kind = "nothing" if found.decision is None else type(found.decision).__name__
+    result, solution = _solve(spec, view, task) if isinstance(spec, ModelSpec) else (_decide(spec, view, task), None)
+    if not isinstance(result.decision, paper.decision) and not (result.decision is None and solution):
+        kind = "nothing" if result.decision is None else type(result.decision).__name__
         raise TypeError(f"{spec.id} returned {kind}; methods of {paper.id} return {paper.decision.__name__}")
-    if found.decision is None:
-        return found
+    if result.decision is None:
+        return result
     began = clock.now()
-    verdict = VERIFIERS.get(paper.id).check(view, found.decision, spec.problem, spec.claims)
+    verdict = VERIFIERS.get(paper.id).check(view, result.decision, spec.problem, spec.claims)
     violations, objective = list(verdict.violations), verdict.objective
     if solution:
         second, claimed = solution.cross_check, solution.objective if spec.kind != "baseline" else None
@@ -203,18 +201,18 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
             violations.append(f"CBC finds another optimum: relative difference {second:.2g}")
         if claimed is not None and objective is not None and differ(claimed, objective, ROUNDING * solution.scale):
             violations.append(f"the solver reports {claimed:.9g}, the checker finds {objective:.9g}")
-    row = found.row.replace(
+    row = result.row.replace(
         objective=verdict.objective,
         verified=not violations,
         violations=tuple(violations),
         metrics=dict(verdict.metrics),
         check_s=clock.now() - began,
     )
-    return replace(found, row=row, decided=plain(asked(task.instance.published, verdict.quantities)))
+    return replace(result, row=row, decided=plain(asked(task.instance.published, verdict.quantities)))
 
 
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, Solution]:
-    """Return what a model decides and bounds, before it is verified."""
+    """Solve a model and return its result, not yet verified, and the solution."""
     options = task.limits.options(task.seed)
     outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
     solution, bounds = outcome.solution, spec.kind != "baseline"
@@ -234,14 +232,14 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, 
 
 
 def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> MethodResult:
-    """Return what a heuristic decides and guarantees, before it is verified."""
+    """Run a heuristic and return its result, not yet verified."""
     context = Context(np.random.default_rng(task.seed), verified_oracle(task.limits.options(task.seed)))
     began = clock.now()
     decision = spec.run(view, context)
     solve_s = clock.now() - began
     guarantee = spec.shown(view, decision) if spec.shown else spec.guarantee(view)
     if guarantee and guarantee.factor is not None and guarantee.factor < 1:
-        # Nothing is better than the optimum: where weights are 0, Zhou's 2 log λ is 0, as its proof takes λ > 2.
+        # A factor below 1 is void: with weights of 0, Zhou's 2 log λ is 0, because its proof assumes λ > 2.
         guarantee = None
     row = task.blank_row(status="feasible", solve_s=solve_s)
     if guarantee:

@@ -1,4 +1,4 @@
-"""The engine: tasks, limits, workers here or on a cluster, the journal, and one way to run every study on them."""
+"""The engine that runs every study: tasks, limits, local and Dask workers, the journal, and results folders."""
 
 KINDS = ("compare", "simulate", "audit", "adversary", "reproduce")
-"""Kinds of studies: each is a package of that name, with ``task.py``, ``row.py`` and, in ``run.py``, its ``STUDY``."""
+"""Kinds of studies. Each is a package with ``task.py``, ``row.py``, and ``run.py``, which defines its ``STUDY``."""

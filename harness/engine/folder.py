@@ -1,14 +1,14 @@
-"""A results folder: written so that a kill at any moment loses no finished result, and read back.
+"""Results folders: written so that a kill at any moment loses no finished result, and read back.
 
 =====================  =============================================================================================
 ``run.json``           kind of study, command, limits, versions, machine, commit; replaced atomically
-``rows.jsonl``         the journal: one line per finished task, synced to disk as it comes; the truth. As ``run.json``,
-                       each line has a digest of itself, and of the files that belong to it
+``rows.jsonl``         the journal, which is authoritative: one line per finished task, synced to disk at once. Like
+                       ``run.json``, each line has a digest of itself and of its files
 ``instances/``         the instances, by fingerprint
-``schedules/`` …       what results keep beside their line, such as decisions as gzipped JSON
-``certificates/``      what proves bounds, for ``examples/check_certificate.py``
+``schedules/`` …       files of results, such as decisions as gzipped JSON
+``certificates/``      certificates of bounds, which ``examples/check_certificate.py`` checks
 ``rows.parquet`` …     tables of the whole run for other tools; replaced atomically at the end
-``report.html``        the page; ``figures/`` the pictures as files
+``report.html``        the page, with its figures as files in ``figures/``
 =====================  =============================================================================================
 """
 
@@ -39,18 +39,18 @@ from schedgap.instances.schema import Instance
 SCHEMA_VERSION = 3
 
 DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
-"""What reading files can raise that are not what was written."""
+"""Exceptions that reading damaged files can raise."""
 
 JOURNAL = "rows.jsonl"
 
 MOST_DAMAGED = 10_000
-"""Damaged lines of a journal up to which the others are looked for."""
+"""Damaged lines after which a journal is rejected."""
 
 Mark = Annotated[str, StringConstraints(pattern="^[0-9a-f]{1,64}$")]
 
 
 class _Meta(BaseModel):
-    """What studies read of ``run.json``; a stranger's may hold anything."""
+    """Fields of ``run.json`` that studies read; validated, because the file may come from anyone."""
 
     kind: str
     command: str
@@ -72,7 +72,7 @@ class _Meta(BaseModel):
 
 
 class _Line(BaseModel):
-    """What every line of a journal has."""
+    """Fields of every line of a journal."""
 
     record: str
     key: Mark
@@ -80,9 +80,9 @@ class _Line(BaseModel):
 
 
 class Folder:
-    """An open results folder that results about some instances are appended to; it is created if it is not there.
+    """A results folder open for appending results; it is created if missing, with the files of `instances`.
 
-    All of its methods raise `UsageError` where the folder cannot be created or written.
+    All methods raise `UsageError` if the folder cannot be created or written.
     """
 
     def __init__(self, path: Path, instances: Iterable[Instance] = ()) -> None:
@@ -94,24 +94,24 @@ class Folder:
                 fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise UsageError(f"{path}: another run is writing there") from error
-            for left in path.rglob(f".*{TEMPORARY}"):  # what a kill left: files that were being written …
-                left.unlink()
-            os.truncate(path / JOURNAL, (path / JOURNAL).read_bytes().rfind(b"\n") + 1)  # … and a line without an end
+            for file in path.rglob(f".*{TEMPORARY}"):  # remove what a kill left: partly written files …
+                file.unlink()
+            os.truncate(path / JOURNAL, (path / JOURNAL).read_bytes().rfind(b"\n") + 1)  # … and a partial line
         files = {instance_file(one.fingerprint): to_json(one).encode() for one in instances}
         self._write(files)
         self._files = digests(files)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn a failing file system into one line that says where, and how the run can go on."""
+        """Turn an `OSError` into a `UsageError` that names the folder and how to continue the run."""
         try:
             yield
         except OSError as error:
-            why = error.strerror or str(error)
             journal = self.path / JOURNAL
-            kept = journal.is_file() and journal.stat().st_size > 0
-            later = f"; finished rows are kept, go on with: --resume {self.path}" if kept else ""
-            raise UsageError(f"{self.path}: results cannot be written there: {why}{later}") from error
+            started = journal.is_file() and journal.stat().st_size > 0
+            hint = f"; finished rows are kept, continue with: --resume {self.path}" if started else ""
+            reason = error.strerror or str(error)
+            raise UsageError(f"{self.path}: results cannot be written there: {reason}{hint}") from error
 
     def _append(self, line: bytes) -> None:
         self._journal.write(line)
@@ -126,7 +126,7 @@ class Folder:
                 write_atomically(path, content)
 
     def add(self, result: Result) -> dict[str, Any]:
-        """Append a result: its files first, then its line, which makes it count and is returned."""
+        """Write a result's files, then append its line to the journal, and return the line."""
         files = result.files()
         self._write(files)
         line = sealed({"record": result.record, "key": result.key, **result.content(), "files": digests(files)})
@@ -140,18 +140,18 @@ class Folder:
         self._write({"run.json": (json.dumps(content, indent=2) + "\n").encode()})
 
     def finish(self, meta: Mapping[str, Any], tables: Mapping[str, bytes]) -> None:
-        """Write ``run.json`` anew, and the files that hold the whole run; close the journal."""
+        """Replace ``run.json``, write the tables of the whole run, and close the journal."""
         self.describe(meta)
         self._write(tables)
         self.close()
 
     def close(self) -> None:
-        """Close the journal; another run may write to the folder then."""
+        """Close the journal and release its lock, so that another run may write to the folder."""
         self._journal.close()
 
 
 def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
-    """Return a folder name for a run that starts now: ``<parent>/<utc>-<short hash of what it is>-<kind of study>``."""
+    """Return the path of a new results folder: ``<parent>/<utc>-<short hash of meta and time>-<kind of study>``."""
     now = datetime.now(UTC)
     content = json.dumps(meta, sort_keys=True) + now.isoformat()
     return parent / f"{now:%Y%m%dT%H%M%SZ}-{hashlib.sha256(content.encode()).hexdigest()[:6]}-{meta['kind']}"
@@ -159,7 +159,7 @@ def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
 
 @contextmanager
 def damage_explained(path: Path) -> Iterator[None]:
-    """Turn what damaged files raise into a `UsageError`, one line that names the folder."""
+    """Turn any error from a damaged file into a one-line `UsageError` that names the folder."""
     try:
         yield
     except UsageError:
@@ -169,21 +169,21 @@ def damage_explained(path: Path) -> Iterator[None]:
 
 
 def open_stored(path: Path, kind: str | None = None) -> Stored:
-    """Read a results folder, also one whose run was killed; it must be of that kind of study, if one is named.
+    """Read a results folder, even if its run was killed.
 
-    It raises `UsageError` if it is no results folder, of another study, of another version, or damaged.
+    Raise `UsageError` if it has no results, is not of the study `kind` (if given), of another version, or damaged.
     """
     if not (path / "run.json").exists():
-        raise UsageError(f"{path}: not a results folder (no run.json); commands that run print where they write")
+        raise UsageError(f"{path}: not a results folder (no run.json); a command that runs a study prints its folder")
     with damage_explained(path):
         content = parsed(read_bytes(inside(path, "run.json")))
         version = content.get("schema_version")
         if version is None:
-            raise UsageError(f"{path}: run.json does not say in which version of the results' format it is")
+            raise UsageError(f"{path}: run.json does not state the version of the results format")
         if version != SCHEMA_VERSION:
             command = clean(content.get("command"), 200)
             raise UsageError(
-                f"{path}: written in version {clean(version, 20)} of the results' format, this program reads "
+                f"{path}: written in version {clean(version, 20)} of the results format, but this program reads "
                 f"version {SCHEMA_VERSION}; run again: {command}"
             )
         meta = unsealed(content, "run.json")
@@ -195,27 +195,27 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
         instances: dict[str, Instance] = {}
         for mark in meta["instances"]:
             name = instance_file(mark)
-            with suppress(*DAMAGE):  # what is not the instance that was run is left out
+            with suppress(*DAMAGE):  # leave out what is not the instance that was run
                 one = validate(parsed(KeptFile(path, name, meta["files"].get(name)).content()), where=name)
                 instances |= {mark: one} if one.fingerprint == mark else {}
         return Stored(path, meta, lines, instances, damaged)
 
 
 def instance_file(mark: str) -> str:
-    """Return the file of the instance with that fingerprint."""
+    """Return the path of an instance inside a results folder."""
     return f"instances/{mark}.json"
 
 
 def _lines(folder: Path) -> tuple[dict[str, dict[str, Any]], int]:
-    """Return the sound lines of the journal by key, and the number of others; a last one without an end is no line."""
-    found, damaged, longest = {}, 0, MAX_UNPACKED_MB * 1_000_000
+    """Return the intact lines of the journal by key, and the number of damaged ones; a partial last line is ignored."""
+    lines, damaged, longest = {}, 0, MAX_UNPACKED_MB * 1_000_000
     journal = BytesIO(read_bytes(inside(folder, JOURNAL)))
     while (line := journal.readline(longest)).endswith(b"\n") or len(line) == longest:
         try:
             entry = unsealed(parsed(line), "a line")
-            found[_Line.model_validate(entry).key] = entry
+            lines[_Line.model_validate(entry).key] = entry
         except ValueError:
             damaged += 1
         if damaged > MOST_DAMAGED:
-            raise ValueError(f"{JOURNAL} has more than {MOST_DAMAGED:,} lines that are none of ours")
-    return found, damaged
+            raise ValueError(f"{JOURNAL} has more than {MOST_DAMAGED:,} damaged lines")
+    return lines, damaged

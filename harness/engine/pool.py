@@ -1,4 +1,4 @@
-"""A process pool with a wall-clock limit and a memory cap per task, where a dead worker is one failed result."""
+"""A process pool with a wall-clock limit and a memory cap per task, in which a dead worker fails only its own task."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
 
 def workers_for(jobs: int, threads: int) -> int:
-    """Return how many workers to start: `jobs`, or as many as fit where 0; never more workers × threads than cores."""
+    """Return the number of workers: `jobs`, or if 0 as many as fit; workers × threads never exceed the cores."""
     fitting = max(1, cores() // threads)
     return min(jobs or fitting, fitting)
 
 
 class Pool:
-    """Worker processes, `jobs` at once (0: as many as there are cores), that stay from one stage of tasks to the next.
+    """A pool of at most `jobs` worker processes (0: one per core), which are reused for the next stage of tasks.
 
     They are forked from a clean server process, because forking a process with running threads can deadlock.
     """
@@ -42,13 +42,13 @@ class Pool:
         self._busy: list[Worker] = []
 
     def run(self, tasks: Iterable[Task[R]]) -> Iterator[R]:
-        """Run tasks, each taken when a worker can have it, and yield each result as it finishes."""
+        """Run tasks and yield results as they finish; the next task is drawn only when a worker can take it."""
         waiting = iter(tasks)
         task = next(waiting, None)
         while task or self._busy:
             while task:
-                most = max(one.limits.threads for one in (task, *(worker.task for worker in self._busy)))
-                if len(self._busy) >= workers_for(self.jobs, most):
+                threads = max(one.limits.threads for one in (task, *(worker.task for worker in self._busy)))
+                if len(self._busy) >= workers_for(self.jobs, threads):
                     break
                 kind = type(task).__module__, task.limits.threads
                 self._busy.append(self._idle.pop() if self._idle else Worker(*kind, loaded()))
@@ -64,7 +64,7 @@ class Pool:
                 yield result
 
     def close(self) -> None:
-        """Stop all workers, also in the middle of a task."""
+        """Stop all workers, even in the middle of a task."""
         for worker in (*self._idle, *self._busy):
             worker.stop()
 
@@ -72,45 +72,45 @@ class Pool:
 class Worker:
     """A worker process with these plug-ins, and a pipe to it.
 
-    Workers share no queue and no lock, so that whoever kills one at any moment harms one task. Pools of the libraries
-    that were tried share a channel: in 2 of 62 kills its lock died with the worker, and the run ended after 121 s.
+    Workers share no queue and no lock, so killing one at any moment harms a single task. The pools of other libraries
+    share a channel: in 2 of 62 kills its lock died with the worker, and the run ended only after 121 s.
     """
 
     pipe: Connection
     task: Task[Any]
     until: float
 
-    def __init__(self, module: str, threads: int, given: Sequence[Plugin]) -> None:
-        pressed: list[int] = []
+    def __init__(self, module: str, threads: int, plugins: Sequence[Plugin]) -> None:
+        interrupts: list[int] = []
         for attempt in range(STARTS):
             try:
-                # Ctrl-C waits: an interrupted start would leave the server in the middle of a sentence
-                with _on_ctrl_c(lambda number, frame: pressed.append(number)), _without_main():
+                # Delay Ctrl-C: an interrupted start would leave the server mid-message.
+                with _on_ctrl_c(lambda number, frame: interrupts.append(number)), _without_main():
                     start_server(module, threads)
                     self.pipe, theirs = _CONTEXT.Pipe()
-                    self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(given)), daemon=True)
+                    self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(plugins)), daemon=True)
                     self.process.start()
                     theirs.close()
-                if pressed:
+                if interrupts:
                     raise KeyboardInterrupt
                 break
-            except (OSError, EOFError):  # the server was killed just now; the next start finds a new one
+            except (OSError, EOFError):  # the server was killed; the next attempt starts a new one
                 if attempt == STARTS - 1:
                     raise
 
     @property
     def left_s(self) -> float:
-        """Seconds until its task has run too long."""
+        """Seconds left until the time limit of its task."""
         return self.until - time.monotonic()
 
     def give(self, task: Task[Any]) -> None:
-        """Hand it a task."""
+        """Send a task to the worker."""
         self.task, self.until = task, time.monotonic() + task.hard_limit_s
-        with suppress(OSError):  # it is dead, which its result will say
+        with suppress(OSError):  # it is dead, which `result` reports
             self.pipe.send_bytes(dumps(task))
 
     def result(self) -> Any:
-        """Return what comes of its task, or that it took too long, or that nothing will come any more."""
+        """Wait for the result of its task; return a failed one if it takes too long or the worker dies."""
         try:
             if self.pipe.poll(max(0.0, self.left_s)):
                 result = pickle.loads(self.pipe.recv_bytes())
@@ -127,35 +127,35 @@ class Worker:
         return self.task.failed(*reason)
 
     def stop(self) -> None:
-        """End it, and what it has started, at once."""
+        """Kill it at once, together with the processes that it started."""
         self.pipe.close()
-        for end in (os.kill, os.killpg):  # Process.kill() does nothing once the server is dead
+        for kill in (os.kill, os.killpg):  # Process.kill() does nothing once the server is dead
             with suppress(OSError, TypeError):
-                end(self.process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+                kill(self.process.pid, signal.SIGKILL)  # type: ignore[arg-type]
 
 
 STARTS = 3
-"""Times that a worker is started before giving up."""
+"""Attempts to start a worker."""
 
 SPENT = 0.5
-"""Share of the cap on memory; a worker that keeps more of it after a task gets no other.
+"""Fraction of the memory cap; a worker that still holds more than this after a task is replaced.
 
-Of 1,593 tasks of Zhou's figures, five ran out of 4 GiB in workers that had done hundreds; alone, each takes 0.7 GiB.
+Of 1,593 tasks of Zhou's figures, five ran out of 4 GiB in workers that had run hundreds; alone, each takes 0.7 GiB.
 """
 
 
 class Failure(NamedTuple):
-    """Status and reason of a task that came to nothing in its worker."""
+    """Status and reason of a task that failed in its worker."""
 
     status: str
     reason: str
 
 
-def _serve(pipe: Connection, given: Sequence[Plugin]) -> None:
-    """Run the tasks that come through a pipe, until it is closed.
+def _serve(pipe: Connection, plugins: Sequence[Plugin]) -> None:
+    """Run the tasks that arrive through a pipe, until it is closed.
 
-    Ctrl-C and standard output are left to the main process, which it does not outlive (a solve would run to its limit).
-    Nor does a program that it starts: that is in its group of processes, which ends as a whole.
+    Ctrl-C and standard output are left to the main process. When that ends, the worker ends, too (a solve would run to
+    its limit), and with it the programs that it started: they are in its process group, which is killed as a whole.
     """
     os.setpgid(0, 0)
     os.dup2(2, 1)
@@ -163,16 +163,16 @@ def _serve(pipe: Connection, given: Sequence[Plugin]) -> None:
     threading.Thread(target=_end_with_main, daemon=True).start()
     with suppress(EOFError, OSError):
         while True:
-            pipe.send_bytes(_answer(pipe.recv_bytes(), given))
+            pipe.send_bytes(_answer(pipe.recv_bytes(), plugins))
 
 
-def _answer(content: bytes, given: Sequence[Plugin]) -> bytes:
-    """Return the pickled result of a pickled task, or the failure of one that came to nothing.
+def _answer(content: bytes, plugins: Sequence[Plugin]) -> bytes:
+    """Run a pickled task and return its pickled result or `Failure`.
 
-    The cap on memory is lifted after it has run, so that a worker which ran out of memory can still say so.
+    The memory cap is lifted after the run, so that a worker that ran out of memory can still report it.
     """
     try:
-        restore(given)
+        restore(plugins)
         task: Task[Any] = pickle.loads(content)
         try:
             with memory_capped(task.limits.memory_mb):
@@ -180,31 +180,32 @@ def _answer(content: bytes, given: Sequence[Plugin]) -> bytes:
         except MemoryError:
             result = Failure("out of memory", f"more than the cap of {task.limits.memory_mb} MB")
         return dumps(result)
-    except BaseException as error:  # a plug-in that cannot be loaded, a result that cannot travel, a method that exits
+    except BaseException as error:  # a plug-in that fails to load, a result that fails to pickle, a method that exits
         return dumps(Failure("error", clean(f"{type(error).__name__}: {error}", 300)))
 
 
 def _end_with_main() -> None:
-    if main := multiprocessing.parent_process():  # os.getppid() is the server, which lives as long as its workers do
+    if main := multiprocessing.parent_process():  # os.getppid() is the server, which lives as long as its workers
         main.join()
         os.killpg(0, signal.SIGKILL)
 
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Put an empty main module and a safe path in place of the user's, for processes that start within the block.
+    """Replace the user's main module and path, for processes that start within the block.
 
-    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.compare` would run itself
-    again in every worker; a program read from standard input, or a notebook after ``%reset``, could not be imported.
+    The main module is replaced by an empty one, because tasks do not need it. Otherwise a plain script that calls
+    :func:`schedgap.compare` would run itself again in every worker, and a program read from standard input, or a
+    notebook after ``%reset``, could not be imported.
 
-    The path is without the working directory and the folder of the script that runs: a folder with somebody's instances
-    may hold a ``numpy.py``, which workers would execute. The folder that this package is in stays, and so does that of
-    the installed packages, in which the script that runs a notebook's kernel lies.
+    The path omits the working directory and the folder of the running script: a folder with instances may contain a
+    ``numpy.py``, which workers would execute. It keeps the folder of this package and those of installed packages,
+    where the script that runs a notebook's kernel is.
     """
     main, path = sys.modules["__main__"], sys.path
     ours = {os.path.realpath(Path(__file__).parents[3]), *map(os.path.realpath, sysconfig.get_paths().values())}
-    strange = {os.getcwd(), os.path.realpath(os.path.dirname(sys.argv[0]))} - ours
-    safe = [entry for entry in path if os.path.realpath(entry) not in strange]
+    unsafe = {os.getcwd(), os.path.realpath(os.path.dirname(sys.argv[0]))} - ours
+    safe = [entry for entry in path if os.path.realpath(entry) not in unsafe]
     sys.modules["__main__"], sys.path = types.ModuleType("__main__"), safe
     try:
         yield
@@ -215,40 +216,40 @@ def _without_main() -> Iterator[None]:
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables that numpy's linear algebra reads when it is loaded."""
+"""Environment variables from which numpy's linear algebra reads its number of threads when it is loaded."""
 
 
 def stop_server() -> None:
-    """End the server at once where no task will run, even while it imports: a pipe that it writes to stays open."""
+    """Stop the server when no task will run, even while it imports: it holds pipes of this command open."""
     if server := getattr(forkserver._forkserver, "_forkserver_pid", None):
         os.kill(server, signal.SIGTERM)
 
 
 def start_server(module: str, threads: int) -> None:
-    """Start the process that workers are forked from, unless it runs already; it imports `module` meanwhile.
+    """Start the server that workers are forked from, unless it runs already; it imports `module` in the background.
 
-    Workers inherit what it is: deaf to Ctrl-C, which a terminal sends to all processes of a command, and with so many
-    threads of linear algebra. With as many as cores in every worker, checks of runs of 2000 jobs took 0.4 to 3.1 s
-    instead of 0.2 to 0.4 s. Python puts the working directory first on the path of the server and of the tracker of
-    resources that it starts before, unless it is asked for a safe path.
+    Workers inherit its settings. It ignores Ctrl-C, which a terminal sends to all processes of a command. Its linear
+    algebra uses `threads` threads: with one per core in every worker, checks of runs of 2000 jobs took 0.4 to 3.1 s
+    instead of 0.2 to 0.4 s. PYTHONSAFEPATH is set because Python would otherwise put the working directory first on
+    the path of the server, and of the resource tracker that starts before it.
     """
-    asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
-    # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
+    settings = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
+    # A signal mask would not do: Ctrl-C would reach threads that numpy has started, and interrupt all the same.
     with _on_ctrl_c(signal.SIG_IGN), _without_main():
-        before = {name: value for name, value in os.environ.items() if name in asked}
-        os.environ.update(asked)
+        before = {name: value for name, value in os.environ.items() if name in settings}
+        os.environ.update(settings)
         try:
             forkserver.set_forkserver_preload([f"{__package__}.server", module, f"{__package__}.warm"])
             forkserver.ensure_running()
         finally:
-            for name in asked:
+            for name in settings:
                 del os.environ[name]
             os.environ.update(before)
 
 
 @contextmanager
 def _on_ctrl_c(handler: Any) -> Iterator[None]:
-    """Handle Ctrl-C in another way; only the main thread hears of it at all."""
+    """Set a handler of Ctrl-C for the block; only the main thread receives the signal."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
-"""What comes of tasks: results that a journal keeps and gives back; large parts are read when they are asked for.
+"""Results of tasks, which a journal stores and restores; large parts are read only when needed.
 
-Decisions are kept as gzipped JSON: dataclasses of arrays, numbers, texts, ``None``, or tuples and mappings of these.
+Decisions are stored as gzipped JSON: dataclasses of arrays, numbers, strings, ``None``, and tuples or mappings of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class DataRow:
-    """A row of what a study found: a dataclass of plain data, which knows whether all went well (`ok`)."""
+    """A row of a study's results: a dataclass of plain data, with a flag `ok` that says whether all went well."""
 
     ok: Any
 
@@ -51,7 +51,7 @@ class DataRow:
 
 
 def grouped(rows: Iterable[T], *fields: str) -> list[list[T]]:
-    """Return the rows that have fields in common together, in the order in which they come first."""
+    """Group rows by the values of `fields`; groups are in order of first appearance."""
     key, groups = attrgetter(*fields), dict[Any, list[T]]()
     for row in rows:
         groups.setdefault(key(row), []).append(row)
@@ -59,10 +59,7 @@ def grouped(rows: Iterable[T], *fields: str) -> list[list[T]]:
 
 
 def typed(kind: type[T], content: Any) -> T:
-    """Return an object of a dataclass from plain data; raise `ValueError` if a value has not its field's type.
-
-    Fields that the dataclass does not know are left out.
-    """
+    """Build a dataclass from plain data, ignoring unknown fields; raise `ValueError` if a value has the wrong type."""
     return cast(T, _adapter(kind).validate_python(content))
 
 
@@ -70,10 +67,11 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 
 
 class CheckedRow(DataRow):
-    """A row about a method on an instance: how it ended, what the checker says, and published numbers beside it.
+    """A row about a method on an instance: its status, the checker's verdict, and the published numbers.
 
-    `case` is what rows share that are compared with each other, the fingerprint of the instance first; `measured` is
-    what published numbers can be compared with, by quantity; `in_order` tells whether the status is one of a success.
+    Rows with the same `case` are compared with each other; its first element is the fingerprint of the instance.
+    `measured` maps quantities to the values that published numbers are compared with. `in_order` says whether the
+    status is that of a success.
     """
 
     instance: Any
@@ -91,21 +89,21 @@ class CheckedRow(DataRow):
 
     @property
     def failed(self) -> bool:
-        """Whether the method did not end in order (being skipped or WRONG is another matter)."""
+        """Whether the method failed; a skipped or WRONG row has not."""
         return not self.in_order and not self.wrong
 
     @property
     def ok(self) -> bool:
-        """Whether the method ended in order and every certificate held."""
+        """Whether the method did not fail and every certificate held."""
         return bool(self.in_order) and not self.wrong
 
 
 @dataclass(repr=False)
 class Found(Generic[R]):
-    """What a study found, as plain data; :mod:`schedgap.harness.page` knows how it is shown.
+    """The results of a study as plain data, which :mod:`schedgap.harness.page` displays.
 
-    `meta` is the content of ``run.json`` (:func:`schedgap.harness.engine.study.described`), `rows` are those of its
-    table, `instances` stand by fingerprint, and `folder` is the results folder, if it was saved.
+    `meta` is the content of ``run.json`` (:func:`schedgap.harness.engine.study.described`), `rows` are the rows of its
+    table, `instances` maps fingerprints to instances, and `folder` is the results folder, if the run was saved.
     """
 
     meta: dict[str, Any]
@@ -115,17 +113,17 @@ class Found(Generic[R]):
 
     kind: ClassVar[str]
     fields: ClassVar[Sequence[str]]
-    """Kind of the study, and fields of a row."""
+    """Kind of the study, and names of a row's fields."""
 
     def __repr__(self) -> str:
         names = list(self.meta.get("instances", {}).values()) or [one.name for one in self.instances.values()]
         about = [names[0] if len(names) == 1 else f"{len(names)} instances"] if names else []
         bad, state = sum(not row.ok for row in self.rows), "interrupted" if self.interrupted else ""
-        told = [*about, counted(len(self.rows), "row"), f"{bad} not in order" if bad else "", state, self.folder]
-        return f"{type(self).__name__}({', '.join(str(one) for one in told if one)})"
+        parts = [*about, counted(len(self.rows), "row"), f"{bad} not in order" if bad else "", state, self.folder]
+        return f"{type(self).__name__}({', '.join(str(part) for part in parts if part)})"
 
     def _repr_html_(self) -> str:
-        # By name, as a study is found by its kind: results know of no page.
+        # Import by name, as studies are: this module must not depend on pages.
         html: str = importlib.import_module("schedgap.harness.page").to_fragment(self)
         return html
 
@@ -136,12 +134,12 @@ class Found(Generic[R]):
 
     @property
     def ok(self) -> bool:
-        """Whether every row is in order."""
+        """Whether every row is `ok`."""
         return all(row.ok for row in self.rows)
 
     @property
     def table(self) -> pd.DataFrame:
-        """One line per row, columns as its fields."""
+        """Data frame with a line per row and a column per field."""
         import pandas as pd
 
         return pd.DataFrame([row.as_dict() for row in self.rows])
@@ -149,9 +147,9 @@ class Found(Generic[R]):
 
 @dataclass(frozen=True)
 class Stored:
-    """A results folder as it was found: content of ``run.json``, and by fingerprint the instances that are unchanged.
+    """A results folder as read from disk: the content of ``run.json``, and the intact instances by fingerprint.
 
-    `lines` has the journal's lines by key, the last sound one of each; `damaged` counts those that are not.
+    `lines` maps each key to the last intact line of the journal; `damaged` counts the damaged lines.
     """
 
     path: Path
@@ -161,25 +159,24 @@ class Stored:
     damaged: int = 0
 
     def instance(self, mark: str) -> Instance:
-        """Return the instance with that fingerprint, or raise ``ValueError``."""
+        """Return the instance with this fingerprint, or raise ``ValueError``."""
         if mark not in self.instances:
             raise ValueError(f"instances/{mark}.json is missing, or not the instance that was run")
         return self.instances[mark]
 
     def file(self, key: str, name: str) -> KeptFile:
-        """Return a file of the result with that key."""
+        """Return the file `name` of the result with this key."""
         return KeptFile(self.path, name, self.lines[key]["files"].get(name))
 
 
 class Result(ABC):
-    """What comes of a task; it is kept as a line of the journal, and files beside it.
+    """The result of a task, stored as a line of the journal and, for its large parts, files.
 
-    It has the ``key`` of its task, a ``label`` that progress shows, and knows whether it is ``finished``, so that a
-    resumed run need not try it again.
+    It has the ``key`` of its task and a ``label`` for progress; a resumed run keeps it if it is ``finished``.
     """
 
     record: ClassVar[str]
-    """What lines of the journal call it."""
+    """Name of this kind of result in the journal."""
 
     key: Any
     label: Any
@@ -187,88 +184,87 @@ class Result(ABC):
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """Return what the journal keeps, as plain data."""
+        """Return the fields of its journal line, as plain data."""
 
     def parts(self) -> Mapping[str, Any]:
-        """Return what is kept in files, by path inside the results folder: decisions and plain data, perhaps later."""
+        """Return the content of its files by path in the results folder: a decision or plain data, possibly `Later`."""
         return {}
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the content of the files."""
+        """Return its files as bytes, by path in the results folder."""
         return {name: packed(opened(part)) for name, part in self.parts().items()}
 
     def check(self) -> None:
-        """Raise ``ValueError`` if its files do not hold what its line says."""
+        """Raise ``ValueError`` if its files contradict its line."""
         for part in self.parts().values():
             opened(part)
 
     def holds(self) -> str:
-        """Check everything again, and say what holds, in words; raise ``ValueError`` if something does not."""
+        """Check everything again and return what holds, in words; raise ``ValueError`` if something does not."""
         self.check()
         return ""
 
     @classmethod
     @abstractmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Self:
-        """Return the result that a journal kept."""
+        """Return the result stored in a line of the journal."""
 
 
 class RowResult(Result):
-    """A result that is a row about a method on an instance, and what is kept beside it."""
+    """A result that has a row about a method on an instance."""
 
     row: Any
 
     @property
     def key(self) -> str:
         """Key of its task."""
-        key: str = self.row.key
-        return key
+        return str(self.row.key)
 
     @property
     def label(self) -> str:
-        """What progress shows."""
+        """Label for progress."""
         return f"{self.row.method}: {self.row.status}"
 
 
 @dataclass(eq=False)
 class Later(Generic[T]):
-    """A value that a function (picklable, to let it travel) reads when it is first asked for."""
+    """A value that a picklable function reads on first access."""
 
     read: Callable[[], T]
 
     @cached_property
     def value(self) -> T:
-        """What was read."""
+        """The value, read on first access."""
         return self.read()
 
 
 def opened(value: T | Later[T]) -> T:
-    """Return a value, read now if it is a :class:`Later` one."""
+    """Return `value`, or the value that it reads if it is a :class:`Later`."""
     return value.value if isinstance(value, Later) else value
 
 
 class Opened(UserDict[K, Any]):
-    """A mapping some of whose values are :class:`Later` ones, read when they are first asked for."""
+    """A mapping whose :class:`Later` values are read on first access."""
 
     def __getitem__(self, key: K) -> Any:
         return opened(self.data[key])
 
 
 LONG = 10_000
-"""Numbers of an array from which on they are kept as bytes: the run of 5,000 jobs has five million, which as text takes
-300 MB to read."""
+"""Size from which arrays are stored as bytes: the run of 5,000 jobs has five million numbers, which take 300 MB to read
+as text."""
 
 COMPRESSION = 5
-"""Level of gzip: on a history of 21 MB as small as the slowest level (2.6 MB), in a sixth of its time."""
+"""Level of gzip: a history of 21 MB becomes as small as at the slowest level (2.6 MB), in a sixth of the time."""
 
 
 def encode(decision: Any) -> dict[str, Any]:
-    """Return a decision's fields as plain data; arrays keep their type and shape."""
+    """Return a decision's fields as plain data that preserve the types and shapes of arrays."""
     return {f.name: to_plain(getattr(decision, f.name)) for f in dataclasses.fields(decision)}
 
 
 def decode(kind: type[T], fields: Mapping[str, Any]) -> T:
-    """Return the decision of type `kind` with these fields, or raise ``ValueError`` if it has others."""
+    """Return the decision of type `kind` with these fields; raise ``ValueError`` if the fields do not match."""
     try:
         return kind(**{name: from_plain(value) for name, value in fields.items()})
     except (TypeError, KeyError) as error:
@@ -276,7 +272,7 @@ def decode(kind: type[T], fields: Mapping[str, Any]) -> T:
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value of a decision as plain data."""
+    """Return a value of a decision as plain data; large arrays become bytes of the narrowest exact type."""
     if isinstance(value, np.ndarray):
         about = {"dtype": str(value.dtype), "shape": list(value.shape)}
         if value.size < LONG or value.dtype.kind not in "iuf":
@@ -297,7 +293,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return the value of what :func:`to_plain` returned."""
+    """Invert :func:`to_plain`."""
     if isinstance(value, dict) and "dtype" in value:
         data = value["data"]
         flat = np.frombuffer(base64.b64decode(data), value["bytes"]) if "bytes" in value else data
@@ -310,6 +306,6 @@ def from_plain(value: Any) -> Any:
 
 
 def packed(content: Any) -> bytes:
-    """Return a decision or plain data as gzipped JSON, the same bytes for the same content."""
+    """Return a decision or plain data as gzipped JSON; equal content gives equal bytes."""
     plain = encode(content) if dataclasses.is_dataclass(content) else content
     return gzip.compress(to_json(plain), COMPRESSION, mtime=0)

@@ -1,7 +1,7 @@
-"""Reading a folder of results that nobody vouches for: digests, regular files only, bounded size and memory.
+"""Safe reading of results from untrusted folders: digests, regular files only, bounded size and memory.
 
-Lines of the journal and ``run.json`` carry a digest of themselves, lines also those of their files. A digest tells
-damage, not forgery: whoever writes a folder can write its digests. So sizes are bounded while reading, and types are
+``run.json`` and the lines of the journal contain digests of themselves and of their files. Digests detect damage, not
+forgery: whoever writes a folder can write matching digests. Therefore sizes are bounded while reading, and types are
 validated.
 """
 
@@ -21,16 +21,16 @@ from schedgap.instances.canonical import read_bytes
 from schedgap.instances.errors import UsageError
 
 MAX_READ_MB, MAX_UNPACKED_MB = 300, 100
-"""Memory that the content of one file may take, and size of its text; a line of a journal is no longer either."""
+"""Limits in MB on the memory of one file's parsed content, and on its text, which also limits a journal line."""
 
 SIZES = {b",": 64, b"[": 128, b"{": 320}
-"""Most bytes that a value of a list or object takes, and a list and an object themselves, while they are read."""
+"""Upper bounds on the bytes that a parsed value, list and object take, by the mark that stands for it in the text."""
 
 SEAL = "sum"
 
 
 def digest(content: bytes) -> str:
-    """Return 16 hexadecimal digits that one flipped bit changes."""
+    """Return a digest of 16 hexadecimal digits."""
     return blake2b(content, digest_size=8).hexdigest()
 
 
@@ -40,16 +40,16 @@ def digests(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain data with a digest of it as last entry."""
+    """Return plain data with their digest as the last entry."""
     return {**content, SEAL: _seal(content)}
 
 
 def unsealed(content: Any, what: str) -> dict[str, Any]:
-    """Return what :func:`sealed` was given; raise `ValueError`, beginning with `what`, if it is not as written."""
-    told = {name: value for name, value in content.items() if name != SEAL} if isinstance(content, dict) else {}
-    if not told or content.get(SEAL) != _seal(told):
+    """Return the data without their digest; raise `ValueError`, which begins with `what`, if the digest is wrong."""
+    data = {name: value for name, value in content.items() if name != SEAL} if isinstance(content, dict) else {}
+    if not data or content.get(SEAL) != _seal(data):
         raise ValueError(f"{what} is not as it was written (its digest differs)")
-    return told
+    return data
 
 
 def _seal(content: Mapping[str, Any]) -> str:
@@ -57,10 +57,10 @@ def _seal(content: Mapping[str, Any]) -> str:
 
 
 def parsed(text: bytes) -> Any:
-    """Return the plain data in a JSON text, in bounded memory.
+    """Parse a JSON text in bounded memory.
 
-    What it takes is estimated before: a parser that runs out of memory ends the process. `[],` makes 88 bytes of 3. It
-    raises `ValueError` if it is not JSON, or would take more than :data:`MAX_READ_MB`.
+    The memory is estimated first, because a parser that runs out of memory ends the process: the three bytes ``[],``
+    become 88. Raise `ValueError` if the text is not JSON, or would take more than :data:`MAX_READ_MB`.
     """
     if sum(size * text.count(mark) for mark, size in SIZES.items()) > MAX_READ_MB * 1_000_000:
         raise ValueError(f"it takes more than {MAX_READ_MB} MB of memory (harness.engine.sealed.MAX_READ_MB)")
@@ -68,30 +68,30 @@ def parsed(text: bytes) -> Any:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Return the path of a file below a folder; raise `UsageError` where a stranger's name, or a link, leads out."""
+    """Return the path of a file in a folder; raise `UsageError` if the name leads out of it, or is a link."""
     path = folder / name
     if not path.parent.resolve().is_relative_to(folder.resolve()) or path.is_symlink():
-        raise UsageError(f"{folder}: {name} leads out of the folder, or is a link; results hold neither")
+        raise UsageError(f"{folder}: {name} leads out of the folder or is a link, which results may not contain")
     return path
 
 
 @dataclass(frozen=True)
 class KeptFile:
-    """A file of a results folder, with the digest that the journal has of it."""
+    """A file of a results folder, with its digest from the journal."""
 
     folder: Path
     name: str
     digest: str | None
 
     def content(self) -> bytes:
-        """Return what is in it; raise `ValueError` if it is no regular file, too large, or not what was written."""
+        """Return its bytes; raise `ValueError` if it is not a regular file, too large, or not as written."""
         content = read_bytes(inside(self.folder, self.name))
         if digest(content) != self.digest:
             raise ValueError(f"{self.name} is not as it was written (its digest differs)")
         return content
 
     def unpacked(self) -> Any:
-        """Return the plain data in it, gzipped JSON; raise `ValueError` as :meth:`content`, or if it is too large."""
+        """Return its plain data, gzipped JSON; raise `ValueError` as :meth:`content` does, or if they are too large."""
         unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         text = unzip.decompress(self.content(), MAX_UNPACKED_MB * 1_000_000)
         if not unzip.eof:

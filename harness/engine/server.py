@@ -1,4 +1,4 @@
-"""Imported first by the process that workers are forked from, and by no other: how it, and they, go about things."""
+"""Settings of the fork server and its workers; only the server imports this module, before all others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import gc
 import sys
 from types import TracebackType
 
-gc.set_threshold(50_000)  # collections are a tenth of the time of importing numba or Pyomo, and of simulating
+gc.set_threshold(50_000)  # collections take a tenth of the time of importing numba or Pyomo, and of simulating
 
 
 def _unless_main_is_dead(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Show an error, but not that the main process was killed while it was starting a worker: nobody is left to ask."""
+    """Print an error, unless the main process was killed while it started a worker: then nobody is left to read it."""
     if not isinstance(error, EOFError | BrokenPipeError):
         sys.__excepthook__(kind, error, trace)
 

@@ -1,8 +1,8 @@
-"""One way to run a study: plan → what an earlier folder already has → run → journal → collect.
+"""Run any study: plan tasks, reuse results of an earlier folder, run the rest, append to the journal, and collect.
 
-A *study* is tasks, how one task runs in a worker, how its result is journalled, and how results are put together.
-Comparisons, sweeps, simulations, audits and searches are studies; each is found by its kind
-(:data:`schedgap.harness.engine.KINDS`), so that a results folder of any kind can be read, resumed, merged and reported.
+A *study* defines its tasks, how a task runs in a worker, how its result is stored, and how results are put together.
+Comparisons, sweeps, simulations, audits and searches are studies. Each is found by its kind
+(:data:`schedgap.harness.engine.KINDS`), so that results folders of any kind can be read, resumed, merged and reported.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 F = TypeVar("F")
 
 Reference = str | Path | Instance
-"""What names an instance, or a loaded one."""
+"""A reference to an instance, the path of its file, or a loaded instance."""
 
 Stages = Callable[[Sequence[Any]], Sequence[Task[Any]]]
-"""A function that returns the next tasks from all results so far, none at the end."""
+"""A function that returns the next tasks, given all results so far; no tasks end the study."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """All that a study found: content of ``run.json``, instances by fingerprint, results in the order of the plan."""
+    """The results of a study in the order of its plan, with the content of ``run.json`` and the instances."""
 
     meta: dict[str, Any]
     instances: dict[str, Instance]
@@ -53,9 +53,9 @@ class Finished:
 
 @dataclass(frozen=True)
 class Study(Generic[F]):
-    """A kind of study: its command, types of its results, what puts them together, and files that hold all of it.
+    """A kind of study: the types of its results, the function that collects them, and tables of the whole run.
 
-    Where it is `lean`, large parts of results that are saved leave memory, and are read back when they are asked for.
+    A `lean` study drops large parts of saved results from memory, and reads them back on access.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Study(Generic[F]):
     lean: bool = False
 
     def restore(self, stored: Stored, key: str) -> Any:
-        """Return a result that a journal kept, ``None`` where it has none; raise `ValueError` if a file is damaged."""
+        """Return the stored result of a key, or ``None`` if there is none; raise `ValueError` if a file is damaged."""
         if (line := stored.lines.get(key)) is None:
             return None
         for name in line["files"]:
@@ -75,17 +75,17 @@ class Study(Generic[F]):
 
 
 class Running(TypedDict, total=False):
-    """How a study runs, the same for all of them.
+    """Options that all studies share.
 
     Attributes
     ----------
     jobs, dask
-        Worker processes here (0, the default: as many as there are cores), or the address of a Dask scheduler.
+        Number of local worker processes (0, the default: one per core), or the address of a Dask scheduler.
     results, resume
-        Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished results
-        of the same work, limits and code stay, others are tried again, more instances are fine.
+        Parent folder of a new results folder, if any; or an earlier results folder to complete. Then finished results
+        of the same work, limits and code are kept, others are tried again, and instances may be added.
     on_start, on_result
-        Called with the number of tasks that are going to run, and with each result.
+        Called with the number of tasks that will run, and with each result.
     """
 
     jobs: int
@@ -104,28 +104,28 @@ def execute(
     instances: Sequence[Instance] = (),
     **running: Unpack[Running],
 ) -> F:
-    """Run a study; Ctrl-C ends it early, finished results stay.
+    """Run a study and return its collected results; Ctrl-C ends it early and keeps finished results.
 
     Parameters
     ----------
     study, plan, instances
-        What to run, and what it is about.
+        The kind of study, its tasks or stages of tasks, and the instances that they are about.
     meta
-        What ``run.json`` says of it: ``command``, and whatever is its own. Under ``rules`` stands what must be the same
-        for a run to be resumed.
+        The study's own entries in ``run.json``, among them ``command``. A run can be resumed only under the same
+        ``rules``.
     **running
         Workers, results folder and callbacks, see :class:`Running`.
 
     Raises
     ------
     UsageError
-        If an option is unknown, no cluster answers, results cannot be written, or the earlier folder is of something
-        else; nothing has run.
+        If an option is unknown, no cluster answers, results cannot be written, or the earlier folder is of another
+        run. Nothing has run then.
     """
     for name in running.keys() - Running.__annotations__.keys():
         raise UnknownNameError(unknown("option", name, Running.__annotations__))
     if running.get("jobs", 0) < 0:
-        raise UsageError(f"jobs = {running['jobs']}: 0, for as many as there are cores, or more")
+        raise UsageError(f"jobs = {running['jobs']}: must be at least 0, which stands for one per core")
     by_fingerprint = {one.fingerprint: one for one in instances}
     if len(by_fingerprint) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
@@ -146,36 +146,36 @@ def execute(
 
 
 def _earlier(folder: Path, meta: Mapping[str, Any]) -> Stored:
-    """Return the run that is to be resumed; raise `UsageError` if this one cannot go on there."""
+    """Open the results folder to resume; raise `UsageError` if this run cannot continue there."""
     stored = open_stored(folder, meta["kind"])
     if not set(stored.meta["instances"]) <= set(meta["instances"]):  # the folder would lose the others
         names = some(list(stored.meta["instances"].values()))
-        raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
-    if (other := stored.meta.get("rules")) != meta.get("rules"):
-        raise UsageError(f"{folder}: a run under other rules ({other}); it cannot be resumed under these")
+        raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can be resumed there")
+    if (rules := stored.meta.get("rules")) != meta.get("rules"):
+        raise UsageError(f"{folder}: a run under other rules ({rules}); it cannot be resumed under these")
     return stored
 
 
 def several(values: Any) -> list[Any]:
-    """Return values as a list, also where one stands alone."""
+    """Return `values` as a list; a single value becomes a list of one."""
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Instance) else [values]
 
 
 def command_line(options: Mapping[str, Any], *command: str) -> str:
-    """Return a command to repeat: lists are repeated options, tuples several values; what is empty is left out."""
+    """Return the command line: a list repeats its option, a tuple is several values, and empty options are omitted."""
     words = ["harness", *command]
     for name, value in options.items():
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None and one is not False and one != ():
+        for entry in value if isinstance(value, list) else [value]:
+            if entry is not None and entry is not False and entry != ():
                 words.append(f"--{name.replace('_', '-')}")
-                values = () if one is True else one if isinstance(one, tuple) else (one,)
-                words += [it.name if isinstance(it, Instance) else str(it) for it in values]
+                values = () if entry is True else entry if isinstance(entry, tuple) else (entry,)
+                words += [one.name if isinstance(one, Instance) else str(one) for one in values]
     return shlex.join(words)
 
 
 @dataclass
 class _Run(Generic[F]):
-    """A study while it runs; `done` has its results by key."""
+    """A running study; `done` maps keys to results."""
 
     study: Study[F]
     meta: dict[str, Any]
@@ -185,7 +185,7 @@ class _Run(Generic[F]):
     done: dict[str, Any] = field(default_factory=dict)
 
     def go(self, plan: Stages, workers: Pool | Cluster, running: Running) -> None:
-        """Run stage after stage."""
+        """Run stage after stage, until there are no more tasks or Ctrl-C is pressed."""
         began = time.perf_counter()
         with suppress(KeyboardInterrupt):
             while tasks := plan(list(self.done.values())):
@@ -194,13 +194,13 @@ class _Run(Generic[F]):
         self.meta["duration_s"] = time.perf_counter() - began
 
     def concluded(self) -> F:
-        """Put the results together in the order of the plan, and write the files that hold the whole run."""
+        """Collect the results in the order of the plan, and write the tables of the whole run."""
         ordered = [self.done[key] for key in self.meta["plan"] if key in self.done]
         path = self.folder.path if self.folder else None
-        found = self.study.collect(Finished(self.meta, self.instances, ordered, path))
+        collected = self.study.collect(Finished(self.meta, self.instances, ordered, path))
         if self.folder:
-            self.folder.finish(self.meta, self.study.tables(found))
-        return found
+            self.folder.finish(self.meta, self.study.tables(collected))
+        return collected
 
     def _stage(self, tasks: Mapping[str, Task[Any]], workers: Pool | Cluster, running: Running) -> None:
         meta = self.meta
@@ -208,7 +208,7 @@ class _Run(Generic[F]):
         meta["plan"] = list(dict.fromkeys([*meta["plan"], *tasks]))
         if self.folder:
             self.folder.describe(meta)
-        self.done |= {key: kept for key in tasks if (kept := self._kept(key))}
+        self.done |= {key: result for key in tasks if (result := self._reused(key))}
         left = [task for key, task in tasks.items() if key not in self.done]
         if "on_start" in running:
             running["on_start"](len(left))
@@ -217,8 +217,8 @@ class _Run(Generic[F]):
             if "on_result" in running:
                 running["on_result"](result)
 
-    def _kept(self, key: str) -> Any:
-        """Return the result of an earlier run if it is finished and sound; what is not is tried again."""
+    def _reused(self, key: str) -> Any:
+        """Return the result of the earlier run if it is finished and intact, else ``None``."""
         with suppress(*DAMAGE):
             if self.earlier and (result := self.study.restore(self.earlier, key)):
                 result.check()
@@ -226,7 +226,7 @@ class _Run(Generic[F]):
         return None
 
     def _saved(self, result: Any) -> Any:
-        """Write a result to the folder, if there is one, and return what is to stay of it in memory."""
+        """Write a result to the folder, if there is one, and return the result to keep in memory."""
         if self.folder is None:
             return result
         line = self.folder.add(result)
@@ -235,7 +235,7 @@ class _Run(Generic[F]):
 
 
 def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
-    """Return what ``run.json`` says of a run that starts now."""
+    """Return the content of ``run.json`` for a run that starts now."""
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": kind,
@@ -255,7 +255,7 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
 
 
 def reopen(folder: str | Path, kind: str | None = None) -> Any:
-    """Return what a results folder holds, as its study returned it; raise `UsageError` if it is none of that `kind`."""
+    """Return the collected results of a folder; raise `UsageError` if it is not a results folder of this `kind`."""
     stored = open_stored(Path(folder), kind)
     with damage_explained(stored.path):
         study = study_of(stored.meta["kind"])
@@ -266,9 +266,9 @@ def reopen(folder: str | Path, kind: str | None = None) -> Any:
 
 
 def sound(study: Study[Any], stored: Stored) -> list[Any]:
-    """Return the results that are as they were written, in the order of the plan; ``meta`` then names the others.
+    """Return the intact results in the order of the plan, and list the damaged ones in ``stored.meta["damaged"]``.
 
-    A line that cannot be read does not say whose it was: it is counted where planned results are missing.
+    An unreadable line does not show which result it held; such lines are counted if planned results are missing.
     """
     results, damaged = [], []
     for key in stored.meta["plan"]:
@@ -286,7 +286,7 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
 
 
 def check(folder: str | Path) -> list[tuple[str, str, str]]:
-    """Check every result of a folder again; return what each is, what holds, and what is wrong (empty: nothing)."""
+    """Check every result of a folder again; return for each its label, what holds, and what is wrong (or empty)."""
     stored = open_stored(Path(folder))
     with damage_explained(stored.path):
         study = study_of(stored.meta["kind"])
@@ -294,18 +294,18 @@ def check(folder: str | Path) -> list[tuple[str, str, str]]:
 
 
 def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str, str]:
-    label, trouble = key, "damaged: "
+    label, prefix = key, "damaged: "
     try:
         if (result := study.restore(stored, key)) is None:
             return key, "", "planned, but not in the journal; --resume runs it"
-        label, trouble = result.label, ""
+        label, prefix = result.label, ""
         return label, result.holds(), ""
     except DAMAGE as error:
-        return label, "", trouble + clean(error, 300)
+        return label, "", prefix + clean(error, 300)
 
 
 def study_of(kind: str) -> Study[Any]:
-    """Return the study of that kind, or raise `UsageError`."""
+    """Return the study of this kind, or raise `UsageError`."""
     if kind not in KINDS:
         raise UsageError(f"results of harness {kind}: this program has no such command")
     study: Study[Any] = importlib.import_module(f"schedgap.harness.{kind}.run").STUDY
@@ -313,20 +313,20 @@ def study_of(kind: str) -> Study[Any]:
 
 
 def merge(folders: Sequence[Path], results: Path) -> Any:
-    """Return what several folders of one kind and code hold together, each result once, in a new folder in `results`.
+    """Merge results folders of one kind and code into a new folder in `results`, and return the collected results.
 
-    Bounds of one part hold for the rows of the others. Of a result that several parts have, a finished one is kept. It
-    raises `UsageError` if there are fewer than two, one is no results folder, or they cannot be one table.
+    Bounds from one part apply to the rows of the others. If several parts have the same result, a finished one is kept.
+    Raise `UsageError` if there are fewer than two folders, or they cannot be merged.
     """
     if len({folder.resolve() for folder in folders}) < 2:
-        raise UsageError("merging takes two or more results folders")
+        raise UsageError("merge needs two or more results folders")
     first, *others = parts = [open_stored(folder) for folder in folders]
     for part in others:
         if part.meta["kind"] != first.meta["kind"]:
             raise UsageError(f"{part.path}: results of harness {part.meta['kind']}, not of {first.meta['kind']}")
         if part.meta.get("code") != first.meta.get("code") or not plugins.agree(part.meta, first.meta):
             raise UsageError(
-                f"{part.path}: measured by other code than {first.path}, so the two cannot be one table; "
+                f"{part.path}: measured by other code than {first.path}, so the two cannot be merged; "
                 f"compare them with: harness diff {shlex.join([str(first.path), str(part.path)])}"
             )
     study = study_of(first.meta["kind"])
@@ -346,9 +346,9 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
 
 
 def _meta_of_all(parts: Sequence[Stored]) -> dict[str, Any]:
-    """Return ``run.json`` of merged parts: what is the same everywhere, and each part's own under ``merged``."""
+    """Return ``run.json`` of merged parts: the common values, and each part's own values under ``merged``."""
     metas = [part.meta for part in parts]
-    told = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
+    own = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
     return {
         "machine": {"processor": "several machines, see run.json"},
         "versions": {},
@@ -359,8 +359,8 @@ def _meta_of_all(parts: Sequence[Stored]) -> dict[str, Any]:
         "duration_s": sum(float(one.get("duration_s") or 0) for one in metas),
         "instances": {mark: name for one in metas for mark, name in one["instances"].items()},
         "plan": list(dict.fromkeys(key for one in metas for key in one["plan"])),
-        "plugins": list({it["name"]: it for one in metas for it in one.get("plugins", ())}.values()),
+        "plugins": list({plugin["name"]: plugin for one in metas for plugin in one.get("plugins", ())}.values()),
         "needs": sorted({name for one in metas for name in one.get("needs", ())}),
         "interrupted": False,
-        "merged": [{name: one.get(name) for name in told} for one in metas],
+        "merged": [{name: one.get(name) for name in own} for one in metas],
     }

@@ -1,4 +1,4 @@
-"""What a study consists of: tasks that a worker process can run, and limits of what one may take."""
+"""Tasks, which worker processes run, and the limits of one task."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one task may take; an impossible limit raises `UsageError`.
+    """Limits of one task; an impossible limit raises `UsageError`.
 
     Parameters
     ----------
     time_limit_s
-        Seconds for the solver, or for a task that does not solve. Where absent, 20, or less for searches, which share
-        what a study gives all of them.
+        Seconds for the solver, or for a task that does not solve. If absent, 20, or less for models that search until
+        their limit, which share a time budget.
     rel_gap, threads, memory_mb
-        Passed to the solver; memory cap of a worker process.
+        Relative gap and threads of the solver; memory cap of a worker process.
     all_sizes, cross_check
-        Run methods above their stated size, too; ask PuLP/CBC for a second opinion on every model.
+        Whether to run methods above their stated size, and to solve every model by PuLP/CBC as well.
     """
 
     time_limit_s: float | None = None
@@ -49,21 +49,20 @@ class Limits:
         if not 0 < self.seconds < math.inf:
             raise UsageError(f"time limit = {self.seconds:g} s: must be a positive number of seconds")
         if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
-            right = f"a worker takes between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB"
-            raise UsageError(f"memory = {self.memory_mb} MB: {right}")
+            raise UsageError(f"memory = {self.memory_mb} MB: must be between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB")
 
     @property
     def seconds(self) -> float:
-        """Return the time limit, or the usual one where there is none."""
+        """The time limit, or the default."""
         return 20.0 if self.time_limit_s is None else self.time_limit_s
 
     def given(self, usual: Limits) -> dict[str, Any]:
-        """Return what differs from the usual limits, by option of the command line."""
+        """Return the limits that differ from `usual`, by option of the command line."""
         named = {"time_limit_s": "time-limit", "all_sizes": "all"}
         return {named.get(name, name): value for name, value in vars(self).items() if value != getattr(usual, name)}
 
     def options(self, seed: int) -> SolveOptions:
-        """Return the solver's options, or raise `UsageError` if a limit is impossible for it."""
+        """Return the options of the solver; raise `UsageError` if a limit is impossible for it."""
         from schedgap.models.solve import SolveOptions
 
         same = {name: getattr(self, name) for name in ("rel_gap", "threads", "cross_check")}
@@ -75,10 +74,10 @@ R = TypeVar("R", bound=Any)
 
 @dataclass(frozen=True)
 class Task(ABC, Generic[R]):
-    """A piece of work of a study; picklable. Whatever happens to it becomes a result.
+    """A picklable unit of work of a study; whatever happens to it becomes a result.
 
-    `limits` is what it may take, `code` the digest of the code at planning time: results keep the plan's key even if a
-    file is edited while they run.
+    `limits` are its limits, and `code` is the digest of the code when it was planned, so that its key stays the same
+    even if a file is edited during the run.
     """
 
     limits: Limits = field(default_factory=Limits, kw_only=True)
@@ -86,27 +85,27 @@ class Task(ABC, Generic[R]):
 
     @abstractmethod
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the result depends on beside limits and code."""
+        """Return the fields that determine the result, together with limits and code."""
 
     @abstractmethod
     def attempt(self) -> R:
-        """Do it."""
+        """Do the work and return its result."""
 
     @abstractmethod
     def failed(self, status: Any, reason: str) -> R:
-        """Return the result of a task that could not be finished."""
+        """Return the result of a task that was not finished, with this status and reason."""
 
     @property
     def key(self) -> str:
-        """Name of the result: the same for the same work under the same limits, code and plug-ins, in any order."""
+        """Key of the result, a digest of the work, its limits, the code and the plug-ins; independent of order."""
         parts = [type(self).__name__, self.identity(), asdict(self.limits), self.code]
-        if self.plugins:  # a method of one plug-in may ask for those of others
+        if self.plugins:  # a method of one plug-in may use those of others
             parts.append([plugin.digest for plugin in plugins.loaded()])
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
     @property
     def plugins(self) -> list[Plugin]:
-        """Plug-ins that registered something which its identity names."""
+        """Plug-ins that registered something named in its identity."""
         return plugins.used(_texts(self.identity()))
 
     @property
@@ -115,20 +114,20 @@ class Task(ABC, Generic[R]):
         return self.limits.seconds
 
     def run(self) -> R:
-        """Do it in this process: what cannot be done is ``skipped``, what raises (but lack of memory) an ``error``."""
+        """Run in this process; `NotApplicableError` gives a ``skipped`` result, other errors (but memory) ``error``."""
         try:
             return self.attempt()
         except NotApplicableError as reason:
             return self.failed("skipped", str(reason))
         except MemoryError:
-            raise  # a result needs memory as well; the pool makes it
-        except Exception as error:  # a result, so that one task cannot end a run
+            raise  # making a result needs memory, too; the pool does it once the cap is lifted
+        except Exception as error:  # a failed result, so that one task cannot end a run
             return self.failed("error", clean(f"{type(error).__name__}: {error}", 300))
 
 
 @dataclass(frozen=True)
 class InstanceTask(Task[R]):
-    """A task about an instance, which travels as JSON text; each worker parses it once."""
+    """A task about an instance, which is sent as JSON text and parsed once per worker."""
 
     instance_json: str
     instance_name: str
@@ -141,7 +140,7 @@ class InstanceTask(Task[R]):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What its row is about, by field."""
+        """Fields of its row that identify the instance and the task."""
         return {"instance": self.instance_name, "fingerprint": self.fingerprint, "key": self.key}
 
 

@@ -1,6 +1,6 @@
-"""Imported last by the process that workers are forked from, after what their tasks need, and by no other.
+"""Warm-up of the fork server; only the server imports this module, after the modules that tasks need.
 
-While the main process is still importing, this one has what takes workers long, so that each need not do it.
+It does once, while the main process is still importing, what every worker would otherwise do itself.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if "schedgap.models" in sys.modules:
 
     _pyomo.load()
 elif "schedgap.heuristics.simulator" in sys.modules:
-    # Every simulation runs kernels. None multiplies matrices, for which numba would import scipy.linalg now: 0.15 s of
-    # CPU that all workers wait for.
+    # Every simulation runs kernels, but none multiplies matrices, for which numba would import scipy.linalg: 0.15 s of
+    # CPU that all workers would wait for.
     sys.modules["scipy.linalg.cython_blas"] = None  # type: ignore[assignment]
     from numba.core.registry import cpu_target
 
@@ -22,4 +22,4 @@ elif "schedgap.heuristics.simulator" in sys.modules:
     cpu_target.target_context.refresh()
     del sys.modules["scipy.linalg.cython_blas"]
 
-gc.freeze()  # no worker looks for garbage in what all of them have
+gc.freeze()  # workers need not look for garbage in the objects that they share

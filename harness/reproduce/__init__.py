@@ -1,1 +1,1 @@
-"""Reproductions: every figure and table of the papers as a setting, published numbers beside measured and certified."""
+"""Reproductions: compare the figures and tables of the papers with measured values and certified bounds."""

@@ -1,6 +1,6 @@
-"""What comes of reproductions as plain data: published beside measured beside certified, and a verdict on each.
+"""A reproduction as plain data: published, measured and certified values, with a verdict on each.
 
-A verdict is written down nowhere: :func:`decide` makes it of what was measured.
+No verdict is written by hand: :func:`decide` derives it from the measurements.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ VERDICTS = {
     IMPOSSIBLE: "A certified bound, or the exact value, excludes it on what was run.",
     NOT_TESTABLE: "It would need machines or data that are not here.",
 }
-"""Verdicts, the best first, and what they mean."""
+"""Verdicts, the best first, and their meaning."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured about something printed, in one setting: whether it `agrees`, ``None`` where nothing was.
+    """Evidence about a published item in one setting: whether the measurement `agrees`, ``None`` without one.
 
-    Else it may point the same way (`direction`), or a certified bound rules out what was printed (`excluded`).
+    If not, it may still point the same way (`direction`), or a certified bound may rule the item out (`excluded`).
     """
 
     agrees: bool | None
@@ -49,12 +49,12 @@ class Evidence:
 
 
 def decide(stated: Evidence, narrower: Mapping[str, Evidence] | None = None) -> str:
-    """Return the verdict that follows from what was measured in the stated setting and in `narrower`, named ones.
+    """Return the verdict that follows from evidence in the stated setting and in `narrower` settings, by name.
 
-    A bound rules something out for good, so it counts for more than a direction; but what was measured in one of the
-    settings has not been ruled out.
+    A bound counts more than a direction, because it rules an item out for good; but an item that was measured in one of
+    the settings is not ruled out.
     """
-    held = [name for name, found in (narrower or {}).items() if found.agrees]
+    held = [name for name, evidence in (narrower or {}).items() if evidence.agrees]
     if stated.agrees is None and not held:
         return NOT_TESTABLE
     if stated.agrees:
@@ -67,12 +67,12 @@ def decide(stated: Evidence, narrower: Mapping[str, Evidence] | None = None) -> 
 
 
 def kind(verdict: str) -> str:
-    """Return a verdict without the setting that "only if" names."""
+    """Return a verdict without the setting that follows "only if"."""
     return ONLY if verdict.startswith(ONLY) else verdict
 
 
 def worst(verdicts: Sequence[str]) -> str:
-    """Return the verdict on a whole figure: the worst one of its parts; what was not tested counts only alone."""
+    """Return the worst verdict of a figure's items; untested items count only if there are no others."""
     tested = [one for one in verdicts if one != NOT_TESTABLE]
     return max(tested, key=lambda one: list(VERDICTS).index(kind(one)), default=NOT_TESTABLE)
 
@@ -84,20 +84,20 @@ class ReproducedRow(DataRow):
     Attributes
     ----------
     figure, place
-        Id of the setting; where the paper has it.
+        Id of the setting, and its place in the paper.
     what, method
-        Quantity or ordering in words, with the points that it is about; the method that a number is of.
+        Quantity or ordering in words, with the points that it is about; the method that a number belongs to.
     published, relation, tolerance, unit
-        As printed; texts where it is an ordering or a trend.
+        As printed; `published` is a text for an ordering or a trend.
     measured, low, high, cases
-        Mean (or what is printed in its place) over so many cases, with its 95 % bootstrap interval; a text where an
-        ordering or a trend was measured.
+        Mean (or another statistic, as printed) over this number of cases, with its 95 % bootstrap interval; `measured`
+        is a text for an ordering or a trend.
     certified
-        The certified bound on it in words: the most that any schedule can reach, or the least.
+        The certified bound in words: the largest or smallest value that any schedule can reach.
     verdict, elsewhere
-        What follows (:func:`decide`); what was measured in settings that the paper does not state.
+        The verdict (:func:`decide`), and the values measured in settings that the paper does not state.
     note, trouble
-        What there is to say; runs that failed or are WRONG.
+        A remark; runs that failed or are WRONG.
     """
 
     figure: str
@@ -120,16 +120,16 @@ class ReproducedRow(DataRow):
 
     @property
     def ok(self) -> bool:
-        """Whether everything that it is about ran, and was confirmed."""
+        """Whether all runs that it is about succeeded and were verified."""
         return not self.trouble
 
 
 @dataclass(frozen=True)
 class Case:
-    """A verified result as figures see it: its run, the parameters of instance and options, method, what it measures.
+    """A result as figures use it: its run, parameters of instance and options (`at`), method and measured values.
 
-    `key` is what cases share that are compared with each other; `bounds` has a certified bound by quantity, with its
-    model; `trace` is the history of a simulation.
+    Cases with the same `key` are compared with each other. `bounds` maps quantities to certified bounds and their
+    models; `trace` is the history of a simulation.
     """
 
     run: str
@@ -144,16 +144,16 @@ class Case:
 
 @dataclass(repr=False)
 class Reproduction(Found[ReproducedRow]):
-    """Figures and tables: a row for everything that is compared, and what they are made of.
+    """Reproduced figures and tables: a row for every compared item, and the results behind it.
 
     Attributes
     ----------
     settings
         Settings by id, as they were run.
     cases
-        All results by figure, which drawings are made of.
+        All results by figure, from which figures are drawn.
     comparison, simulation
-        The same results as their own studies have them.
+        The same results, collected by their own studies.
     """
 
     settings: Mapping[str, Setting] = field(default_factory=dict)
@@ -179,9 +179,9 @@ class Reproduction(Found[ReproducedRow]):
 
 
 def read_rows(path: Path) -> Reproduction:
-    """Return the rows in the ``figures.json`` of a run; raise `UsageError` if the file is something else."""
+    """Read the rows in the ``figures.json`` of a run; raise `UsageError` if the file is something else."""
     try:
         rows = [typed(ReproducedRow, one) for one in json.loads(read_bytes(path))]
     except (ValueError, TypeError) as error:
-        raise UsageError(f"{path}: no figures.json of harness reproduce ({clean(error, 100)})") from None
+        raise UsageError(f"{path}: not a figures.json of harness reproduce ({clean(error, 100)})") from None
     return Reproduction(meta={}, rows=rows, instances={})

@@ -1,4 +1,4 @@
-"""Run figures and tables of the papers, and set published beside measured beside certified."""
+"""Run figures and tables of the papers, and compare published, measured and certified values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
 References = dict[str, str]
-"""Fingerprints by reference."""
+"""Maps references to fingerprints of instances."""
 
 
 def reproduce(
@@ -43,66 +43,66 @@ def reproduce(
     memory_mb: int = Limits.memory_mb,
     **running: Unpack[Running],
 ) -> Reproduction:
-    """Run the settings of figures and tables, and say of each number and ordering what becomes of it here.
+    """Run the settings of figures and tables, and return a verdict on each number, ordering and trend.
 
     Parameters
     ----------
     figures
-        Ids (``hadar/fig4``), papers, ``all``, or paths of files of one's own.
+        Ids (``hadar/fig4``), papers, ``all``, or paths of your own files.
     quick
-        Whether the small version runs, of the same shape.
+        Whether to run the smaller versions.
     memory_mb
-        Memory of a worker process.
+        Memory cap of a worker process.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
     Raises
     ------
     UsageError
-        If a figure is unknown, or a setting is impossible; nothing has run then.
+        If a figure is unknown, or a setting is impossible. Nothing has run then.
     """
     figures = several(figures)
     settings = [one.small() if quick else one for one in find(figures)]
     tasks: dict[str, Task[Any]] = {}
     instances: dict[str, Instance] = {}
-    told: dict[str, Any] = {}
+    plans: dict[str, Any] = {}
     for setting in settings:
-        planned, loaded, told[setting.id] = _plan(setting, memory_mb)
+        planned, loaded, plans[setting.id] = _plan(setting, memory_mb)
         tasks |= {task.key: task for task in planned}
         for one in loaded:
             instances[one.fingerprint] = together(instances.get(one.fingerprint, one), one)
     options = {"quick": quick, **Limits(memory_mb=memory_mb).given(Limits())}
-    meta = {"command": command_line(options, "reproduce", *figures), "quick": quick, "settings": told}
-    compared = staged([task for task in tasks.values() if isinstance(task, MethodTask)])
+    meta = {"command": command_line(options, "reproduce", *figures), "quick": quick, "settings": plans}
+    comparison = staged([task for task in tasks.values() if isinstance(task, MethodTask)])
     others = [task for task in tasks.values() if not isinstance(task, MethodTask)]
 
     def stages(done: Sequence[Any]) -> Sequence[Task[Any]]:
-        following = compared([one for one in done if isinstance(one, MethodResult)])
-        return following if done else [*others, *following]
+        methods = comparison([one for one in done if isinstance(one, MethodResult)])
+        return methods if done else [*others, *methods]
 
     return execute(STUDY, stages, meta, instances=list(instances.values()), **running)
 
 
 def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Instance], dict[str, Any]]:
-    """Return tasks, instances, and what ``run.json`` says: content, fingerprints by run, and why data are absent."""
+    """Return tasks, instances, and the entry in ``run.json``: content, fingerprints by run, and why data are absent."""
     tasks: list[Task[Any]] = []
     instances: list[Instance] = []
     references: dict[str, References] = {}
-    absent, about = "", [item.quantity.replace("makespan", "ttd") for item in setting.items]
-    bounded = {metric for metric in BOUNDED if any(one.startswith(metric.removesuffix("_s")) for one in about)}
+    absent, quantities = "", [item.quantity.replace("makespan", "ttd") for item in setting.items]
+    bounded = {metric for metric in BOUNDED if any(one.startswith(metric.removesuffix("_s")) for one in quantities)}
     for run in setting.runs:
         try:
             loaded = run.loaded()
-            different = list({one.fingerprint: one for one in loaded.values()}.values())
+            distinct = list({one.fingerprint: one for one in loaded.values()}.values())
             if run.policies:
                 limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.seconds)
                 kinds = run.options.kinds(whole=True)
-                simulations = simulations_of(different, resolve(run.chosen), kinds, run.seeds, limits)
-                # bounds on times only where quantities are about these
+                simulations = simulations_of(distinct, resolve(run.chosen), kinds, run.seeds, limits)
+                # Bounds on times run only if an item is about that time.
                 tasks += [one for one in simulations if not isinstance(one, BoundTask) or one.metric in bounded]
             else:
                 by_label = {_label(one): one for one in run.kinds(Limits(memory_mb=memory_mb)).values()}
-                tasks += methods_of(different, run.specs(), run.seeds, by_label)
+                tasks += methods_of(distinct, run.specs(), run.seeds, by_label)
         except AbsentDataError as error:
             absent = str(error)
             continue
@@ -115,28 +115,28 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
 
 
 def _label(limits: Limits) -> str:
-    """Return limits in words, so that rows of several figures under other limits are told apart."""
+    """Return a label of limits, which distinguishes rows of figures that run under different limits."""
     return ", ".join(f"{name}={value}" for name, value in {"s": limits.seconds, **limits.given(Limits())}.items())
 
 
 def _collected(found: Finished) -> Reproduction:
-    """Certify all results by their own studies, deal them out to the figures, and judge these."""
+    """Certify all results by their own studies, assign them to figures, and compute the verdicts."""
     of_methods = [one for one in found.results if isinstance(one, MethodResult)]
     of_policies = [one for one in found.results if isinstance(one, SimulationResult | Bound)]
     comparison = compared(replace(found, results=of_methods))
     simulation = simulated(replace(found, results=of_policies))
-    kept = {one.row.key: one for one in found.results if isinstance(one, MethodResult | SimulationResult)}
-    judged: list[Row | SimulationRow] = [*comparison.rows, *simulation.rows]
-    results = [(row, kept[row.key]) for row in judged]
+    by_key = {one.row.key: one for one in found.results if isinstance(one, MethodResult | SimulationResult)}
+    certified: list[Row | SimulationRow] = [*comparison.rows, *simulation.rows]
+    results = [(row, by_key[row.key]) for row in certified]
     rows: list[ReproducedRow] = []
     cases: dict[str, list[Case]] = {}
     settings: dict[str, Setting] = {}
-    for id, told in found.meta["settings"].items():
-        setting = settings[id] = Setting.model_validate_json(json.dumps(told["content"]))
+    for id, entry in found.meta["settings"].items():
+        setting = settings[id] = Setting.model_validate_json(json.dumps(entry["content"]))
         items = setting.items
-        cases[id] = [case for run in setting.runs for case in _cases(run, told["references"], results, items)]
-        if told["absent"]:
-            setting = settings[id] = setting.model_copy(update={"needs": told["absent"]})
+        cases[id] = [case for run in setting.runs for case in _cases(run, entry["references"], results, items)]
+        if entry["absent"]:
+            setting = settings[id] = setting.model_copy(update={"needs": entry["absent"]})
         rows += measure.rows(setting, cases[id])
     return Reproduction(
         meta=found.meta,
@@ -151,7 +151,7 @@ def _collected(found: Finished) -> Reproduction:
 
 
 JOB_JCT = "job_jct_s"
-"""Completion times of single jobs, which are read from a history where a figure is about them."""
+"""Quantity of single jobs' completion times, which are read from the history only if a figure is about them."""
 
 
 def _cases(
@@ -160,25 +160,25 @@ def _cases(
     results: Sequence[tuple[Any, Any]],
     items: Sequence[Number | Order | Trend],
 ) -> Iterator[Case]:
-    """Yield the results of a run, with what the compared items are about."""
-    names = {mark: name for name, mark in references.get(run.name, {}).items()}
+    """Yield the results of a run as cases, with the quantities that the items need."""
+    names = {fingerprint: name for name, fingerprint in references.get(run.name, {}).items()}
     if run.policies:
         methods, kinds = {spec.id for spec in resolve(run.chosen)}, set(run.options.kinds(whole=True))
     else:
         methods = {spec.id for spec in run.specs()}
         kinds = {_label(one) for one in run.kinds(Limits()).values()}
-    each_job = any(item.quantity.startswith(JOB_JCT[:-2]) for item in items)
+    needs_jobs = any(item.quantity.startswith(JOB_JCT[:-2]) for item in items)
     for row, result in results:
-        mine = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
-        if not mine or row.fingerprint not in names or row.case[2] not in kinds:
+        own = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
+        if not own or row.fingerprint not in names or row.case[2] not in kinds:
             continue
         reference, measured, trace = names[row.fingerprint], row.measured, None
-        why = f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
-        trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {why}", 200)
+        reason = f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
+        trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {reason}", 200)
         if run.policies:
             bounds = row.bounds | {m.replace("ttd", "makespan"): bound for m, bound in row.bounds.items()}
             trace = Later(partial(getattr, result, "trace"))
-            if each_job and measured and (history := trace.value):
+            if needs_jobs and measured and (history := trace.value):
                 jobs = (Window.parse(row.window) if row.window else Window()).jobs(history.workload.arrival_s)
                 measured |= {JOB_JCT: history.jct_s[jobs]}
         else:
@@ -189,7 +189,7 @@ def _cases(
 
 
 def coordinates(reference: str, options: str) -> dict[str, Any]:
-    """Return the parameters of an instance and of options by name: what points of a figure are told apart by."""
+    """Return the parameters of an instance and of options by name, which identify the points of a figure."""
     texts = (reference.partition("?")[2], options)
     return {"instance": reference, **{name: value for text in texts for name, value in parse_qsl(text)}}
 

@@ -1,4 +1,4 @@
-"""What a figure or table of a paper is about, as a file: ``reproductions/<paper>/<figure>.toml``.
+"""Settings: a file ``reproductions/<paper>/<figure>.toml`` describes a figure or table and its runs.
 
 .. code-block:: toml
 
@@ -19,10 +19,10 @@
     unit = "h"
     only_if = [{ setting = "jobs are placed in the policy's order", instead = { "synergy.tune.fifo" = "…" } }]
 
-A run is a sweep (:mod:`schedgap.harness.sweep`); its ``quick`` says what is smaller under ``--quick``. A number is a
-mean over everything that ``at`` does not fix. ``[[published]]`` takes the numbers that stand in an instance's file.
-What is compared names its run where there are several; ``needs`` says what a figure would take that cannot be tested
-here. ``docs/figures.md`` shows what is said once: ``runs`` of another figure, ``only_if`` at the top, and ``each``.
+A run is a sweep (:mod:`schedgap.harness.sweep`); its ``quick`` has the changes under ``--quick``. A number is a mean
+over all cases that ``at`` selects. ``[[published]]`` takes the numbers from an instance's file. If there are several
+runs, every item names its run; ``needs`` states what a figure would require that cannot be tested here.
+``docs/figures.md`` explains the shorthands: ``runs`` of another figure, ``only_if`` at the top level, and ``each``.
 """
 
 from __future__ import annotations
@@ -49,33 +49,33 @@ from schedgap.instances.schema.base import Numbers
 Values = Value | tuple[Value, ...]
 
 COMPARED = ("numbers", "published", "orders", "trends")
-"""Fields of a setting with what is compared."""
+"""Fields of a setting that contain compared items."""
 
 
 class Run(Sweep):
-    """A sweep of a setting: methods or policies on instances."""
+    """A sweep that belongs to a setting: methods or policies on instances."""
 
     title: Text = ""
     name: Text = ""
     quick: Mapping[Name, Any] = {}
 
     def small(self) -> Run:
-        """Return the run as it is under ``--quick``."""
-        said = {**self.model_dump(mode="json", exclude_unset=True), **self.quick}
-        return parse(Run, said, f"run {self.name!r}: quick")
+        """Return the run with its changes under ``--quick``."""
+        content = {**self.model_dump(mode="json", exclude_unset=True), **self.quick}
+        return parse(Run, content, f"run {self.name!r}: quick")
 
 
 class Alternative(Record):
-    """A setting that the paper does not state, in which something is compared as well."""
+    """A setting that the paper does not state, in which an item is compared as well."""
 
-    setting: Name = rule("what is different, in a few words")
+    setting: Name = rule("the difference, in a few words")
     run: Text = ""
     at: Mapping[Name, Values] = {}
     instead: Mapping[Name, Name] = {}
 
 
 class Item(Record):
-    """What all compared things have: where they are printed, which run and points they are about, and what to say."""
+    """A compared item: its run, the points of the run (`at`), its place in the paper, and a note."""
 
     run: Text = ""
     at: Mapping[Name, Values] = {}
@@ -85,9 +85,9 @@ class Item(Record):
 
 
 class Number(Item):
-    """A number that is printed: the mean (or largest, or smallest value) of a quantity over all cases.
+    """A printed number: the mean (or largest, or smallest) value of a quantity over all cases.
 
-    `quantity`, `exact`, `relation` and `tolerance` are as those of :class:`schedgap.instances.schema.Published`.
+    `quantity`, `exact`, `relation` and `tolerance` are as in :class:`schedgap.instances.schema.Published`.
     """
 
     method: Name
@@ -101,7 +101,7 @@ class Number(Item):
 
 
 class Order(Item):
-    """An ordering that is printed, the best first; with `along` it is one at every value of a parameter."""
+    """A printed ordering, the best method first; with `along`, it holds at every value of a parameter."""
 
     order: Annotated[tuple[Name, ...], Field(min_length=2)]
     quantity: Name = "objective"
@@ -109,7 +109,7 @@ class Order(Item):
 
 
 class Trend(Item):
-    """What a curve does along a parameter, as it is printed; it peaks, or is lowest, at one of `peak`."""
+    """A printed trend of a curve along a parameter; a peak or minimum is at one of the values `peak`."""
 
     method: Name
     quantity: Name = "objective"
@@ -119,28 +119,28 @@ class Trend(Item):
 
 
 class Quoted(Item):
-    """The numbers that stand in the file of an instance: those whose place contains `where`."""
+    """The published numbers in the file of an instance whose place contains `where`."""
 
     instance: Name
     where: Text = ""
     scope: Text = ""
 
     def numbers(self) -> Iterator[Number]:
-        """Yield them; those about more than the instance are asked for by their scope."""
+        """Yield the numbers with this scope; a number about more than the instance has a scope."""
         shared: dict[str, Any] = {"run": self.run, "at": self.at, "only_if": self.only_if}
         for entry in load(self.instance).published:
             if entry.value is None or self.where not in entry.where or self.scope != entry.scope:
                 continue
-            same = ("method", "quantity", "value", "exact", "relation", "tolerance", "unit")
-            told: dict[str, Any] = {name: getattr(entry, name) for name in same}
+            names = ("method", "quantity", "value", "exact", "relation", "tolerance", "unit")
+            own: dict[str, Any] = {name: getattr(entry, name) for name in names}
             note = f"{entry.note} {self.note}".strip()
-            yield Number(**told, **shared, place=entry.where, note=note)
+            yield Number(**own, **shared, place=entry.where, note=note)
 
 
 class Drawing(Record):
-    """How a figure is drawn: lines or bars along a parameter, a map of two, or a distribution.
+    """How a figure is drawn: lines or bars along a parameter, a map over two, or a distribution.
 
-    A distribution is of jobs by completion time, or with the quantity ``gru`` of rounds by the part of the GPUs in use.
+    A distribution is that of jobs by completion time or, for ``gru``, of rounds by the fraction of GPUs in use.
     """
 
     kind: Literal["lines", "bars", "map", "cdf"]
@@ -154,11 +154,11 @@ class Drawing(Record):
 
 
 class Setting(Record):
-    """A figure or table: what is run and compared; what is printed, but cannot be tested, and what that would need."""
+    """A figure or table: its runs and items; what is printed but cannot be tested; and what a test would need."""
 
     id: Text = ""
-    title: Text = rule("what the figure shows, in a line")
-    place: Text = rule("Fig. 4, Table 5, section 5.6: where the paper has it")
+    title: Text = rule("what the figure shows, in one line")
+    place: Text = rule("its place in the paper, such as Fig. 4, Table 5 or section 5.6")
     needs: Text = ""
     printed: tuple[Text, ...] = ()
     note: Text = ""
@@ -175,7 +175,7 @@ class Setting(Record):
         if len(set(names)) < len(names):
             raise violation("runs", ", ".join(names), "runs of different names")
         if not self.runs and not self.needs:
-            raise violation("needs", repr(self.needs), "runs, or what it would need to test it")
+            raise violation("needs", repr(self.needs), "runs, or what a test would need")
         compared = [item for field in COMPARED for item in getattr(self, field)]
         wanted = [("run", item.run) for item in compared]
         wanted += [("drawings.run", drawing.run) for drawing in self.drawings]
@@ -187,30 +187,31 @@ class Setting(Record):
 
     @property
     def items(self) -> list[Number | Order | Trend]:
-        """Everything that is compared, one by one."""
+        """All compared items."""
         quoted = [number for group in self.published for number in group.numbers()]
         return [*self.numbers, *quoted, *self.orders, *self.trends]
 
     @property
     def paper(self) -> str:
-        """The paper that it is of."""
+        """Id of the paper."""
         return self.id.partition("/")[0]
 
     def run_of(self, name: str) -> Run:
-        """Return the run of that name, the first one where none is named."""
+        """Return the run with this name, or the first run if the name is empty."""
         return next(run for run in self.runs if name in ("", run.name))
 
     def small(self) -> Setting:
-        """Return the setting as it is under ``--quick``."""
+        """Return the setting with its changes under ``--quick``."""
         return self.model_copy(update={"runs": tuple(run.small() for run in self.runs)})
 
 
 def read(path: Path) -> Setting:
-    """Return what a file of one's own says; raise `UsageError` in one line where it cannot be."""
+    """Read a setting from your own file; raise a one-line `UsageError` if it is invalid."""
     return _checked(read_mapping(path), path.stem, str(path))
 
 
-def _several(table: Any) -> Iterator[Any]:
+def _expanded(table: Any) -> Iterator[Any]:
+    """Yield the tables that a table with ``each`` stands for, or the table itself."""
     if not isinstance(table, dict) or not isinstance(table.get("each"), list):
         yield table
         return
@@ -220,7 +221,7 @@ def _several(table: Any) -> Iterator[Any]:
 
 
 def _filled(value: Any, text: str) -> Any:
-    """Return a value with a text in place of each ``{}``."""
+    """Replace each ``{}`` in a value by a text."""
     if isinstance(value, dict):
         return {_filled(key, text): _filled(one, text) for key, one in value.items()}
     if isinstance(value, list):
@@ -229,25 +230,25 @@ def _filled(value: Any, text: str) -> Any:
 
 
 def _checked(content: Mapping[str, Any], id: str, where: str) -> Setting:
-    # every table that stands for several, and what is said once, written out
-    said = {name: value for name, value in content.items() if name != "only_if"} | {"id": id}
-    if isinstance(figure := said.get("runs"), str):
+    """Expand the shorthands of a setting and validate it."""
+    fields = {name: value for name, value in content.items() if name != "only_if"} | {"id": id}
+    if isinstance(figure := fields.get("runs"), str):
         file = _folder().joinpath(f"{figure}.toml")
         if not re.fullmatch(r"[a-z]+/[a-z0-9-]+", figure) or not file.is_file():
-            raise UsageError(f"{where}: runs = {figure!r}: a figure that has runs is expected (harness list figures)")
-        said["runs"] = tomllib.loads(file.read_text("utf-8")).get("runs")
+            raise UsageError(f"{where}: runs = {figure!r}: expected a figure that has runs (harness list figures)")
+        fields["runs"] = tomllib.loads(file.read_text("utf-8")).get("runs")
     for name in ("runs", *COMPARED, "drawings"):
-        if isinstance(tables := said.get(name), list):
+        if isinstance(tables := fields.get(name), list):
             shared = {"only_if": content["only_if"]} if "only_if" in content and name in COMPARED else {}
-            several = [one for table in tables for one in _several(table)]
-            said[name] = [{**shared, **one} if isinstance(one, dict) else one for one in several]
-    found = parse(Setting, said, where)
+            expanded = [one for table in tables for one in _expanded(table)]
+            fields[name] = [{**shared, **one} if isinstance(one, dict) else one for one in expanded]
+    setting = parse(Setting, fields, where)
     try:
-        for run in found.runs:
+        for run in setting.runs:
             run.check()
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
-    return found
+    return setting
 
 
 def _folder() -> Traversable:
@@ -256,43 +257,43 @@ def _folder() -> Traversable:
 
 @cache
 def known() -> Mapping[str, Setting]:
-    """Return the settings that come with the package, by id (``hadar/fig4``), in the order of papers and places."""
-    found = {}
+    """Return the settings of the package by id (``hadar/fig4``), in the order of papers and places."""
+    settings = {}
     for paper in sorted((one for one in _folder().iterdir() if one.is_dir()), key=lambda one: one.name):
         for file in paper.iterdir():
             if file.name.endswith(".toml"):
                 id = f"{paper.name}/{file.name.removesuffix('.toml')}"
-                found[id] = _checked(tomllib.loads(file.read_text("utf-8")), id, f"reproductions/{id}.toml")
-    return dict(sorted(found.items(), key=lambda item: _place(item[0])))
+                settings[id] = _checked(tomllib.loads(file.read_text("utf-8")), id, f"reproductions/{id}.toml")
+    return dict(sorted(settings.items(), key=lambda item: _place(item[0])))
 
 
 def _place(id: str) -> tuple[str, str, int, str]:
-    """Return what settings are sorted by: paper, word (fig, section, table), number, the rest."""
+    """Return the sort key of a setting: paper, word (fig, section, table), number, the rest."""
     paper, _, name = id.partition("/")
-    found = re.fullmatch(r"(?P<word>[a-z]*)(?P<number>[0-9]*)(?P<rest>.*)", name)
-    return (paper, found["word"], int(found["number"] or 0), found["rest"]) if found else (paper, name, 0, "")
+    parts = re.fullmatch(r"(?P<word>[a-z]*)(?P<number>[0-9]*)(?P<rest>.*)", name)
+    return (paper, parts["word"], int(parts["number"] or 0), parts["rest"]) if parts else (paper, name, 0, "")
 
 
 def find(names: Sequence[str]) -> list[Setting]:
-    """Return the settings of names: ``hadar/fig4``, ``hadar``, ``all``, or the path of a file.
+    """Return the settings with these names: ``hadar/fig4``, ``hadar``, ``all``, or the path of a file.
 
-    It raises `UsageError` if there is none of a name; the message names the nearest ones.
+    Raise `UsageError`, which suggests similar names, if a name is unknown.
     """
     chosen: dict[str, Setting] = {}
     for name in names:
         if name.endswith(".toml"):
-            found = [read(Path(name))]
+            settings = [read(Path(name))]
         else:
-            found = [one for id, one in known().items() if name in (id, one.paper, "all")]
-        if not found:
+            settings = [one for id, one in known().items() if name in (id, one.paper, "all")]
+        if not settings:
             papers = dict.fromkeys(one.paper for one in known().values())
             raise UnknownNameError(unknown("figure", name, [*known(), *papers, "all"]))
-        chosen |= {one.id: one for one in found}
+        chosen |= {one.id: one for one in settings}
     return list(chosen.values())
 
 
 def about(instances: Iterable[str]) -> list[str]:
-    """Return the figures and tables that are about some of these instances, whatever the parameters are."""
-    asked = {name.partition("?")[0] for name in instances}
+    """Return the ids of figures and tables that run on some of these instances, with any parameters."""
+    wanted = {name.partition("?")[0] for name in instances}
     references = {id: (ref for run in one.runs for ref in run.references) for id, one in known().items()}
-    return [id for id, named in references.items() if any(ref.partition("?")[0] in asked for ref in named)]
+    return [id for id, refs in references.items() if any(ref.partition("?")[0] in wanted for ref in refs)]

@@ -1,4 +1,4 @@
-"""The tasks of reproductions are those of comparisons and of simulations; workers import both."""
+"""Tasks of reproductions, which are those of comparisons and of simulations; workers import both."""
 
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.simulate.bounds import BoundTask

@@ -1,1 +1,1 @@
-"""Simulations: policies round by round, every history checked."""
+"""Simulations: run policies round by round, and check every history."""

@@ -1,4 +1,4 @@
-"""A simulation as plain data: its rows, certified bounds, and what the rounds of histories are worth."""
+"""A simulation as plain data: its rows, its certified bounds, and the progress of each round."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from schedgap.heuristics.simulator import Rules, Trace, workload
 from schedgap.instances.arrays import Array
 
 BOUNDED = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean JCT"), "jct_p99_s": ("p99", "p99 of JCT")}
-"""Metric with a bound → how the fields of the bound begin, and its name."""
+"""Maps each metric with a bound to the prefix of the bound's fields, and to its printed name."""
 
 OK = frozenset({"done", "unfinished", "skipped"})
-"""Statuses of policies that ended in order."""
+"""Statuses of policies that did not fail."""
 
 
 @dataclass(frozen=True)
@@ -32,40 +32,40 @@ class SimulationRow(CheckedRow):
     Attributes
     ----------
     status, unfinished
-        ``done``, ``unfinished``, ``skipped`` (it cannot take the instance), or how it failed; jobs that did not
-        complete, by reason.
+        ``done``, ``unfinished``, ``skipped`` (the policy cannot run on the instance), or the kind of failure; and the
+        number of unfinished jobs by reason.
     ttd_s … changing
         See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
     options
-        Which of a sweep's options it ran under (``round_s=90``), empty where there is one kind only.
+        Options of a sweep that it ran under (``round_s=90``), empty if the sweep does not vary any.
     profiling_s, window
-        Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
+        Seconds for which jobs are profiled before this policy may schedule them; the jobs whose completion times count
         (:class:`schedgap.heuristics.simulator.metrics.Window`), ``None`` for all.
     arrivals_per_h
-        Jobs that arrive in an hour on average; ``None`` where all are there at once.
+        Mean number of arrivals per hour; ``None`` if all jobs arrive at once.
     reference, ttd_ratio, jct_ratio, ttd_printed
-        The policy that this one's paper measures it against
-        (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first one; TTD and mean completion time
-        divided by its own; the ratio of TTDs as a paper printed it.
+        The policy against which this policy's paper measures it
+        (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first policy; TTD and mean completion time
+        divided by those of the reference; and the ratio of TTDs as printed in a paper.
     ttd_bound_s, ttd_bound_from, ttd_bound_ratio, jct_bound_s … p99_bound_ratio
-        Certified lower bound on the TTD of any gang schedule, the model it is from, and TTD divided by it: an upper
-        estimate of how far from the least TTD the policy is. The same for the mean and the 99th percentile of the
-        completion times of all jobs.
+        Certified lower bound on the TTD of any gang schedule, the model that gives it, and TTD divided by the bound,
+        which overestimates the policy's distance from the least TTD. The same for the mean and the 99th percentile of
+        the completion times of all jobs.
     gru_bound, cru_bound
         Upper bounds on the utilisation of any policy that completes all jobs
         (:func:`schedgap.harness.simulate.bounds.utilisation`).
     lp1_share, lp1_worst, cpu_needed
-        For policies that give out CPUs and memory: mean and least of the rounds' progress divided by what LP1 allows
-        for the jobs that were picked (:mod:`schedgap.harness.verify.sensitive`), and what `cpu_given` would be if
-        each job had the fewest CPUs at which it is as fast.
-    estimated_throughput, actual_throughput
-        Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
-        devices of the slowest type (:func:`schedgap.heuristics.oef.dynamics.throughput`); for policies of that
-        comparison. `throughput_deviation` is the gap between them as a part of the first.
+        For policies that allocate CPUs and memory: mean and minimum over the rounds of progress divided by its LP1
+        bound for the picked jobs (:mod:`schedgap.harness.verify.sensitive`); and `cpu_given` if each job had the fewest
+        CPUs at which it is as fast.
+    estimated_throughput, actual_throughput, throughput_deviation
+        Total throughput of all tenants, in devices of the slowest type and averaged over the rounds, as promised by the
+        fractional shares and as reached (:func:`schedgap.heuristics.oef.dynamics.throughput`), for policies that
+        measure it; and the gap between the two relative to the first.
     published, verified
-        As in :class:`schedgap.harness.compare.row.Row`, of the history.
+        As in :class:`schedgap.harness.compare.row.Row`, for the history.
     key
-        What the simulation was of (:attr:`schedgap.harness.simulate.task.SimulationTask.key`).
+        Key of the task (:attr:`schedgap.harness.simulate.task.SimulationTask.key`).
     """
 
     instance: str
@@ -139,37 +139,37 @@ class SimulationRow(CheckedRow):
 
     @property
     def method(self) -> str:
-        """The policy, as published numbers call it."""
+        """The policy, under the name that published numbers use."""
         return self.policy
 
     @property
     def rules(self) -> Rules:
-        """The rules that it ran under, but for what its policy asks for; raise `UsageError` where nothing runs so."""
+        """Rules of the run, before its policy changes them; raise `UsageError` if they are impossible."""
         until_s = math.inf if self.until_s is None else self.until_s
         return Rules(self.round_s, self.restart_s, self.spread_factor, until_s, profiling_s=self.profiling_s)
 
     @property
     def case(self) -> tuple[str, ...]:
-        """What rows share that are compared with each other: instance, seed and options."""
+        """Instance, seed and options; rows with the same case are compared with each other."""
         return self.fingerprint, str(self.seed), self.options
 
     @property
     def measured(self) -> dict[str, Any]:
-        """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
-        known = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}
-        if (ttd_s := known.get("ttd_s")) is not None:
-            known |= {"makespan_s": ttd_s, "ttd_rounds": math.ceil(ttd_s / self.round_s * (1 - 1e-9))}
-        return {name: value for name, value in known.items() if value is not None}
+        """Values that published numbers are compared with, by quantity; empty if the row is WRONG."""
+        values = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}
+        if (ttd_s := values.get("ttd_s")) is not None:
+            values |= {"makespan_s": ttd_s, "ttd_rounds": math.ceil(ttd_s / self.round_s * (1 - 1e-9))}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def bounds(self) -> dict[str, tuple[float, str]]:
-        """Certified lower bounds by metric, in seconds, and the models that they are from."""
-        known = {metric: getattr(self, f"{prefix}_bound_s") for metric, (prefix, _) in BOUNDED.items()}
-        return {m: (least_s, getattr(self, f"{BOUNDED[m][0]}_bound_from")) for m, least_s in known.items() if least_s}
+        """Certified lower bounds in seconds, and the models that give them, by metric."""
+        pairs = {m: (getattr(self, f"{p}_bound_s"), getattr(self, f"{p}_bound_from")) for m, (p, _) in BOUNDED.items()}
+        return {metric: (bound_s, model) for metric, (bound_s, model) in pairs.items() if bound_s}
 
     @property
     def in_order(self) -> bool:
-        """Whether the policy ended in order."""
+        """Whether the policy did not fail."""
         return self.status in OK
 
 
@@ -179,21 +179,21 @@ MEASURED = tuple(
     for f in dataclasses.fields(SimulationRow)
     if f.type in ("float | None", "int | None") and not re.search("ratio|bound|printed|until", f.name)
 )
-"""Fields that a published number can be about: what is measured of one policy alone."""
+"""Fields that a published number can be about: the measurements of one policy alone."""
 
 SENSITIVE = frozenset({"cpu_given", "cpu_needed", "lp1_share", "lp1_worst"})
-"""Those that only policies have that give out CPUs and memory."""
+"""Measurements that exist only for policies that allocate CPUs and memory."""
 
 ALIASES = ("makespan_s", "ttd_rounds")
-"""Other names of the TTD: Synergy's, and in rounds."""
+"""Other quantities made from the TTD: Synergy's name for it, and its number of rounds."""
 
 
 @dataclass(frozen=True)
 class Bound(Result):
-    """Certified lower bound on a metric of all schedules of an instance, in seconds; absent with a reason.
+    """Certified lower bound, in seconds, on a metric of all jobs of an instance, or the reason why there is none.
 
     It holds for policies of one kind (`sensitive`, `forks`), rounds of `round_s`, and the jobs of a `window`, if any.
-    A `certificate` proves that the `problem` of the `model` has the bound `proved`, which may count from time 0.
+    A `certificate` proves the bound `proved` on the `problem` of the `model`, which may count from time 0.
     """
 
     fingerprint: str
@@ -225,12 +225,12 @@ class Bound(Result):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Which rows it is for: those of this instance, metric, kind of policy, window and length of a round."""
+        """Key of the rows it applies to: instance, metric, kind of policy, window and round length."""
         return self.fingerprint, self.metric, self.sensitive, self.forks, self.window, self.round_s
 
     @property
     def about(self) -> dict[str, Any]:
-        """What its certificate is about."""
+        """Fields that its certificate must name."""
         about = {"instance": self.fingerprint, "method": self.model, "problem": self.problem}
         return about | {"round_s": self.round_s} | ({"window": self.window} if self.window else {})
 
@@ -242,40 +242,38 @@ class Bound(Result):
         return {"bound": plain({k: v for k, v in vars(self).items() if k not in ("certificate", "instance")})}
 
     def parts(self) -> Mapping[str, Any]:
-        """Return the certificate."""
         return {} if self.certificate is None else {self._file: self.certificate}
 
     def holds(self) -> str:
-        """Check the certificate again, and say what holds."""
         if self.certificate is None:
             return "" if self.seconds is None else f"bound {self.seconds:.10g} s is the solver's word"
         first = float(workload(self.instance).arrival_s.min())
         if self.proved is None or self.seconds not in (self.proved, self.proved - first):
-            raise ValueError("its certificate is about another bound")
+            raise ValueError("its certificate proves another bound")
         return checked(opened(self.certificate), self.instance, {"slot_s": self.round_s})
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:
         fields = content["bound"]
-        if "metric" not in fields:  # written by a version whose bounds named their model alone
+        if "metric" not in fields:  # an earlier version named only the model
             from schedgap.models.simulated import SIMULATED
 
             fields = vars(SIMULATED[fields["model"]]) | fields
-        found = typed(cls, fields)
-        if found.proved is None:
-            return found
-        file = stored.file(content["key"], found._file)
-        later = Later(partial(read, file, found.about, found.proved))
-        return replace(found, certificate=later, instance=stored.instance(found.fingerprint))
+        bound = typed(cls, fields)
+        if bound.proved is None:
+            return bound
+        file = stored.file(content["key"], bound._file)
+        certificate = Later(partial(read, file, bound.about, bound.proved))
+        return replace(bound, certificate=certificate, instance=stored.instance(bound.fingerprint))
 
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """What each of the rounds of a history is worth.
+    """Progress and LP1 bound of each of the ``R`` rounds of a history.
 
-    `progress` is that of the running jobs, each in units of its fair progress on its best GPU type, and `most` what LP1
-    allows for the jobs that the policy picked (:mod:`schedgap.harness.verify.sensitive`), NaN where it picked none.
-    `cpus_needed` is the share of the CPU time that jobs need while they compute.
+    `progress` sums the progress of the running jobs, each in units of its fair progress on its best GPU type. `most` is
+    the LP1 bound on it for the jobs that the policy picked (:mod:`schedgap.harness.verify.sensitive`), NaN if it picked
+    none. `cpus_needed` is the fraction of the CPU time that jobs need while they compute.
     """
 
     progress: Array
@@ -284,20 +282,20 @@ class Rounds:
 
     @property
     def share(self) -> Array:
-        """``(R,)`` progress divided by the most."""
+        """``(R,)`` progress divided by its LP1 bound."""
         return np.asarray(self.progress / self.most)
 
 
 @dataclass(repr=False)
 class Simulation(Found[SimulationRow]):
-    """Simulated schedulers side by side: what tables and pages are made of.
+    """Simulated policies and their certified bounds, from which tables and pages are made.
 
     Attributes
     ----------
     traces, rounds
-        By policy, of the last instance: histories, and what the rounds of those that give out CPUs are worth.
+        Histories by policy, of the last instance, and their :class:`Rounds` for policies that allocate CPUs.
     bounds
-        Certified lower bounds, and reasons where there is none.
+        Certified lower bounds, or reasons why there is none.
     """
 
     traces: Mapping[str, Trace] = field(default_factory=dict)

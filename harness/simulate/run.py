@@ -1,4 +1,4 @@
-"""Simulate schedulers on instances, check their histories, and put them side by side."""
+"""Simulate policies on instances, check their histories, and compare them with certified bounds."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ COMPARED = ("hadar", "gavel", "tiresias", "yarn-cs")
 """Schedulers compared in Hadar, section IV."""
 
 USUAL = Limits(time_limit_s=3600.0)
-"""What one simulation may take unless asked: wall-clock seconds and memory."""
+"""Default limits of one simulation: wall-clock seconds and memory."""
 
 MAX_ROUNDS = 1e7
-"""Rounds that a simulation may need: the records of more do not fit into the memory of a worker."""
+"""Maximum number of rounds of a simulation; the records of more do not fit into the memory of a worker."""
 
 ROUND_S, RESTART_S = 360.0, 10.0
 """Hadar, section IV: rounds of 6 minutes, 10 seconds for a checkpoint and restart."""
@@ -43,7 +43,7 @@ ROUND_S, RESTART_S = 360.0, 10.0
 
 @dataclass(frozen=True)
 class Options:
-    """How a simulation runs, as it is asked for; what is absent follows from the instance (see :func:`simulate`)."""
+    """Requested options of a simulation; absent ones are derived from the instance (see :func:`simulate`)."""
 
     round_s: float | None = None
     restart_s: float | None = None
@@ -53,14 +53,14 @@ class Options:
     window: Window = ALL
 
     @classmethod
-    def told(
-        cls, until_h: float = math.inf, profiling_min: float = 0.0, window: str | None = None, **same: Any
+    def of_command(
+        cls, until_h: float = math.inf, profiling_min: float = 0.0, window: str | None = None, **others: Any
     ) -> Self:
-        """Return options that are given in the units of the command line."""
+        """Return options from values in the units of the command line."""
         if not until_h > 0:
-            raise UsageError(f"--until-h {until_h:g}: a simulation ends after it begins")
-        chosen = Window.parse(window) if window else ALL
-        return cls(until_s=until_h * 3600, profiling_s=profiling_min * 60, window=chosen, **same)
+            raise UsageError(f"--until-h {until_h:g}: must be a positive number of hours")
+        jobs = Window.parse(window) if window else ALL
+        return cls(until_s=until_h * 3600, profiling_s=profiling_min * 60, window=jobs, **others)
 
 
 def simulate(
@@ -77,29 +77,29 @@ def simulate(
     limits: Limits = USUAL,
     **running: Unpack[Running],
 ) -> Simulation:
-    """Simulate policies on one or more instances; every history is checked. Ctrl-C ends it early, finished rows stay.
+    """Simulate policies on one or more instances and check every history; Ctrl-C ends the run and keeps finished rows.
 
-    It raises `UsageError` if a reference, policy, instance or option is wrong; nothing has run then.
+    Raise `UsageError` if a reference, policy, instance or option is wrong. Nothing has run then.
 
     Parameters
     ----------
     instance, policies
-        References (``gen/hadar-480``, a path) or loaded instances; names (:func:`resolve`).
+        References (``gen/hadar-480``, a path) or loaded instances; names of policies (:func:`resolve`).
     round_s, restart_s
-        Seconds of a round, by default a slot of the instance, or 360; and seconds that a changed allocation costs, by
-        default 10, or none where rounds are not longer than that.
+        Seconds per round, by default a slot of the instance, or 360; and seconds lost when an allocation changes, by
+        default 10, or 0 if rounds are not longer than that.
     spread_factor, until_s
-        Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after this time.
+        Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after `until_s`.
     profiling_s, window
-        Seconds in which jobs are profiled before policies that need it may schedule them; whose completion times count.
+        Seconds of profiling before policies that need profiles may schedule a job; jobs whose completion times count.
     seed, limits
-        Seed of the solver, for policies that ask for optima; wall-clock seconds and memory of one simulation.
+        Seed of the solver, for policies that solve models; wall-clock seconds and memory of one simulation.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
     """
     references, policies = several(instance), several(policies)
     options = Options(round_s, restart_s, spread_factor, until_s, profiling_s, window)
-    given = {
+    arguments = {
         "instance": references,
         "policy": tuple(policies),
         "round_s": round_s,
@@ -111,7 +111,7 @@ def simulate(
         "seed": seed or None,
         **limits.given(USUAL),
     }
-    command = command_line(given, "simulate")
+    command = command_line(arguments, "simulate")
     return run(references, policies, {"": options}, seeds=[seed], limits=limits, command=command, **running)
 
 
@@ -125,7 +125,7 @@ def run(
     command: str,
     **running: Unpack[Running],
 ) -> Simulation:
-    """Simulate policies on instances under each of several options, which rows name; see :func:`simulate`."""
+    """Simulate policies on instances under each of the options, which have labels for rows; see :func:`simulate`."""
     chosen = resolve(policies)
     loaded = [load(ref) for ref in references]
     tasks = plan(loaded, chosen, options, seeds, limits)
@@ -148,27 +148,27 @@ def plan(
     seeds: Sequence[int],
     limits: Limits,
 ) -> list[Task[Any]]:
-    """Return the simulations, in the order of the table, then the bounds; raise `UsageError` on impossible options."""
+    """Return the simulations in the order of the table, then the bounds; raise `UsageError` on impossible options."""
     programs = {spec.id: named(spec.id) for spec in chosen}
     tasks: list[Task[Any]] = []
     bounds: list[Task[Any]] = []
     for one in instances:
         of = to_json(one), one.name, one.fingerprint
-        for label, asked in options.items():
-            rules = rules_for(one, asked)
-            if asked.window.first >= len(one.jobs):
-                raise UsageError(f"window = {asked.window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
+        for label, own in options.items():
+            rules = rules_for(one, own)
+            if own.window.first >= len(one.jobs):
+                raise UsageError(f"window = {own.window}: beyond the {len(one.jobs)} jobs of {one.name}")
             tasks += [
-                SimulationTask(*of, spec.id, seed, rules, asked.window, programs[spec.id], label, limits=limits)
+                SimulationTask(*of, spec.id, seed, rules, own.window, programs[spec.id], label, limits=limits)
                 for seed in seeds
                 for spec in chosen
             ]
-            bounds += [BoundTask(*of, rules.round_s, *kind) for kind in wanted(chosen, asked.window)]
+            bounds += [BoundTask(*of, rules.round_s, *kind) for kind in wanted(chosen, own.window)]
     return [*tasks, *{task.key: task for task in bounds}.values()]
 
 
 def collected(found: Finished) -> Simulation:
-    """Compare the rows; keep the histories of the last instance, as far as they are confirmed."""
+    """Compare the rows and return the simulation, with the verified histories of the last instance."""
     results = [one for one in found.results if isinstance(one, SimulationResult)]
     bounds = [one for one in found.results if isinstance(one, Bound)]
     last = next(reversed(found.instances), "")
@@ -188,40 +188,40 @@ def _tables(simulation: Simulation) -> Mapping[str, bytes]:
 STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
 
 
-def rules_for(instance: Instance, asked: Options) -> Rules:
-    """Return the rules of a simulation of `instance`; raise `UsageError` if there are none that could be run."""
+def rules_for(instance: Instance, options: Options) -> Rules:
+    """Return the rules of a simulation of `instance`; raise `UsageError` if they are impossible."""
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
-    round_s, restart_s = asked.round_s, asked.restart_s
+    round_s, restart_s = options.round_s, options.restart_s
     if round_s is None:
         round_s = instance.horizon.slot_s if instance.horizon else ROUND_S
     if restart_s is None:
         restart_s = RESTART_S if round_s > RESTART_S else 0.0
-    rules = Rules(round_s, restart_s, asked.spread_factor, asked.until_s, profiling_s=asked.profiling_s)
-    # Every job at its best rate, on no GPU idle; jobs that could leave or never run do not count.
+    rules = Rules(round_s, restart_s, options.spread_factor, options.until_s, profiling_s=options.profiling_s)
+    # Lower bound: every job runs at its best rate, and no GPU idles. Jobs that may leave or never run do not count.
     work, cluster = workload(instance), servers(instance)
     count = runnable(work, cluster) & np.isinf(work.leave_s)
     with np.errstate(over="ignore"):
         needed_s = float((work.work[count] / work.rates[count].max(axis=1)).sum()) / max(int(cluster.gpus.sum()), 1)
     if (least := min(needed_s, rules.until_s) / round_s) > MAX_ROUNDS:
-        wanted = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
-        raise UsageError(f"round_s = {round_s:g}: {instance.name}: {wanted}")
+        reason = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
+        raise UsageError(f"round_s = {round_s:g}: {instance.name}: {reason}")
     if restart_s >= round_s:
-        wanted = f"with rounds of {round_s:g} s, a job that moves would never advance"
-        raise UsageError(f"restart_s = {restart_s:g}: {wanted}")
+        reason = f"with rounds of {round_s:g} s, a job that moves would never advance"
+        raise UsageError(f"restart_s = {restart_s:g}: {reason}")
     return rules
 
 
 FIRST = "hadar"
-"""Paper whose policy a short name means where several have one of that name."""
+"""Paper whose policy a short name refers to if several papers have a policy of that name."""
 
 
 def resolve(names: Iterable[str]) -> list[PolicySpec]:
-    """Return the policies of these names, each once, in the order in which they are named first.
+    """Return the policies with these names, each once, in order of first appearance.
 
-    A name is an id (``hadar.gavel``), a shell pattern (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), or a
-    paper (``hadar``) for its own online algorithm, or a program (``exec:./mine``); several may be joined by commas. One
-    that matches nothing raises an `UnknownNameError`, which names the nearest known ones.
+    A name is an id (``hadar.gavel``), a shell pattern (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), a paper
+    (``hadar``, its own online algorithm), or a program (``exec:./mine``); several names may be joined by commas. Raise
+    `UnknownNameError`, which suggests similar names, if a name matches nothing.
     """
     chosen: dict[str, PolicySpec] = {}
     for name in (part.strip() for text in names for part in text.split(",")):
@@ -232,14 +232,14 @@ def resolve(names: Iterable[str]) -> list[PolicySpec]:
             continue
         plain = short.lower().replace("-", "_")
         exact = [spec for wanted in (plain, f"{plain}.online") for spec in POLICIES if spec.id == wanted]
-        ending = [spec for spec in POLICIES if spec.id.partition(".")[2] == plain]
-        found = exact[:1] or [spec for spec in POLICIES if fnmatch.fnmatchcase(spec.id, plain)]
-        found = found or sorted(ending, key=lambda spec: spec.paper != FIRST)[:1]
-        if not found:
+        endings = [spec for spec in POLICIES if spec.id.partition(".")[2] == plain]
+        matches = exact[:1] or [spec for spec in POLICIES if fnmatch.fnmatchcase(spec.id, plain)]
+        matches = matches or sorted(endings, key=lambda spec: spec.paper != FIRST)[:1]
+        if not matches:
             ends = (spec.id.partition(".")[2] for spec in POLICIES if not spec.settings)
             shorts = [end for end in dict.fromkeys(ends) if "." not in end and end != "online"]
             raise UnknownNameError(unknown("policy", short, [*POLICIES.ids(), *shorts]))
         if question:
-            found = [POLICIES.get(f"{spec.id}?{settings}") for spec in found if not spec.settings]
-        chosen |= {spec.id: spec for spec in found}
+            matches = [POLICIES.get(f"{spec.id}?{settings}") for spec in matches if not spec.settings]
+        chosen |= {spec.id: spec for spec in matches}
     return list(chosen.values())

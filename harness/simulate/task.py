@@ -1,4 +1,4 @@
-"""One policy on one instance: what a worker process does, from records to verified row, and the history it keeps."""
+"""The task of a simulation: run one policy on one instance; return a verified row and the history."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ HISTORY = (
     *("start_s", "decision_s", "stragglers", "restarts", "waiting", "completion_s", "first_start_s"),
     *("allocation", "progress", "iterations", "busy_s", "speed", "cpus", "memory_gb", "offered", "unfinished"),
 )
-"""Attributes of :class:`~schedgap.heuristics.simulator.Trace` that are saved, beside its rules."""
+"""Attributes of :class:`~schedgap.heuristics.simulator.Trace` that are saved, in addition to its rules."""
 
 
 def history_file(row: SimulationRow) -> str:
-    """Return the file of a row's history, inside the results folder; paths of programs can be long and much alike."""
+    """Return the file of a row's history; a digest replaces long paths of programs, which may be much alike."""
     name = re.sub(r"[^a-z0-9_.?&=-]", "_", row.policy)
     if ":" in row.policy or row.options:
         name = f"{name[-60:]}-{row.key[:8]}"
@@ -46,32 +46,32 @@ def history_file(row: SimulationRow) -> str:
 
 
 def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tuple[Trace, Rounds | None]:
-    """Return a row's history, and what its rounds are worth where policies give out CPUs and memory.
+    """Return a row's history, and its `Rounds` if the policy allocates CPUs and memory.
 
-    It raises ``ValueError`` if the checker refutes a history whose row says that it was confirmed.
+    Raise ``ValueError`` if the checker refutes the history although its row is verified.
     """
     with damage_explained(file.folder / file.name):
         parts = file.unpacked()
         rules = POLICIES.get(row.policy).rules(row.rules)
         arrays = {name: np.asarray(from_plain(parts[name])) for name in HISTORY if name != "unfinished"}
-        # A stranger's numbers may be of a type whose sums go round; their shapes are the checker's business.
+        # The file may come from anyone: convert types whose sums could overflow. The checker checks the shapes.
         arrays = {name: one.astype(np.int64 if one.dtype.kind in "iu" else float) for name, one in arrays.items()}
         trace = Trace(workload(instance), servers(instance), rules, **arrays, unfinished=tuple(parts["unfinished"]))
         if violations := check(instance, trace, rules).violations:
-            raise ValueError(f"{file.name} is not the history that was confirmed: {violations[0]}")
+            raise ValueError(f"{file.name} is not the history that was verified: {violations[0]}")
         return trace, rounds(instance, trace) if rules.sensitive else None
 
 
 def rounds(instance: Instance, trace: Trace) -> Rounds:
-    """Return what the rounds of a history are worth."""
+    """Compute the progress and the LP1 bound of each round of a history, and its needed CPUs."""
     work, cluster = trace.workload, trace.servers
     speeds = Speeds(instance, work, cluster)
     row, job, _ = trace.progress.T
     gpu_type = np.zeros(len(trace.progress), np.int64)
-    gpu_type[trace.entry_of] = cluster.gpu_type[trace.allocation[:, 2]]  # gangs keep to one
+    gpu_type[trace.entry_of] = cluster.gpu_type[trace.allocation[:, 2]]  # a gang uses one GPU type
     rate = trace.speed * work.gpus[job] * work.rates[job, gpu_type]
-    picked, who = trace.offered.T
-    most = most_progress(speeds, picked, who, trace.rounds, speeds.pooled.weight) if trace.rounds else np.zeros(0)
+    picked, jobs = trace.offered.T
+    most = most_progress(speeds, picked, jobs, trace.rounds, speeds.pooled.weight) if trace.rounds else np.zeros(0)
     needed = _fewest_cpus(speeds, job, gpu_type, trace.held, rate)
     return Rounds(
         progress=np.bincount(row, speeds.pooled.weight[job] * rate, trace.rounds).astype(float),
@@ -81,31 +81,31 @@ def rounds(instance: Instance, trace: Trace) -> Rounds:
 
 
 def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: Array) -> Array:
-    """Return ``(x,)`` the fewest CPUs at which gangs with this memory have these rates."""
+    """Return ``(x,)`` the fewest CPUs at which gangs that hold this memory reach these rates."""
     table = np.column_stack((speeds.classes.of[job], gpu_type, held, rate))
-    different, which = np.unique(table, axis=0, return_inverse=True)
-    fewest = different[:, 2].copy()
-    of = different[:, 0].astype(np.int64)
-    for k in np.unique(of).tolist():
-        here = np.flatnonzero(of == k)
+    distinct, which = np.unique(table, axis=0, return_inverse=True)
+    fewest = distinct[:, 2].copy()
+    classes = distinct[:, 0].astype(np.int64)
+    for k in np.unique(classes).tolist():
+        here = np.flatnonzero(classes == k)
         first = int(speeds.classes.first[k])
         levels = speeds.grid(first, 0)[0]
         x = here.size * levels.size
-        found = speeds.rate(
+        rates = speeds.rate(
             np.full(x, first),
-            np.repeat(different[here, 1].astype(np.int64), levels.size),
+            np.repeat(distinct[here, 1].astype(np.int64), levels.size),
             np.tile(levels, here.size),
-            np.repeat(different[here, 3], levels.size),
+            np.repeat(distinct[here, 3], levels.size),
         ).reshape(here.size, -1)
-        # Servers give CPUs in proportion to GPUs; what rounding takes from a level is no slower job.
-        enough = found >= different[here, 4][:, None] * (1 - SLACK)
+        # Servers give CPUs in proportion to GPUs; a rate that is lower only by rounding is fast enough.
+        enough = rates >= distinct[here, 4][:, None] * (1 - SLACK)
         fewest[here] = np.where(enough.any(axis=1), levels[enough.argmax(axis=1)], fewest[here])
-    return np.asarray(np.minimum(fewest, different[:, 2])[which.ravel()])
+    return np.asarray(np.minimum(fewest, distinct[:, 2])[which.ravel()])
 
 
 @dataclass(frozen=True)
 class SimulationResult(RowResult):
-    """A finished simulation: its row; its history and what its rounds are worth, read and checked when asked for."""
+    """A finished simulation: its row, and its history and `Rounds`, which are read and checked on access."""
 
     row: SimulationRow
     kept: tuple[Trace, Rounds | None] | Later[tuple[Trace, Rounds | None]] | None = None
@@ -114,12 +114,12 @@ class SimulationResult(RowResult):
 
     @property
     def trace(self) -> Trace | None:
-        """The history; ``None`` where the row is WRONG, so that nothing unverified is drawn."""
+        """The history; ``None`` if the row is WRONG, so that nothing unverified is drawn."""
         return opened(self.kept)[0] if self.kept and self.row.verified else None
 
     @property
     def rounds(self) -> Rounds | None:
-        """What the rounds are worth."""
+        """Progress and LP1 bounds of the rounds; ``None`` if the policy allocates no CPUs, or the row is WRONG."""
         return opened(self.kept)[1] if self.kept and self.row.verified else None
 
     @property
@@ -130,7 +130,6 @@ class SimulationResult(RowResult):
         return {"row": plain(self.row.as_dict())}
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the history as a file; absent times are NaN."""
         if not self.kept:
             return {}
         trace = opened(self.kept)[0]
@@ -139,12 +138,10 @@ class SimulationResult(RowResult):
         return {history_file(self.row): packed(plain(about) | history)}
 
     def check(self) -> None:
-        """Raise ``ValueError`` if the history in its file is not the one that was confirmed."""
         if self.row.ok and self.trace is None:
             raise ValueError(f"{history_file(self.row)} is missing")
 
     def holds(self) -> str:
-        """Check the history again, and say what holds."""
         self.check()
         return "history re-checked" if self.row.verified else ""
 
@@ -157,7 +154,7 @@ class SimulationResult(RowResult):
 
 @dataclass(frozen=True)
 class SimulationTask(InstanceTask[SimulationResult]):
-    """A policy to simulate, the `program` that it runs, if any, and how rows of a sweep name its `options`."""
+    """A policy to simulate, the `program` that it runs, if any, and the label of a sweep's `options` in rows."""
 
     policy: str
     seed: int
@@ -167,13 +164,12 @@ class SimulationTask(InstanceTask[SimulationResult]):
     options: str = ""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the result depends on: content, policy, rules and their name, window and seed."""
         rules = {name: str(value) for name, value in asdict(self.rules).items()}
         program = self.program.digest if self.program else ""
         return {"of": [self.fingerprint, self.policy, program, self.seed, rules, str(self.window), self.options]}
 
-    def blank_row(self, **known: Any) -> SimulationRow:
-        """Return the row of this task before anything is known about its result."""
+    def blank_row(self, **fields: Any) -> SimulationRow:
+        """Return the row of this task with these fields set, and its results still empty."""
         rules = POLICIES.get(self.policy).rules(self.rules)
         same = {name: getattr(self.rules, name) for name in ("round_s", "restart_s", "spread_factor")}
         return SimulationRow(
@@ -185,7 +181,7 @@ class SimulationTask(InstanceTask[SimulationResult]):
             until_s=self.rules.until_s if math.isfinite(self.rules.until_s) else None,
             profiling_s=rules.profiling_s,
             window=self.window.told,
-            **known,
+            **fields,
         )
 
     def failed(self, status: str, reason: str) -> SimulationResult:
@@ -202,7 +198,9 @@ class SimulationTask(InstanceTask[SimulationResult]):
         tables = profiles(instance, work, cluster) if rules.sensitive else None
 
         def optimum(model: str, view: Any) -> Any:
-            from schedgap.harness.compare.methods import verified_oracle  # only who asks pays for importing solvers
+            from schedgap.harness.compare.methods import (
+                verified_oracle,
+            )  # policies that need no optimum do not import solvers
 
             return verified_oracle(Limits().options(self.seed))(model, view)
 
@@ -215,12 +213,12 @@ class SimulationTask(InstanceTask[SimulationResult]):
         if verdict.objective is not None and differ(verdict.objective, metrics.utility):
             violations.append(f"total utility {metrics.utility:.9g}, the checker finds {verdict.objective:.9g}")
         numbers: dict[str, float] = {}
-        worth: Rounds | None = None
+        by_round: Rounds | None = None
         if not violations:
-            span_s = float(np.ptp(work.arrival_s))  # 0 where all are there at once
+            span_s = float(np.ptp(work.arrival_s))  # 0 if all jobs arrive at once
             numbers = {**vars(metrics), "arrivals_per_h": (work.size - 1) * 3600.0 / span_s if span_s else math.nan}
-            worth = rounds(instance, trace) if rules.sensitive else None
-            numbers |= (_worth(trace, worth) if worth else {}) | dict(spec.measures(instance, policy, trace))
+            by_round = rounds(instance, trace) if rules.sensitive else None
+            numbers |= (_summary(trace, by_round) if by_round else {}) | dict(spec.measures(instance, policy, trace))
         reasons = Counter(reason for reason in trace.unfinished if reason)
         row = self.blank_row(
             status="unfinished" if reasons else "done",
@@ -231,14 +229,14 @@ class SimulationTask(InstanceTask[SimulationResult]):
             check_s=clock.now() - simulated,
             **{name: None if math.isnan(value) else value for name, value in numbers.items()},
         )
-        return SimulationResult(row, (trace, worth))
+        return SimulationResult(row, (trace, by_round))
 
 
-def _worth(trace: Trace, worth: Rounds) -> dict[str, float]:
-    """Return what the rounds are worth in a few numbers; rounds in which nobody was picked do not count."""
-    share = worth.share[np.isfinite(worth.share)]
+def _summary(trace: Trace, by_round: Rounds) -> dict[str, float]:
+    """Summarise the rounds; those in which no job was picked do not count."""
+    share = by_round.share[np.isfinite(by_round.share)]
     return {
         "lp1_share": float(share.mean()) if share.size else math.nan,
         "lp1_worst": float(share.min()) if share.size else math.nan,
-        "cpu_needed": part_used(trace, worth.cpus_needed),
+        "cpu_needed": part_used(trace, by_round.cpus_needed),
     }

@@ -1,12 +1,11 @@
-"""How far from optimal deep-learning cluster schedulers are.
+"""Optimality gaps of deep-learning cluster schedulers, measured against certified bounds.
 
 >>> import schedgap as sg
 >>> instance = sg.load("paper/oef-eq1")
 >>> sg.compare(instance, methods=["oef.*"]).table[["method", "objective", "gap"]]  # doctest: +SKIP
 
-Imports run one way: :mod:`schedgap.instances` knows nothing of the others, :mod:`schedgap.models` and
-:mod:`schedgap.heuristics` stand on it side by side, and :mod:`schedgap.harness` runs, checks and reports what they
-find.
+Imports run one way: :mod:`schedgap.instances` imports none of the other packages, :mod:`schedgap.models` and
+:mod:`schedgap.heuristics` import only it, and :mod:`schedgap.harness` imports all three to run, check and report.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ __version__: str
 
 @functools.cache
 def _homes() -> dict[str, str]:
-    """Return where each name is from: what type checkers are told is all that there is to say."""
+    """Return the module of each public name, read from the imports for type checkers above."""
     front = next(node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If))
-    told = (node for node in front.body if isinstance(node, ast.ImportFrom))
-    return {alias.name: node.module or "" for node in told for alias in node.names}
+    imports = (node for node in front.body if isinstance(node, ast.ImportFrom))
+    return {alias.name: node.module or "" for node in imports for alias in node.names}
 
 
 def __getattr__(name: str) -> Any:
-    # Importing solvers and pandas takes a second; `harness --help` and `import schedgap` should not.
+    # Importing solvers and pandas takes a second, which `harness --help` and `import schedgap` should not cost.
     if name == "__version__":
         from importlib.metadata import version
 
