@@ -1,4 +1,4 @@
-"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as its own LP."""
+"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as an LP."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from schedgap.models.statements import bounding, followed, grouped, largest
 
 
 def schedules(view: View, problem: str) -> Runs:
-    """Return all schedules of the jobs that meet their deadlines, as runs of one decision.
+    """Enumerate all schedules of the jobs that meet their deadlines, as runs of one decision.
 
     Raises
     ------
     TooManyError
-        If there are too many.
+        If there are too many schedules.
     """
     return elastic.schedules(view.machines, view.options, view.first_start(problem), view.deadline)
 
 
 def _common(view: View, found: Runs) -> pyo.ConcreteModel:
-    """Return what the ILP and its dual share: schedules, their utilities, and what they hold where and when."""
+    """Return the part shared by the ILP and its dual: schedules, their utilities, and their use of servers by slot."""
     m = pyo.ConcreteModel()
     m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
     m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
@@ -58,14 +58,14 @@ def _common(view: View, found: Runs) -> pyo.ConcreteModel:
 
 
 def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) -> pyo.ConcreteModel:
-    r"""Return the ILP over schedules: which jobs are admitted, and by which schedule.
+    r"""Return the ILP over schedules, which decides what jobs are admitted and by which schedule.
 
     Parameters
     ----------
     view, problem
         Jobs and servers; whether the arrival slot may be used.
     relaxed
-        Whether schedules may be chosen in part.
+        Whether to relax integrality.
 
     Notes
     -----
@@ -76,8 +76,8 @@ def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) 
     .. math:: \sum_{l \colon t \in T(l)} z_{l,s,p} \cdot x_l \le C_{sp} \quad \forall s, p, t \label{servers}
     .. math:: \sum_{l \in L_j} x_l \le 1 \quad \forall j \label{one}
 
-    Duals (of the relaxation): they are the variables of (18a), ``admission.dual``: what a worker, or a PS, of a server
-    in a slot is worth.
+    Duals (of the relaxation): the variables of (18a), ``admission.dual``: the value of a worker or PS on a server in a
+    slot.
     """
     found = schedules(view, problem)
     m = _common(view, found)
@@ -109,7 +109,7 @@ def _turned(held: Any, schedules: Any) -> dict[Any, list[int]]:
 
 
 def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
-    r"""Return (18a): prices and payoffs at which no schedule is worth more than it costs.
+    r"""Return (18a), the LP over prices and payoffs at which no schedule is worth more than its cost and payoff.
 
     - ``alpha`` :math:`\alpha_{s,w,t} \ge 0`: price of a worker of type w on server s in slot t.
     - ``beta`` :math:`\beta_{s,p,t} \ge 0`: price of a PS there.
@@ -145,7 +145,7 @@ def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution, problem: str = UTILITY.id) -> Runs:
-    """Return the schedules of an incumbent."""
+    """Return the schedules chosen by an incumbent."""
     return followed(schedules(view, problem), solution.array(model.x) > 0.5)
 
 
