@@ -52,10 +52,7 @@ def ranks(n: int) -> dict[int, float]:
 
 
 def in_time(start: Array, due: Array, volume: Array, enough: int) -> bool:
-    """Return whether `enough` jobs can be in time on one machine; a job that may start later must be due later.
-
-    `start`, `due` and `volume` are ``(n,)``.
-    """
+    """Return whether `enough` jobs can be in time on one machine; jobs ``(n,)`` that may start later are due later."""
     order = np.lexsort((due, start))
     start, due, volume = start[order], due[order], volume[order]
     while len(start) >= enough:
@@ -74,10 +71,7 @@ def in_time(start: Array, due: Array, volume: Array, enough: int) -> bool:
 
 
 def longest(run: Jobs, since: Array, enough: int, volume: Array, known: float = 0.0) -> float:
-    """Bisect for the longest time at which fewer than `enough` jobs can be in time, for volumes ``(n,)``.
-
-    Return `known` where the result would not exceed it.
-    """
+    """Bisect for the longest time at which fewer than `enough` jobs of `volume` ``(n,)`` are in time; at least `known`."""
 
     def reached(time: float) -> bool:
         able = run.earliest - since <= time

@@ -229,18 +229,12 @@ class _Loop:
     """State of one run of column generation."""
 
     def __init__(
-        self,
-        domain: Domain,
-        oracle: Oracle,
-        options: GenerationOptions,
-        solver: SolveOptions,
-        master: Master | None,
+        self, domain: Domain, oracle: Oracle, options: GenerationOptions, solver: SolveOptions, master: Master | None
     ) -> None:
         self.domain, self.packing, self.options = domain, domain.packing, options
         self.oracles: list[Price] = [oracle] if oracle.rough is None else [oracle.rough, oracle]
         self.began = clock.now()
-        self.pricing_s = 0.0
-        self.pricings = 0
+        self.pricings, self.pricing_s = 0, 0.0
         self.bound, self.unpriced, self.proof = np.inf, 0.0, np.inf
         self.best_prices = np.zeros(len(self.packing.limits))
         self.trace: list[TracePoint] = []
