@@ -71,7 +71,7 @@ def in_time(start: Array, due: Array, volume: Array, enough: int) -> bool:
 
 
 def longest(run: Jobs, since: Array, enough: int, volume: Array, known: float = 0.0) -> float:
-    """Bisect for the longest time at which fewer than `enough` jobs of `volume` ``(n,)`` are in time; at least `known`."""
+    """Bisect for the longest time at which fewer than `enough` jobs can be in time; return at least `known`."""
 
     def reached(time: float) -> bool:
         able = run.earliest - since <= time

@@ -89,15 +89,15 @@ class Tree:
         return at
 
 
-def split(domain: Domain, one: Domain, other: Domain) -> tuple[dict[str, Any], int]:
+def split(domain: Domain, left: Domain, right: Domain) -> tuple[dict[str, Any], int]:
     """Return the decision that separates two children, and which of them has the earlier ends or takes less."""
-    ends = np.flatnonzero(one.last != other.last)
-    ends = ends if ends.size else np.flatnonzero(one.first != other.first)
+    ends = np.flatnonzero(left.last != right.last)
+    ends = ends if ends.size else np.flatnonzero(left.first != right.first)
     if ends.size:
         job = int(ends[0])
-        lower = int(one.last[job] > other.last[job])
-        return {"job": job, "end": int((one, other)[lower].last[job])}, lower
-    ((job, row),) = {(use.block, use.row) for use in set(one.uses) ^ set(other.uses)}
-    highs = [next(use.high for use in part.uses if (use.block, use.row) == (job, row)) for part in (one, other)]
+        lower = int(left.last[job] > right.last[job])
+        return {"job": job, "end": int((left, right)[lower].last[job])}, lower
+    ((job, row),) = {(use.block, use.row) for use in set(left.uses) ^ set(right.uses)}
+    highs = [next(use.high for use in part.uses if (use.block, use.row) == (job, row)) for part in (left, right)]
     lower = int(highs[0] > highs[1])
     return {"job": job, "row": row, "most": int(highs[lower])}, lower

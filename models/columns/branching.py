@@ -104,37 +104,38 @@ class Tree:
         time_limit_s
             Time limit in seconds; a node that reaches it stays open.
         """
-        known = np.isfinite(incumbent)
-        node = max(self.open, key=lambda node: (node.bound if known else 0.0, node.number))
+        has_incumbent = np.isfinite(incumbent)
+        node = max(self.open, key=lambda node: (node.bound if has_incumbent else 0.0, node.number))
         self.open.remove(node)
-        cutoff = incumbent + self.solver.rel_gap * abs(incumbent) if known else self.floor
-        if known and node.bound <= cutoff:
+        cutoff = incumbent + self.solver.rel_gap * abs(incumbent) if has_incumbent else self.floor
+        if has_incumbent and node.bound <= cutoff:
             self.settle(node.bound)
             return None
         self.nodes += 1
-        for early in (EARLY if known else 0.0, 0.0):
-            found = self.relax(node.domain, node.prices, cutoff, early, time_limit_s)
-            node.priced(found)
-            if found.ended in ("infeasible", "cut off") or (known and node.bound <= cutoff):
-                self.settle(node.bound if known else -np.inf)
+        for early in (EARLY if has_incumbent else 0.0, 0.0):
+            relaxation = self.relax(node.domain, node.prices, cutoff, early, time_limit_s)
+            node.priced(relaxation)
+            if relaxation.ended in ("infeasible", "cut off") or (has_incumbent and node.bound <= cutoff):
+                self.settle(node.bound if has_incumbent else -np.inf)
                 return None
-            if found.ended == "time limit":
+            columns, x = relaxation.columns, relaxation.x
+            nothing = columns.take(np.zeros(0, np.int64))
+            if relaxation.ended == "time limit":
                 self.open.append(node)
-                return found, found.columns.take(np.zeros(0, np.int64))
-            domain = self.tightened(self.based(node.domain), found, cutoff)
-            node.cut, node.rest = found.prices, domain
-            out = (found.x > FRACTION) & (domain.values(found.columns) == -np.inf)
-            if out.any():
+                return relaxation, nothing
+            domain = self.tightened(self.based(node.domain), relaxation, cutoff)
+            node.cut, node.rest = relaxation.prices, domain
+            if ((x > FRACTION) & (domain.values(columns) == -np.inf)).any():
                 node.parts = (Branch(domain, node.bound, node.prices, node.number),)
                 self.open += node.parts
-                return found, found.columns.take(np.zeros(0, np.int64))
-            pair = None if found.ended == "error" else children(domain, found.columns, found.x, self.whole)
+                return relaxation, nothing
+            pair = None if relaxation.ended == "error" else children(domain, columns, x, self.whole)
             if pair:
                 break
-        self.branch(node, found, cutoff, pair)
+        self.branch(node, relaxation, cutoff, pair)
         # Columns that are worth 0 in the domain are left out.
-        counts = domain.must[found.columns.block] | (domain.values(found.columns) != 0)
-        return found, found.columns.take((found.x > 0.5) & counts if pair is None else np.zeros(0, np.int64))
+        counts = domain.must[columns.block] | (domain.values(columns) != 0)
+        return relaxation, nothing if pair else columns.take((x > 0.5) & counts)
 
     def relax(
         self, domain: Domain, prices: Array, cutoff: float, early: float, time_limit_s: float | None
@@ -149,29 +150,29 @@ class Tree:
             # Covers added since then have price 0 at first.
             prices = np.pad(prices, (0, len(self.packing.limits) - len(prices)))
             options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=left, start=prices)
-            found = generate(self.based(domain), self.oracle, options, self.solver, self.master)
-            self.master, self.pivots = found.master, self.pivots + found.pivots
-            self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
-            little = LITTLE * min(before - cutoff, FAR * abs(found.bound))
-            ended = found.ended not in ("gap", "exhausted") or before - found.bound < little
-            stronger = None if ended else self.packing.stronger(found.columns, found.x)
-            if found.bound <= before:
-                before, prices = found.bound, found.prices
+            relaxation = generate(self.based(domain), self.oracle, options, self.solver, self.master)
+            self.master, self.pivots = relaxation.master, self.pivots + relaxation.pivots
+            self.work += MASTER * (relaxation.pricings + 1) * domain.packing.blocks
+            little = LITTLE * min(before - cutoff, FAR * abs(relaxation.bound))
+            ended = relaxation.ended not in ("gap", "exhausted") or before - relaxation.bound < little
+            stronger = None if ended else self.packing.stronger(relaxation.columns, relaxation.x)
+            if relaxation.bound <= before:
+                before, prices = relaxation.bound, relaxation.prices
             if stronger is None:
                 # If time ran out, the last prices may be worse than earlier ones.
-                return replace(found, bound=before, prices=prices)
+                return replace(relaxation, bound=before, prices=prices)
             self.packing = stronger
             left = None if time_limit_s is None else max(time_limit_s - (clock.now() - began), 0.1)
 
     def based(self, domain: Domain) -> Domain:
-        """Return a domain with all covers found so far."""
+        """Return a domain with all covers so far."""
         return replace(domain, packing=self.packing)
 
-    def branch(self, node: Branch, found: Generated, cutoff: float, pair: tuple[Domain, Domain] | None) -> None:
+    def branch(self, node: Branch, relaxation: Generated, cutoff: float, pair: tuple[Domain, Domain] | None) -> None:
         """Settle a node by enumeration, or because it cannot be split, or else open its children."""
         bound, done = node.bound, False
         if self.close:
-            closed, done = self.close(node.rest or node.domain, found, cutoff, pair is None)
+            closed, done = self.close(node.rest or node.domain, relaxation, cutoff, pair is None)
             bound = min(bound, closed)
         if done or pair is None or bound <= cutoff:
             self.settle(bound)
@@ -180,13 +181,13 @@ class Tree:
             self.open += node.parts
             self.made += 2
 
-    def tightened(self, domain: Domain, found: Generated, cutoff: float) -> Domain:
+    def tightened(self, domain: Domain, relaxation: Generated, cutoff: float) -> Domain:
         """Return the domain without ends that no solution above the cutoff has, by reduced-cost fixing."""
-        priced = self.oracle(found.prices, domain)
+        priced = self.oracle(relaxation.prices, domain)
         if priced.by_end is None:
             return domain
         most = np.where(domain.must, priced.most, np.maximum(priced.most, 0.0))
-        bound = lagrangian(domain, found.prices, priced.most)
+        bound = lagrangian(domain, relaxation.prices, priced.most)
         return domain.within(priced.by_end, most - (bound - cutoff) - CLOSE * abs(bound))
 
     def settle(self, bound: float) -> None:

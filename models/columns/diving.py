@@ -9,7 +9,7 @@ import numpy as np
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.models.columns.domain import FRACTION, Domain
-from schedgap.models.columns.generation import MISPRICED, Oracle
+from schedgap.models.columns.generation import Oracle
 from schedgap.models.columns.master import Master, Relaxation
 from schedgap.models.columns.packing import Columns
 
@@ -62,9 +62,7 @@ class Dive:
         for _ in range(ROUNDS):
             domain = replace(self.domain, room=self.room)
             columns = domain.packing.lifted(self.oracle(relaxation.prices, domain).columns)
-            profit = domain.profit(columns, relaxation.prices)
-            better = profit > relaxation.block_prices[columns.block] + MISPRICED * self.master.scale
-            columns = columns.take(better & self.free(columns) & self.fits(columns))
+            columns = columns.take(self.master.improves(columns, relaxation) & self.free(columns) & self.fits(columns))
             if not len(columns):
                 break
             self.master.add(columns)

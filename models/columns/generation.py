@@ -29,9 +29,6 @@ STATUSES: dict[Ended, Status] = {
 }
 """Solution status by why column generation ended, for a model that is a bound; the bound holds in every case."""
 
-MISPRICED = 1e-9
-"""A column improves the master if its reduced cost exceeds this fraction of the largest value."""
-
 
 @dataclass(frozen=True, eq=False)
 class Priced:
@@ -137,8 +134,6 @@ class Generated:
         The oracle's discretisation error: amount of the bound that its columns do not attain at these prices.
     columns, x
         The columns of the master, and ``(c,)`` their shares in its LP optimum.
-    uncovered
-        Total share of blocks that lack a column although they need one.
     ended
         Why it ended. ``"exhausted"``: no column improves the master, which is then the LP optimum up to `unpriced`.
     pricings
@@ -161,7 +156,6 @@ class Generated:
     unpriced: float
     columns: Columns
     x: Array
-    uncovered: float
     ended: Ended
     pricings: int
     pivots: int
@@ -300,8 +294,7 @@ class _Loop:
         """Return columns that improve the master, priced at smoothed prices; `weight` is that of the best ones."""
         assert self.master is not None
         columns = self.price(weight * self.best_prices + (1 - weight) * relaxation.prices).columns
-        profit = self.domain.profit(columns, relaxation.prices)
-        return columns.take(profit > relaxation.block_prices[columns.block] + MISPRICED * self.master.scale)
+        return columns.take(self.master.improves(columns, relaxation))
 
     def closer(self) -> bool:
         """Switch from the rough oracle to the accurate one; return whether there was one to switch from."""
@@ -336,8 +329,7 @@ class _Loop:
         if relaxation.uncovered > 1e-7 or not np.isfinite(self.bound):
             return False
         # More columns cannot close the oracle's discretisation error.
-        known = np.isfinite(self.options.cutoff)
-        near = self.options.early * (self.bound - self.options.cutoff) if known else 0.0
+        near = self.options.early * (self.bound - self.options.cutoff) if self.options.cutoff > -np.inf else 0.0
         return self.bound - relaxation.value <= max(self.options.gap * abs(self.bound), near) + self.unpriced
 
     def clean(self) -> None:
@@ -358,7 +350,6 @@ class _Loop:
             unpriced=self.unpriced,
             columns=nothing if master is None else master.columns,
             x=np.zeros(0) if relaxation is None else relaxation.x,
-            uncovered=0.0 if relaxation is None else relaxation.uncovered,
             ended=ended,
             pricings=self.pricings,
             pivots=0 if master is None else master.iterations - self.pivots,

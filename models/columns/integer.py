@@ -363,13 +363,13 @@ class Inserting(Packer):
                 self.put(block, choice)
 
 
-def liked(known: Columns, shares: Array, rows: int) -> dict[int, Choice]:
+def liked(columns: Columns, shares: Array, rows: int) -> dict[int, Choice]:
     """Round a relaxation: return the columns with a share of at least 1/2, largest first, with their first `rows`."""
     order = [c for c in np.argsort(-shares, kind="stable").tolist() if shares[c] >= LIKED]
-    use = sp.csc_array(known.use[:rows])
+    use = sp.csc_array(columns.use[:rows])
     parts = {c: slice(use.indptr[c], use.indptr[c + 1]) for c in order}
     return {
-        int(known.block[c]): Choice(float(known.value[c]), use.indices[part].astype(np.int64), use.data[part])
+        int(columns.block[c]): Choice(float(columns.value[c]), use.indices[part].astype(np.int64), use.data[part])
         for c, part in parts.items()
     }
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.packing import Columns
 from schedgap.models.columns.windows import Windows, sums
@@ -25,6 +25,9 @@ BROKEN = 1e-6
 """Violation of a capacity from which its row is added; HiGHS's own feasibility tolerance is 1e-7."""
 
 BASIC = highspy.HighsBasisStatus.kBasic
+
+MISPRICED = 1e-9
+"""A column improves the master if its reduced cost exceeds this fraction of the largest value."""
 
 SETTLED = 1e-10
 """Dual feasibility tolerance in units of the largest value, below the reduced cost that makes a column worth adding.
@@ -222,6 +225,11 @@ class Master:
         shares = np.full(len(which), share)
         self._session.highs.changeColsBounds(len(which), (which + self.slacks).astype(np.int32), shares, shares)
         self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
+
+    def improves(self, columns: Columns, relaxation: Relaxation) -> Bools:
+        """Return which columns have a positive reduced cost at the duals of a relaxation, and so improve the master."""
+        profit = self.domain.profit(columns, relaxation.prices)
+        return np.asarray(profit > relaxation.block_prices[columns.block] + MISPRICED * self.scale)
 
     def add(self, columns: Columns) -> None:
         """Add a batch of columns."""

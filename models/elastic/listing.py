@@ -41,12 +41,12 @@ class Listing:
         self.jobs, self.pricing, self.solver, self.packer = jobs, pricing, solver, packer
         self.enough = np.inf
 
-    def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
+    def __call__(self, domain: Domain, relaxation: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
         """Return a bound on the domain, and whether that closes it; see :data:`schedgap.models.columns.Close`."""
-        slack = max(found.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(found.bound)
+        slack = max(relaxation.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(relaxation.bound)
         if not last and slack > self.enough:
             return np.inf, False
-        listed = self.within(domain, found, slack)
+        listed = self.within(domain, relaxation, slack)
         bound, done = (np.inf, False) if listed is None else self.chosen(domain, listed, last)
         self.enough = self.enough if done else LESS * slack
         return bound, done
@@ -74,15 +74,15 @@ class Listing:
             return -np.inf, True
         return np.inf if solution.bound is None else solution.bound, solution.status == "optimal" and all_scheduled
 
-    def within(self, domain: Domain, found: Generated, slack: float) -> list[tuple[int, Choice]] | None:
+    def within(self, domain: Domain, relaxation: Generated, slack: float) -> list[tuple[int, Choice]] | None:
         """Enumerate the schedules whose profit is at most `slack` below the best of their job; ``None`` if too many.
 
         Ending after all slots uses no capacity and counts as one more schedule, worth no less than any it represents.
         """
         jobs, grid = self.jobs, self.pricing.grid
-        prices = grid.expand(jobs, found.prices).reshape(*jobs.machines.capacity.shape, jobs.slots)
+        prices = grid.expand(jobs, relaxation.prices).reshape(*jobs.machines.capacity.shape, jobs.slots)
         paid = np.concatenate([np.zeros((*prices.shape[:2], 1)), prices.cumsum(axis=2)], axis=2)
-        least = np.maximum(self.pricing(found.prices, domain).most - slack, -LARGE)
+        least = np.maximum(self.pricing(relaxation.prices, domain).most - slack, -LARGE)
         o, m = jobs.options, jobs.machines
 
         def wanted(option: int, placement: Placement, begin: Ints) -> Bools:

@@ -57,12 +57,12 @@ def placements(m: Machines, worker_type: int, ps_type: int, together: bool, work
         return
     ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
     for host in range(m.size):
-        for beside in range(min(room[host], workers - 1) + 1):
-            servers = max(1, math.ceil((workers - beside) * ratio))
-            if (beside * e + servers * z <= free[host]).all():
-                for split in _splits(workers - beside, [*room[:host], 0, *room[host + 1 :]]):
+        for local in range(min(room[host], workers - 1) + 1):
+            servers = max(1, math.ceil((workers - local) * ratio))
+            if (local * e + servers * z <= free[host]).all():
+                for split in _splits(workers - local, [*room[:host], 0, *room[host + 1 :]]):
                     there = ((h, n, 0) for h, n in enumerate(split) if n)
-                    yield ((host, beside, servers), *there)
+                    yield ((host, local, servers), *there)
 
 
 def _splits(number: int, room: list[int]) -> Iterator[tuple[int, ...]]:
@@ -191,19 +191,19 @@ def _count(m: Machines, worker_type: int, ps_type: int, together: bool, workers:
         ways = _ways(room, most)[workers]
         return np.asarray(ways - (room >= workers[:, None]).sum(axis=1))
     ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
-    found = np.zeros(len(workers))
+    counts = np.zeros(len(workers))
     # Equal hosts have equal numbers of placements.
     hosts, count = np.unique(np.column_stack((m.capacity, room)), axis=0, return_counts=True)
     for host, times in zip(hosts, count.tolist(), strict=True):
-        capacity, beside_most = host[:-1] * (1 + ROUNDING), int(host[-1])
+        capacity, most_local = host[:-1] * (1 + ROUNDING), int(host[-1])
         others = np.delete(room, int(np.flatnonzero((np.column_stack((m.capacity, room)) == host).all(axis=1))[0]))
         ways = _ways(others, most)
         for i, number in enumerate(workers.tolist()):
-            beside = np.arange(min(beside_most, number - 1) + 1)
-            servers = np.maximum(1, np.ceil((number - beside) * ratio))
-            fits = (beside[:, None] * e + servers[:, None] * z <= capacity).all(axis=1)
-            found[i] += times * ways[number - beside[fits]].sum()
-    return found
+            local = np.arange(min(most_local, number - 1) + 1)
+            servers = np.maximum(1, np.ceil((number - local) * ratio))
+            fits = (local[:, None] * e + servers[:, None] * z <= capacity).all(axis=1)
+            counts[i] += times * ways[number - local[fits]].sum()
+    return counts
 
 
 def _ways(room: Ints, most: int) -> Array:

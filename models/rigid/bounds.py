@@ -315,7 +315,7 @@ def arrived(view: View, weight: Array) -> float:
 
 
 def machines_of(view: View) -> list[Share]:
-    """Return the machines that a pool is relaxed to, all at once, one per dual feasible function; codes name the pool."""
+    """Return the machines that pools are relaxed to, all at once, one per dual feasible function; codes name pools."""
     machines: dict[bytes, Share] = {}
     for jobs, capacity in view.by_pool():
         for name, code, value in shares(view.gpus[jobs], capacity):

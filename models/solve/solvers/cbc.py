@@ -54,18 +54,18 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     settings += [] if options.time_limit_s is None else ["-sec", repr(options.time_limit_s)]
     settings += [] if options.nodes is None else ["-maxN", str(options.nodes)]
     with tempfile.TemporaryDirectory() as folder:
-        model, log, answer = (Path(folder) / name for name in ("model.mps", "log", "answer.sol"))
+        model, log, output = (Path(folder) / name for name in ("model.mps", "log", "answer.sol"))
         names = files.write_numbered(form, model)
-        command = [program, str(model), *settings, "-solve", "-solution", str(answer)]
+        command = [program, str(model), *settings, "-solve", "-solution", str(output)]
         with log.open("w") as out:
             attempt.begin()
             code = wait(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT), options)
         text = log.read_text(errors="replace")
-        found = files.read_solution("CBC", answer.read_text()) if answer.exists() and code == 0 else None
-    return _read(attempt, names, text, found, code)
+        answer = files.read_solution("CBC", output.read_text()) if output.exists() and code == 0 else None
+    return _read(attempt, names, text, answer, code)
 
 
-def _read(attempt: Run, names: list[str], log: str, found: files.Answer | None, code: int) -> Solution:
+def _read(attempt: Run, names: list[str], log: str, answer: files.Answer | None, code: int) -> Solution:
     form, sign = attempt.form, -1.0 if attempt.form.maximise else 1.0
     for line in log.splitlines():
         if match := PROGRESS.search(line):
@@ -77,21 +77,21 @@ def _read(attempt: Run, names: list[str], log: str, found: files.Answer | None, 
             attempt.reached(None, sign * _least(match[1]), float(match[2]))
     last = attempt.trace[-1].bound if attempt.trace else None
     bound = None if last is None else last - form.offset
-    if found is None:
+    if answer is None:
         why = f"killed by signal {-code}" if code < 0 else f"exited with status {code}: {log.strip()[-200:]}"
         return attempt.ended("interrupted" if code < 0 else "error", why, bound=bound)
-    status: Status = next((s for words, s in STATUS if found.status.startswith(words)), "error")
+    status: Status = next((s for words, s in STATUS if answer.status.startswith(words)), "error")
     solved = bool(attempt.trace and attempt.trace[-1].incumbent is not None) or not form.integer.any()
     # CBC 2.10 reports infeasible if time runs out during presolve ("Pre-processing says infeasible or unbounded"),
     # for example for `zhou.ps.offline` on `gen/20jobs?jobs=3` with 1.72 s; 7 s are enough for the optimum.
     late = status == "infeasible" and attempt.late
-    if found.status.startswith("Stopped") or late:
-        timed = late or "time" in found.status
+    if answer.status.startswith("Stopped") or late:
+        timed = late or "time" in answer.status
         status = attempt.stopped(solved) if timed else "gap left" if solved else "interrupted"
     elif status in ("infeasible", "unbounded", "error"):
-        return attempt.ended(status, found.status, bound=bound if status == "error" else None)
-    values = np.array([found.values.get(name, 0.0) for name in names]) if solved or status == "optimal" else None
-    objective = None if values is None or found.objective is None else sign * found.objective
+        return attempt.ended(status, answer.status, bound=bound if status == "error" else None)
+    values = np.array([answer.values.get(name, 0.0) for name in names]) if solved or status == "optimal" else None
+    objective = None if values is None or answer.objective is None else sign * answer.objective
     if values is not None and objective is not None and abs(objective - (own := float(form.cost @ values))) <= PRINTED:
         objective = own
     if match := BOUND.search(log):
@@ -99,7 +99,7 @@ def _read(attempt: Run, names: list[str], log: str, found: files.Answer | None, 
     elif status == "optimal":
         bound = objective
     nodes = NODES.search(log)
-    return attempt.ended(status, found.status, values, objective, bound, int(nodes[1]) if nodes else 0)
+    return attempt.ended(status, answer.status, values, objective, bound, int(nodes[1]) if nodes else 0)
 
 
 def _least(printed: str) -> float:

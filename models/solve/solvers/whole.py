@@ -40,10 +40,10 @@ class Whole:
 
     def back(self, values: Array) -> Array:
         """Return the values of all columns of the original form."""
-        found = np.zeros(len(self.columns) + len(self.others))
-        found[self.columns] = values
-        found[self.others] = self.matrix @ values + self.constant
-        return found
+        full = np.zeros(len(self.columns) + len(self.others))
+        full[self.columns] = values
+        full[self.others] = self.matrix @ values + self.constant
+        return full
 
 
 def whole(form: StandardForm) -> Whole:
@@ -56,11 +56,11 @@ def whole(form: StandardForm) -> Whole:
     endless = np.flatnonzero(form.integer & (np.isinf(form.lower) | np.isinf(form.upper)))
     if endless.size:
         raise NotApplicableError(f"cp-sat takes bounded columns only, and {_named(form, endless)} without bounds")
-    rows, columns, free, found = _following(form)
+    rows, columns, free, integral = _following(form)
     if free.size:
         raise NotApplicableError(f"cp-sat takes whole numbers only, and {_named(form, free)} continuous")
-    form = replace(form, integer=found)
-    integer = np.flatnonzero(found)
+    form = replace(form, integer=integral)
+    integer = np.flatnonzero(integral)
     fixed = np.flatnonzero(~form.integer & (form.lower == form.upper))
     matrix = form.matrix.tocsr()
     # L x = b − A_I x_I, where L is lower triangular in the order of substitution: L = D (I − N) with N nilpotent.
