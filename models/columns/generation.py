@@ -106,6 +106,7 @@ class GenerationOptions:
 
 
 IDLE = 10
+"""Rounds with share 0 after which a column counts as idle."""
 
 LOOSE = 2.0
 """Windows are split only if the estimated worth exceeds this many gaps; a fifth of it or less is actually gained.

@@ -84,8 +84,6 @@ def form(domain: Domain, columns: Columns, scale: float, penalty: float, rows: s
         lower=np.zeros(blocks + len(cost)),
         upper=np.concatenate([np.where(must, np.inf, 0.0), upper]),
         integer=np.zeros(blocks + len(cost), bool),
-        columns=(),
-        rows=(),
     )
 
 

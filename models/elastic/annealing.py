@@ -19,10 +19,10 @@ NOISE = (0.5, 0.8, 1.0, 1.2)
 """Factors on the prices at which removed jobs are inserted again."""
 
 BEFORE = (0.5, 1.0, 0.0)
-"""List orders: jobs sorted by their mean end in the relaxation minus this many of their shortest runs, about the begin.
+"""List orders: jobs sorted by mean end in the relaxation minus this multiple of the shortest run, roughly the begin.
 
 The best of these lists at all prices are 11.4 %, 12.2 % and 15.9 % above the bound on ``gen/zhou-ps``, and 14.9 %,
-13.5 % and 14.4 % on ``gen/zhou-ra``, where that by rank is 22.7 %."""
+13.5 % and 14.4 % on ``gen/zhou-ra``, where the best list by rank is 22.7 % above it."""
 
 SOME = 20
 """Number of jobs inserted between two checks of the time limit."""
