@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`schedgap.models.intervals` and :mod:`schedgap.models.single_machine`, which explain them."""
+"""Compiled loops for :mod:`schedgap.models.intervals` and :mod:`schedgap.models.single_machine`; see there."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from schedgap.instances.clock import njit
 from schedgap.instances.rigid._kernels import pop, push
 
 MISSING = 1e-12
-"""Part of a job's work that may be missing: rounding."""
+"""Fraction of a job's work that may be missing because of rounding."""
 
 STEPS = 12
-"""Most steps of a curve; beyond, the last one goes on, which is below the curve."""
-
+"""Largest number of steps of a curve; a curve with more is extended from its last step, which underestimates it."""
 
 ENDLESS = 1e9
-"""How many times as fast as by any way work is done in a last step that goes on."""
+"""Rate of such an extended last step, relative to that of the fastest way."""
 
 
 @njit(cache=True)
 def curves(cost, time, first, together):  # type: ignore[no-untyped-def]
-    """Return the least cost of work per unit of time in each interval as convex curves of how much is done.
+    """Return the least cost of working at a given rate in each interval, as convex piecewise linear curves.
 
-    Curves go in steps: ``unit (g, K, S)`` is what work costs in a step, ``rate (g, K, S)`` how much per unit of time it
-    adds, ``way (g, K, S)`` the way that it ends with, ``steps (g, K)`` their number.
+    Step s of a curve costs ``unit (g, K, S)`` per work, adds ``rate (g, K, S)`` work per unit of time, and ends at the
+    way ``way (g, K, S)``; ``steps (g, K)`` is the number of steps.
 
-    By each way, all work has a `cost` ``(K, q)`` in each interval and takes `time` ``(q,)``; those of each kind of job
-    begin at `first` ``(g + 1,)``. Ways go on side by side if they are `together`; otherwise they share the time, and a
-    step goes from one to a faster one.
+    By each way, the whole work has a `cost` ``(K, q)`` in each interval and takes `time` ``(q,)``; the ways of each
+    kind of job begin at `first` ``(g + 1,)``. If `together`, ways run concurrently; otherwise they share the time, and
+    a step leads from one way to a faster one.
     """
     kinds, intervals = len(first) - 1, len(cost)
     shape = (kinds, intervals, STEPS)
@@ -62,14 +61,14 @@ def curves(cost, time, first, together):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def price(curve, jobs, goal, floor, out):  # type: ignore[no-untyped-def]
-    """Find for every job the interval in which it should end, and how much of its work to do in each step before.
+    """Find for every job the best interval to end in, and how much of its work to do in each step up to there.
 
-    Steps of earlier intervals are kept in the order of what work costs in them. In the last one, work costs what it
-    delays the end by as well, but for what is done until the first end that counts.
+    The steps of earlier intervals are kept sorted by cost. In the last interval, work also costs the delay that it
+    causes, except for the work done until the earliest end there.
 
-    `curve` is what :func:`curves` returns, `jobs` are kind and size of each job, and the time ``(n, K)`` that it has in
-    each interval, `goal` is a :class:`schedgap.models.intervals.Goal`. Payoffs must beat the `floor` ``(n,)``; `out` is
-    ``payoff (n,)``, ``last (n,)`` (-1: none), ``part (n, K, S)``.
+    `curve` is the result of :func:`curves`. `jobs` holds kind and size of each job, and the time ``(n, K)`` available
+    to it in each interval. `goal` is a :class:`schedgap.models.intervals.Goal`. Payoffs must exceed the `floor`
+    ``(n,)``. The results are written to `out`: ``payoff (n,)``, ``last (n,)`` (-1: none), ``part (n, K, S)``.
     """
     unit, rate, _, steps = curve
     kind, size, room = jobs
@@ -106,7 +105,7 @@ def price(curve, jobs, goal, floor, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def cheapest(offer, slope, free, order, k, part):  # type: ignore[no-untyped-def]
-    """Return the least cost of all work up to interval `k`, from steps before in that order; fill `part`."""
+    """Return the least cost of doing all work up to interval `k`, given earlier steps in `order`; fill `part`."""
     unit, most, steps = offer
     left, cost, step, done = 1.0, 0.0, 0, 0.0
     part[k] = 0.0
@@ -134,9 +133,9 @@ def cheapest(offer, slope, free, order, k, part):  # type: ignore[no-untyped-def
 
 @njit(cache=True)
 def times(curve, jobs, time, together, last, part, out):  # type: ignore[no-untyped-def]
-    """Write how long each job uses which way in each interval: ``job, interval, way, time``; return how many these are.
+    """Write how long each job uses each way in each interval, as ``job, interval, way, time``; return their number.
 
-    Where ways share the time, a step that is partly taken lies between two ways.
+    If ways share the time, a partly used step is a mixture of two ways.
     """
     _, rate, way, steps = curve
     kind, size, room = jobs
@@ -159,9 +158,9 @@ def times(curve, jobs, time, together, last, part, out):  # type: ignore[no-unty
 
 @njit(cache=True)
 def shortest_first(start: Array, volume: Array, order: Ints) -> Array:
-    """Return ``(n,)`` completions on one machine where the shortest remaining volume is served first.
+    """Return ``(n,)`` completion times on one machine that serves the shortest remaining volume first.
 
-    Jobs are taken in an `order` of their starts; who is served first is in a heap of keys and numbers.
+    `order` sorts the jobs by start. A heap holds remaining volumes and job numbers.
     """
     ends, keys, jobs = start.copy(), np.empty(order.size), np.empty(order.size, np.int64)
     count, now, served = 0, 0.0, 0.0
@@ -188,7 +187,7 @@ def shortest_first(start: Array, volume: Array, order: Ints) -> Array:
 
 @njit(cache=True)
 def largest_first(start: Array, volume: Array, urgency: Array, order: Ints) -> tuple[Ints, Array, Array]:
-    """Return jobs, begins and ends of the pieces in which the smallest `urgency` is served first, on one machine."""
+    """Return job, begin and end of the pieces of a one-machine schedule that serves the smallest `urgency` first."""
     most, size = 2 * order.size, 0
     job, begin, end = np.empty(most, np.int64), np.empty(most), np.empty(most)
     keys, jobs, left = np.empty(order.size), np.empty(order.size, np.int64), volume.copy()

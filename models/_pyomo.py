@@ -1,16 +1,16 @@
-"""Pyomo, imported when the first model is built, and without those parts of scipy that no model uses.
+"""Lazy import of Pyomo: on first use, and without the parts of scipy that no model needs.
 
-Until then an empty module stands for ``pyomo.environ``: importing that takes half a second, and who lists models, plans
-a run or generates columns builds none.
+Until a model is built, an empty module stands in for ``pyomo.environ``: importing the real one takes half a second,
+and listing models, planning a run or generating columns does not need it.
 
-Once both Pyomo and scipy are imported, Pyomo imports all of scipy's statistics, integration and geometry, to be ready
-for expressions in which they occur. It finds empty modules of these names here; everybody else gets the real ones.
+Once both Pyomo and scipy are imported, Pyomo imports all of scipy's statistics, integration and geometry, in case they
+occur in expressions. During that import it gets empty modules of these names; all other code gets the real ones.
 
-Its parameters are read without a warning: 6.10 calls a method of theirs that it has marked as deprecated, and finds out
-each time who did, in half a millisecond.
+Reading Pyomo parameters must not warn: version 6.10 itself calls one of their methods that it has marked as
+deprecated, and spends half a millisecond on each call to find the caller.
 
-Its lock for captured output becomes one of threads. As one of processes it is a semaphore of the system, which workers
-that are stopped leave behind, so that a warning of Python's ended eight of ten simulations.
+Pyomo's lock for captured output is replaced by a thread lock. The original is a process lock, that is, a system
+semaphore, which stopped workers leave behind; Python's warning about that ended eight of ten simulations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNUSED = [name for name in ("scipy.stats", "scipy.integrate", "scipy.spatial") 
 sys.modules.update({name: types.ModuleType(name) for name in _UNUSED})
 try:
     _DEPENDENCIES = import_module("pyomo.common.dependencies")
-    import_module("scipy")  # whichever of the two comes last starts these imports
+    import_module("scipy")  # whichever of the two is imported last triggers these imports
 finally:
     for _name in _UNUSED:
         del sys.modules[_name]
@@ -35,9 +35,9 @@ vars(_DEPENDENCIES)["capture_output_lock"] = threading.Lock()
 
 
 class _Environ(types.ModuleType):
-    """Stands for Pyomo until the first use of one of its names, and has all of them from then on.
+    """Stand-in for ``pyomo.environ`` that loads the real module when one of its names is first used.
 
-    Names with underscores do not count: `inspect` looks for such in every module.
+    Dunder names do not trigger the import, because `inspect` looks some up in every module.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -51,7 +51,7 @@ class _Environ(types.ModuleType):
 
 
 def load() -> types.ModuleType:
-    """Return ``pyomo.environ``, imported now if it was not before."""
+    """Return ``pyomo.environ``, importing it if necessary."""
     if isinstance(sys.modules.get(NAME), _Environ):
         sys.modules.pop(NAME, None)  # two threads may both be here
     loaded = import_module(NAME)

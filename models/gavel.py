@@ -1,7 +1,7 @@
 """Gavel's makespan policy as a fluid LP (Narayanan et al., OSDI 2020, §4.2): a bound on the makespan of gangs.
 
-And what else bounds simulations of gangs, and of jobs that run as copies: their mean completion times and
-99th percentiles of them.
+The other models here bound the mean and the 99th percentile of completion times in simulations of gangs, and all three
+metrics in simulations of jobs that run as copies.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from schedgap.models.statements import grouped
     example="paper/hadar-fig1",
 )
 def build_makespan(view: View) -> pyo.ConcreteModel:
-    r"""Return the fluid makespan LP: which part of every job's work is done on which GPU type.
+    r"""Return the fluid makespan LP, which splits the work of every job among the GPU types.
 
     - :math:`j, r`: jobs, GPU types.
     - :math:`W_j`: GPUs of the gang.
     - :math:`d_j^r = E_j / (W_j X_j^r)`: seconds that the gang needs for all of its work on type r.
     - :math:`a_j`: start of the slot in which the job arrives.
     - :math:`C^r`: GPUs of type r.
-    - ``makespan`` :math:`M \ge 0`: end of the last job, in seconds.
-    - ``x`` :math:`x_{j,r} \ge 0`: part of the work of j that is done on type r, in :math:`y_{j,r} = d_j^r x_{j,r}`
-      seconds of its gang (Gavel's fractions of time, times M).
+    - ``makespan`` :math:`M \ge 0`: completion of the last job, in seconds.
+    - ``x`` :math:`x_{j,r} \ge 0`: fraction of the work of j that is done on type r, for which its gang runs
+      :math:`y_{j,r} = d_j^r x_{j,r}` seconds (Gavel's fractions of time, times M).
 
     .. math:: \min M
     .. math:: \sum_r x_{j,r} \ge 1 \quad \forall j \label{work_done}
     .. math:: a_j + \sum_r d_j^r x_{j,r} \le M \quad \forall j \label{one_after_another}
     .. math:: \sum_j W_j d_j^r x_{j,r} \le C^r (M - \min_j a_j) \quad \forall r \label{gpu_seconds}
 
-    Duals: those of the last two families say what makes the makespan as long as it is, jobs that are long alone or GPU
-    types that have too much to do.
+    Duals: those of the last two families show what determines the makespan, jobs that are long on their own or GPU
+    types that are overloaded.
 
-    *It bounds every gang schedule*, also of gangs of mixed types. Let a gang hold :math:`n_r` GPUs of type r,
-    :math:`\sum_r n_r = W`, for s seconds; count :math:`s n_r / W` of them to :math:`y_{j,r}`. These add up to s, so
-    that :math:`\sum_r y_{j,r}` is the time in which j runs, at most :math:`M - a_j`. The GPU seconds that it holds of
-    type r are :math:`W y_{j,r}`, over all jobs at most what there is. The work done is :math:`s W \min X_j^r` over the
-    types held, at most :math:`s \sum_r n_r X_j^r`, which :math:`\sum_r W X_j^r y_{j,r}` counts, so that the parts add
-    up to at least 1.
+    *It bounds every gang schedule*, including those with gangs of mixed types. Let a gang hold :math:`n_r` GPUs of type
+    r, :math:`\sum_r n_r = W`, for s seconds, and attribute :math:`s n_r / W` of these seconds to :math:`y_{j,r}`. They
+    add up to s, so :math:`\sum_r y_{j,r}` is the time during which j runs, at most :math:`M - a_j`. The gang holds
+    :math:`W y_{j,r}` GPU seconds of type r, and all jobs together hold at most the capacity. The work done is :math:`s
+    W \min X_j^r` over the types held, at most :math:`s \sum_r n_r X_j^r`, which is the contribution to :math:`\sum_r W
+    X_j^r y_{j,r}`, so the fractions add up to at least 1.
     """
     work = view.workload
     able = (work.rates > 0) & (view.capacity > 0)
@@ -81,9 +81,10 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
 
 
 def _parts_of_work(view: View, able: Bools, slots: Array) -> pyo.ConcreteModel:
-    """Return what both makespan LPs share: all work is done, and the last job ends as early as possible.
+    """Return the part that both makespan LPs share: all work is done, and the makespan is minimised.
 
-    Gangs, or all copies of a job, are `able` ``(n, k)`` to run on a type, and need `slots` ``(n, k)`` for all work.
+    `able` ``(n, k)`` says on which types a gang, or all copies of a job, can run; `slots` ``(n, k)`` is how many slots
+    they need there for all of their work.
     """
     m = pyo.ConcreteModel()
     m.JOBS = pyo.RangeSet(0, view.size - 1)
@@ -115,24 +116,24 @@ def _parts_of_work(view: View, able: Bools, slots: Array) -> pyo.ConcreteModel:
     example="paper/hadar-fig1",
 )
 def build_copies(view: View) -> pyo.ConcreteModel:
-    r"""Return the fluid makespan LP of jobs that run as several copies at once, each at its own rate (HadarE).
+    r"""Return the fluid makespan LP for jobs that run as several copies at once, each at its own rate (HadarE).
 
     - :math:`j, r`: jobs, GPU types.
     - :math:`d_j^r = E_j / (m_j^r X_j^r)`: seconds that all copies of j on type r together need for all of its work,
       with up to :math:`W_j` GPUs of every server of the type, :math:`m_j^r` in all.
     - :math:`e_j^r = E_j / (C^r X_j^r)`: seconds that all GPUs of the type need for it.
     - :math:`a_j`: start of the slot in which the job arrives.
-    - ``makespan`` :math:`M \ge 0`: end of the last job, in seconds.
-    - ``x`` :math:`x_{j,r} \ge 0`: part of the work of j that is done on type r.
+    - ``makespan`` :math:`M \ge 0`: completion of the last job, in seconds.
+    - ``x`` :math:`x_{j,r} \ge 0`: fraction of the work of j that is done on type r.
 
     .. math:: \min M
     .. math:: \sum_r x_{j,r} \ge 1 \quad \forall j \label{work_done}
     .. math:: a_j + d_j^r x_{j,r} \le M \quad \forall j, r \label{side_by_side}
     .. math:: \sum_j e_j^r x_{j,r} \le M - \min_j a_j \quad \forall r \label{gpu_seconds}
 
-    Copies on different types run side by side, so that each type has a row of its own for every job.
+    Copies on different types run concurrently, so every job has a row for each type.
 
-    Duals: those of the last two families say what makes the makespan as long as it is.
+    Duals: those of the last two families show which jobs and GPU types determine the makespan.
     """
     run = gangs(view, forks=True, grain=0.0)
     m = _parts_of_work(view, np.isfinite(run.amount), run.time)
@@ -150,41 +151,42 @@ def build_copies(view: View) -> pyo.ConcreteModel:
 
 
 MEAN_S = 4.0
-"""Seconds that a simulation waits for this bound at most; it takes one for the 480 jobs of ``gen/hadar-480``."""
+"""Most seconds that a simulation waits for this bound; it takes one for the 480 jobs of ``gen/hadar-480``."""
 
 MANY_JOBS, TEAM = 200, 4
-"""Jobs beyond which so many enter the master together, and intervals are not cut.
+"""With more than MANY_JOBS jobs, blocks of the master are teams of TEAM jobs, and intervals are not cut.
 
 On ``gen/hadar-480`` cuts would raise 81.7 to 81.95 h in 3 s more, and teams save 0.3 s of 0.85 s of CPU.
 """
 
 
 def build_mean(view: View, forks: bool = False) -> pyo.ConcreteModel:
-    r"""Return the fluid relaxation of mean completion times over intervals, and the columns generated for it.
+    r"""Return the fluid relaxation of mean completion time over intervals, with the columns generated for it.
 
     - :math:`i`: intervals of length :math:`|i|`, the last one without end; :math:`r`: GPU types.
-    - :math:`s \in S_j'`: columns of j, an interval in which j completes, and the parts of its work that it does on each
-      type in each interval.
-    - :math:`c_s`: at most the completion time of any schedule that does these parts and completes in this interval.
-    - :math:`f_{s,i,r}`: the part of the GPUs of type r that it takes in interval i, times its length.
+    - :math:`s \in S_j'`: columns of j: an interval in which j completes, and the fractions of its work that it does on
+      each type in each interval.
+    - :math:`c_s`: a lower bound on the completion time of any schedule that does these fractions of the work and
+      completes in this interval.
+    - :math:`f_{s,i,r}`: the fraction of the GPUs of type r that it takes in interval i, times the interval's length.
     - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
 
     .. math:: \max -\sum_j \sum_{s \in S_j'} c_s \cdot x_{j,s}
     .. math:: \sum_j \sum_{s \in S_j'} f_{s,i,r} \cdot x_{j,s} \le |i| \quad \forall i, r \label{within}
     .. math:: \sum_{s \in S_j'} x_{j,s} = 1 \quad \forall j \label{once}
 
-    The mean is that of this sum without its sign, less the arrivals. Gangs advance on one type after another,
-    copies on all types side by side, in continuous time. A gang of mixed types counts as in Gavel's makespan LP.
+    The mean completion time is the negative of this sum, less the arrivals, per job. In continuous time, gangs run on
+    one type after another, and copies on all types at once. A gang of mixed types counts as in Gavel's makespan LP.
 
-    Duals: the prices of the GPUs of a type in an interval, at which the least costs of the jobs less the price of all
-    GPUs are a bound (:mod:`schedgap.models.intervals`).
+    Duals: the prices of the GPUs of a type in an interval. The least costs of the jobs at these prices, less the price
+    of all GPUs, are a Lagrangian bound (:mod:`schedgap.models.intervals`).
     """
     run = gangs(view, forks, grain=0.0)
     return intervals.stated(intervals.completing(run, 0.0, intervals.completion_edges(run, 0.0)))
 
 
 def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome:
-    """Bound the mean completion time, in seconds: by column generation over intervals, or by one machine if better.
+    """Bound the mean completion time, in seconds, by column generation over intervals or by one machine if better.
 
     See Also
     --------
@@ -193,17 +195,18 @@ def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcom
     """
     began = clock.now()
     run = gangs(view, forks, grain=0.0)
-    other = best_bound(run)
+    one_machine = best_bound(run)
     team = 1 if len(run.which) <= MANY_JOBS else TEAM
-    found: Any = intervals.least_completion(run, 0.0, options, other, team)
-    solution = found.generated.solution(-1)
-    if solution.bound is None or other.value > solution.bound:
-        found, solution = other, replace(solution, bound=other.value, termination=f"bound: {other.name}")
+    evidence: Any = intervals.least_completion(run, 0.0, options, one_machine, team)
+    solution = evidence.generated.solution(-1)
+    if solution.bound is None or one_machine.value > solution.bound:
+        evidence = one_machine
+        solution = replace(solution, bound=one_machine.value, termination=f"bound: {one_machine.name}")
     assert solution.bound is not None
     mean = (solution.bound * view.slot_s - float(view.workload.arrival_s[run.which].sum())) / len(run.which)
     times = replace(solution.times, solve_s=clock.now() - began)
-    # The trace is of the sum.
-    return Outcome(replace(solution, bound=mean, times=times, trace=()), None, evidence=found)
+    # The trace is dropped: it holds bounds on the sum.
+    return Outcome(replace(solution, bound=mean, times=times, trace=()), None, evidence=evidence)
 
 
 def p99_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome:
@@ -216,7 +219,7 @@ def p99_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome
 
 
 def build_p99(view: View, forks: bool = False) -> pyo.ConcreteModel:
-    r"""Return the MILP of who is in time on a single machine, in which gangs, or copies, are volumes.
+    r"""Return the MILP that maximises the jobs in time on a single machine, where gangs or copies become volumes.
 
     With weights :math:`\alpha` on the GPU types, which add up to 1, a job takes at least the volume
     :math:`v_j = \min_r \alpha_r e_j^r`, where :math:`e_j^r` is how long all GPUs of type r need for its work.

@@ -1,26 +1,25 @@
-r"""Bounds on what jobs are worth by when they end, over intervals of time: a fluid with prices that change over time.
+r"""Bounds from a fluid relaxation over intervals of time, in which the value of a job depends on when it ends.
 
-Jobs are as in :mod:`schedgap.models.single_machine`: there is 1 of each resource of a cluster, and a job has several
-*ways* to do its work, from :math:`r_j` on. All work takes :math:`A_{jw}` of the resources by way w and at least
-:math:`p_{jw}` of time, at the fastest :math:`p_j`; a part of it takes at least that part, and ways share the time (or
-go on side by side, where jobs run as copies). Time is cut at
-:math:`t_0 < t_1 < \ldots`. A *column* of a job is the interval k in which it ends, and the parts :math:`f_i` of its
-work that it does in each interval up to k. It ends no earlier than :math:`e_{jk}`, the first end there can be in k,
-and no earlier than :math:`\max(t_k, r_j) + f_k p_j`. With its value not increasing, and below a line from its value
-at :math:`e_{jk}` as long as the interval lasts, the column is worth at most
+Jobs are as in :mod:`schedgap.models.single_machine`: the cluster has 1 unit of each resource, and a job has several
+*ways* to do its work, from :math:`r_j` on. The whole work of a job takes :math:`A_{jw}` of the resources by way w and
+at least the time :math:`p_{jw}`, by the fastest way :math:`p_j`; a fraction of it takes at least that fraction of both.
+Ways share the time, or run concurrently if jobs run as copies. Time is cut at :math:`t_0 < t_1 < \ldots`. A *column* of
+a job is the interval k in which it ends, and the fractions :math:`f_i` of its work that it does in each interval up to
+k. It ends no earlier than :math:`e_{jk}`, the earliest possible end in k, and no earlier than
+:math:`\max(t_k, r_j) + f_k p_j`. If its value is non-increasing in its end and, within the interval, lies below a line
+through its value at :math:`e_{jk}`, the column is worth at most
 
 .. math:: v_{jk} - s_{jk} \cdot \max(0, f_k - (e_{jk} - \max(t_k, r_j))/p_j)
 
 All columns together take at most :math:`t_{i+1} - t_i` of every resource in interval i. So every schedule is a choice
-of columns, whatever it does within intervals, and at any prices :math:`\pi_{ri} \ge 0` of the resources
+of columns, whatever it does within intervals, and for any prices :math:`\pi_{ri} \ge 0` of the resources
 
 .. math:: \sum_{r,i} (t_{i+1} - t_i) \pi_{ri} + \sum_j \max_k \Big( v_{jk} - \min_f \sum_i c_{ji}(f_i) +
     s_{jk} \max(0, f_k - \ldots) \Big)
 
-is a bound, where :math:`c_{ji}(f)` is what a part f costs at least in interval i: a convex curve that goes in steps
-from the cheapest way to faster ones, so that the least sum takes the cheapest steps of all intervals first. Column
-generation finds the prices. Where capacity runs out before all jobs have to be done, the last interval has no end and
-takes nothing.
+is a bound, where :math:`c_{ji}(f)` is the least cost of doing a fraction f in interval i: a convex piecewise linear
+curve whose steps lead from the cheapest way to faster ones, so the least sum takes the cheapest steps of all intervals
+first. Column generation finds the prices. If every job has to end, the last interval has no end and takes no capacity.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ from schedgap.models.solve import Solution, SolveOptions
 
 
 class Goal(NamedTuple):
-    """What ends are worth ``(n, K)`` each, by interval.
+    """Values of job ends by interval; all fields are ``(n, K)``.
 
-    The `value` of the first end there (``-inf`` where there is none), what a part of the work as long as the job takes
-    off it (`slope`), and the part that can be done in the interval until the first end (`free`).
+    `value` is that of the earliest end in the interval (``-inf`` if no end is possible). `slope` is the loss per
+    fraction of the work done there beyond `free`, the fraction that can be done until this earliest end.
     """
 
     value: Array
@@ -65,7 +64,7 @@ class Goal(NamedTuple):
 
 
 def completions(run: Jobs, edges: Array, grain: float) -> Goal:
-    """Return the negative of weighted completion times as values; a job takes at least `grain`."""
+    """Return the goal of maximising the negative weighted completion times; a job takes at least the time `grain`."""
     begin = np.maximum(edges[:-1], run.start[:, None])
     first = np.maximum(begin + grain, run.earliest[:, None])
     value = np.where(first <= edges[1:], -run.weight[:, None] * first, -np.inf)
@@ -75,18 +74,18 @@ def completions(run: Jobs, edges: Array, grain: float) -> Goal:
 
 @dataclass(frozen=True, eq=False)
 class Fluid:
-    """Jobs over intervals.
+    """The fluid relaxation of jobs over intervals of time.
 
     Attributes
     ----------
     run
         The jobs.
     edges
-        ``(K + 1,)`` ends of intervals; the last one may be infinite.
+        ``(K + 1,)`` boundaries of the intervals; the last one may be infinite.
     goal
-        What ends are worth.
+        Values of the ends.
     must
-        Whether every job has to end; otherwise it can do without, at value 0.
+        Whether every job has to end; otherwise it may be left out, at value 0.
     """
 
     run: Jobs
@@ -96,25 +95,25 @@ class Fluid:
 
     @property
     def packing(self) -> Packing:
-        """Capacities, row ``r·K + i`` is resource r in interval i."""
+        """The packing problem; row ``r·K + i`` is resource r in interval i."""
         length = np.diff(self.edges)
         rows = np.tile(np.where(np.isfinite(length), length, 0.0), len(self.run.group))
         return Packing(rows, len(self.run.start), self.must)
 
 
 class IntervalOracle(Oracle, Protocol):
-    """What prices jobs over intervals up to `edges`, which `must` all end or not."""
+    """A pricing oracle over the intervals between `edges`; `must` says whether every job has to end."""
 
     edges: Array
     must: bool
     domain: Domain
 
     def cuts(self, found: Generated, whole: bool) -> Array:
-        """Return where intervals are to be cut, at whole numbers or not, given what was found over them."""
+        """Return new edges at which to cut intervals, given the LP optimum over them; `whole`: at whole numbers."""
 
 
 class Pricing(IntervalOracle):
-    """The oracle: where each job should end, and when it should do its work, at prices of resources in intervals."""
+    """Exact pricing: the best end of each job, and when it does its work, at prices of resources in intervals."""
 
     def __init__(self, fluid: Fluid) -> None:
         self.fluid, self.edges, self.must = fluid, fluid.edges, fluid.must
@@ -143,27 +142,27 @@ class Pricing(IntervalOracle):
         return Priced(payoff, self.columns(last, part.sum(axis=2), by_interval, tuple(x[:found] for x in out)))
 
     def columns(self, last: Ints, part: Array, prices: Array, taken: tuple[Any, ...]) -> Columns:
-        """Return the columns of jobs that have one, by how long they use which way in which interval."""
+        """Return the columns of the jobs that have one; `taken` lists job, interval, way and the time spent on it."""
         job, interval, way, time = taken
         resources, intervals = prices.shape[1], len(prices)
-        some = np.flatnonzero(last >= 0)
+        jobs = np.flatnonzero(last >= 0)
         amount = np.zeros((len(job), resources))
         for i in range(intervals):
             mine = interval == i
             amount[mine] = self.fluid.run.takes(prices[i], way[mine])
         amount *= (time / self.ways.time[way])[:, None]
         rows = np.arange(resources) * intervals + interval[:, None]
-        owner = np.repeat(np.searchsorted(some, job), resources)
-        use = sp.coo_array((amount.ravel(), (rows.ravel(), owner)), shape=(resources * intervals, len(some))).tocsc()
+        owner = np.repeat(np.searchsorted(jobs, job), resources)
+        use = sp.coo_array((amount.ravel(), (rows.ravel(), owner)), shape=(resources * intervals, len(jobs))).tocsc()
         use.data[use.data < SLIVER] = 0.0
         use.eliminate_zeros()
-        goal, ends = self.fluid.goal, last[some]
-        over = np.maximum(part[some, ends] - goal.free[some, ends], 0.0)
-        value = goal.value[some, ends] - goal.slope[some, ends] * over
-        return Columns(some, value, sp.csc_array(use), ends)
+        goal, ends = self.fluid.goal, last[jobs]
+        over = np.maximum(part[jobs, ends] - goal.free[jobs, ends], 0.0)
+        value = goal.value[jobs, ends] - goal.slope[jobs, ends] * over
+        return Columns(jobs, value, sp.csc_array(use), ends)
 
     def cuts(self, found: Generated, whole: bool) -> Array:
-        """Return the middles of the intervals in which the values of the ends of columns in use change most."""
+        """Return the midpoints of the intervals within which the values of the columns in use vary most."""
         fluid, job, last = self.fluid, found.columns.block, found.columns.end
         most = np.minimum(self.room / fluid.run.alone[:, None], 1.0)
         over = np.maximum(most - fluid.goal.free, 0.0)
@@ -175,10 +174,10 @@ class Pricing(IntervalOracle):
 
 
 class Teams(IntervalOracle):
-    """Jobs that enter the master in teams of `size`, alike in volume, each priced alone.
+    """Aggregated pricing: a block of the master is a team of `size` jobs of similar volume, each priced on its own.
 
-    A team's column is one of each of its jobs, so that bounds are the same, and what was said before holds of sums over
-    teams. The master has fewer rows, but knows fewer columns: no interval is cut by it.
+    A column of a team is the sum of one column of each of its jobs, so Lagrangian bounds are unchanged. The master has
+    fewer rows but also fewer distinct columns, so it does not guide the cutting of intervals.
     """
 
     def __init__(self, pricing: Pricing, volume: Array, size: int) -> None:
@@ -188,7 +187,7 @@ class Teams(IntervalOracle):
         self.domain = Domain.of(replace(pricing.domain.packing, blocks=int(self.team.max()) + 1))
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
-        """Return the sum of the best columns of each team's jobs; all of them have one."""
+        """Return for each team the sum of its jobs' best columns; every job has one."""
         priced, teams = self.pricing(prices, self.pricing.domain), domain.packing.blocks
         columns = priced.columns
         of = sp.csc_array((np.ones(len(columns)), (np.arange(len(columns)), self.team[columns.block])))
@@ -197,59 +196,59 @@ class Teams(IntervalOracle):
         return Priced(np.bincount(self.team, priced.most).astype(float), together)
 
     def cuts(self, found: Generated, whole: bool) -> Array:
-        """Return nothing."""
+        """Return no new edges."""
         return np.zeros(0)
 
 
 NOBODY = Solution(status="optimal", termination="bound: no job can complete", bound=0.0)
-"""What is certified where no job counts."""
+"""The certified answer if no job counts."""
 
 NOTHING = -1e200
-"""What every column pays more than."""
+"""A payoff below that of every column."""
 
 SLIVER = 1e-9
-"""Amounts that HiGHS refuses as coefficients are left out of columns, which only raises the bound's prices."""
+"""Amounts that HiGHS refuses as coefficients; leaving them out of columns only raises the prices of the bound."""
 
 FEW, MANY = 10, 300
-"""Intervals at first, and beyond which none is cut any more."""
+"""Number of intervals at first, and the largest number up to which they are cut."""
 
 COARSE = 1.6
-"""Factor by which intervals at first grow from the first start on: ends matter most where little has passed."""
+"""Growth factor of the first intervals, from the first start on: ends matter most while little time has passed."""
 
 SHORTEST = 1e-4
-"""Part of all time that the first interval takes at least."""
+"""Smallest length of the first interval, as a fraction of the horizon."""
 
 UNSURE = 2e-4
-"""Part of the bound that values may change by within an interval, over all columns that end there, or it is cut."""
+"""An interval is cut if the values of all columns ending in it vary by more than this fraction of the bound."""
 
 CLOSE = 3e-4
-"""Part of a bound by which it may differ from its master."""
+"""Relative gap of bound and master at which column generation ends."""
 
 SMOOTHING, KEEP = 0.8, 3.0
-"""Options of column generation, 0.6 and 1 by default.
+"""Options of column generation; the defaults are 0.6 and 1.
 
-With few jobs and many intervals columns that were dropped came back: for the three jobs of ``paper/hadar-fig1`` as
-copies, over 31 to 55 intervals, 707 rounds of pricing and 3.2 s of CPU bring what took 1,547 rounds and 6.6 s.
+With few jobs and many intervals, dropped columns were generated again: for the three jobs of ``paper/hadar-fig1`` as
+copies, over 31 to 55 intervals, 707 rounds of pricing and 3.2 s of CPU now achieve what took 1,547 rounds and 6.6 s.
 """
 
 PRICINGS = 600
-"""Rounds of pricing after which no interval is cut any more: for these three jobs that would bring 0.3 % in 5 s of CPU.
+"""Rounds of pricing after which no more intervals are cut; for those three jobs, cutting on gains 0.3 % in 5 s of CPU.
 
-With 20 to 200 jobs all rounds together are fewer.
+With 20 to 200 jobs the total number of rounds stays below this.
 """
 
 ROUNDS = 20
 """Rounds of pricing for a statement in Pyomo."""
 
 USED = 0.8
-"""Part of the time limit after which no pricing begins."""
+"""Fraction of the time limit available for pricing."""
 
 BETTER = 1e-3
-"""Part of a bound by which cutting has to improve it to go on."""
+"""Smallest relative improvement of the bound for which cutting continues."""
 
 
 def first_edges(run: Jobs, horizon: float, whole: bool) -> Array:
-    """Return edges up to a horizon, in whole units of time or not: equal intervals, and short ones at the beginning."""
+    """Return edges up to a horizon: equal intervals, and shorter ones at the beginning; `whole`: at whole numbers."""
     begin = float(run.start.min())
     length = horizon - begin
     equal = np.linspace(0.0, length, FEW + 1)
@@ -260,9 +259,9 @@ def first_edges(run: Jobs, horizon: float, whole: bool) -> Array:
 
 
 def completion_edges(run: Jobs, grain: float) -> Array:
-    """Return the first edges of a problem of completion times.
+    """Return the first edges for a problem of completion times.
 
-    After the time in which the cluster would do all work anyhow, an interval without end takes nothing.
+    They reach to a time by which the cluster can do all work; the interval after it has no end and takes no capacity.
     """
     weights = np.full(len(run.group), 1 / len(run.group))
     horizon = float(run.start.max() + run.alone.max() + run.volume(weights).sum())
@@ -271,27 +270,27 @@ def completion_edges(run: Jobs, grain: float) -> Array:
 
 
 def completing(run: Jobs, grain: float, edges: Array) -> Pricing:
-    """Return the oracle of the largest negative weighted sum of completion times, over edges."""
+    """Return the pricing oracle that maximises the negative weighted sum of completion times, over given edges."""
     return Pricing(Fluid(run, edges, completions(run, edges, grain), must=True))
 
 
 def least_completion(
     run: Jobs, grain: float, options: SolveOptions, best: Best | None = None, team: int = 1
 ) -> Tightest:
-    """Return what column generation proves about the negative of the least weighted sum of completion times.
+    """Bound the negative of the least weighted sum of completion times by column generation.
 
     Parameters
     ----------
     run
         The jobs.
     grain
-        Least time of a job, whose multiples begins and ends of jobs are; 0 for none.
+        Length of a slot, if jobs start and end at multiples of it; otherwise 0.
     options
         Time limit, seed and threads.
     best
-        The relaxation to one machine, if it is known: the search starts from its prices.
+        The relaxation to one machine, if already computed; its prices are the starting point.
     team
-        How many jobs enter the master together; with more than one, no interval is cut.
+        Number of jobs per block of the master; with more than one, no interval is cut.
     """
     edges, best = completion_edges(run, grain), best or best_bound(run)
 
@@ -303,23 +302,23 @@ def least_completion(
 
 
 def stated(pricing: IntervalOracle) -> pyo.ConcreteModel:
-    """Return the master over the columns of some rounds of pricing, in Pyomo."""
-    found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, iterations=ROUNDS))
-    return statement(pricing.domain.packing, found.columns)
+    """Return the restricted master in Pyomo, over the columns of :data:`ROUNDS` rounds of pricing."""
+    generated = generate(pricing.domain, pricing, GenerationOptions(CLOSE, iterations=ROUNDS))
+    return statement(pricing.domain.packing, generated.columns)
 
 
 class Tightest(NamedTuple):
-    """The best bound that was found, and the oracle over the intervals that it is of."""
+    """The best bound found, and the oracle over the intervals for which it holds."""
 
     generated: Generated
     pricing: IntervalOracle
 
     def outcome(self, began: float, sense: int = 1, bounded: Callable[[float], float] = float) -> Outcome:
-        """Return what is proved by computing that `began` then, whose bound is `bounded` of the largest sum's."""
+        """Return the outcome of a solve that `began` then; `bounded` maps the bound on the sum to the objective's."""
         solution = self.generated.solution(sense)
-        least = None if solution.bound is None else bounded(solution.bound)
+        bound = None if solution.bound is None else bounded(solution.bound)
         times = replace(solution.times, solve_s=clock.now() - began)
-        return Outcome(replace(solution, bound=least, times=times), None, evidence=self)
+        return Outcome(replace(solution, bound=bound, times=times), None, evidence=self)
 
 
 def tightest(
@@ -330,20 +329,20 @@ def tightest(
     start: Array | None = None,
     many: int = MANY,
 ) -> Tightest:
-    """Return the best bound found while intervals are cut where columns in use are unsure.
+    """Return the best bound found while refining the intervals where the values of the columns in use vary most.
 
     Parameters
     ----------
     pose
-        Returns the oracle over edges.
+        Builds the pricing oracle over given edges.
     edges
-        The first ones.
+        The first edges.
     whole
-        Whether edges are whole numbers.
+        Whether edges must be whole numbers.
     options
         Time limit, seed and threads.
     start, many
-        Prices to start from; intervals beyond which none is cut any more.
+        Prices to start from; largest number of intervals.
     """
     began, pricings = clock.now(), 0
     best: Tightest | None = None
@@ -351,16 +350,16 @@ def tightest(
         pricing = pose(edges)
         left = None if options.time_limit_s is None else max(USED * options.time_limit_s - (clock.now() - began), 0.1)
         how = GenerationOptions(CLOSE, SMOOTHING, left, start=start, keep=KEEP)
-        found = generate(pricing.domain, pricing, how, options)
-        pricings += found.pricings
-        known = np.inf if best is None else best.generated.bound
-        if best is None or found.bound < known:
-            best = Tightest(found, pricing)
-        cut = pricing.cuts(found, whole)
+        generated = generate(pricing.domain, pricing, how, options)
+        pricings += generated.pricings
+        before, bound = np.inf if best is None else best.generated.bound, generated.bound
+        if best is None or bound < before:
+            best = Tightest(generated, pricing)
+        cut = pricing.cuts(generated, whole)
         late = options.time_limit_s is not None and clock.now() - began > options.time_limit_s / 2
         late |= pricings > PRICINGS
-        if late or not cut.size or len(edges) + len(cut) > many or known - found.bound < BETTER * abs(found.bound):
+        if late or not cut.size or len(edges) + len(cut) > many or before - bound < BETTER * abs(bound):
             return best
         finer = np.sort(np.concatenate([edges, cut]))
         inside = np.searchsorted(edges, finer[:-1], side="right") - 1
-        start, edges = found.prices.reshape(-1, len(edges) - 1)[:, inside].ravel(), finer
+        start, edges = generated.prices.reshape(-1, len(edges) - 1)[:, inside].ravel(), finer

@@ -1,16 +1,16 @@
 r"""Lower bounds on a percentile of completion times, from the relaxation of a cluster to a single machine.
 
-The machine is that of :mod:`schedgap.models.single_machine`: job j takes its volume :math:`v_j` of it, starts no
-earlier than :math:`r_j`, and completes at :math:`e_j` at the earliest. A job is *in time* for t if it completes by
-:math:`a_j + t`, where :math:`a_j` is its arrival. Jobs that are in time are so on the machine, too, and have
-:math:`e_j \le a_j + t`. Whoever may start later is due later, so that the machine serves those in time one after
-another. Going through the jobs in this order tells how many can be in time at most: where one is late, the job without
-which all up to here end soonest is given up (Kise, Ibaraki, Mine: A solvable case of the one-machine scheduling problem
-with ready and due times, 1978). Where fewer than k can be in time for t, the k-th smallest completion time is more than
-t.
+The machine is that of :mod:`schedgap.models.single_machine`: job j has the volume :math:`v_j` on it, starts no earlier
+than :math:`r_j`, and completes no earlier than :math:`e_j`. A job is *in time* for t if it completes by
+:math:`a_j + t`, where :math:`a_j` is its arrival. Jobs that are in time in a schedule are also in time on the machine,
+and have :math:`e_j \le a_j + t`. A job that may start later is also due later, so the machine can serve the jobs that
+are in time one after another. Going through the jobs in this order gives the largest number that can be in time:
+whenever a job is late, reject the job without which all jobs so far would end soonest (Kise, Ibaraki, Mine: A solvable
+case of the one-machine scheduling problem with ready and due times, 1978). If fewer than k jobs can be in time for t,
+the k-th smallest completion time exceeds t.
 
-The percentile of n times lies between the k-th and the next one, :math:`(n - 1) p / 100 = k - 1 + f`, at the part f of
-the way: it is no less than the same mean of their bounds.
+The percentile p of n times lies between the k-th smallest and the next, a fraction f of the way, with
+:math:`(n - 1) p / 100 = k - 1 + f`. It is therefore at least the same weighted mean of their bounds.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from schedgap.instances.arrays import Array
 from schedgap.models.single_machine import Jobs, weigh
 
 PERCENTILE = 99
-"""The percentile that papers tell of."""
+"""The percentile that the papers report."""
 
 CLOSE = 1e-6
-"""Part of a time up to which it is found."""
+"""Relative accuracy of the bisection in :func:`longest`."""
 
 
 class Tail(NamedTuple):
-    """A bound on the percentile of the times of jobs since their arrivals ``(n,)``, and what it follows from.
+    """A bound on the percentile of completion times, counted from the arrivals `since` ``(n,)``, and its proof.
 
-    `weights` ``(d,)`` are those of the resources, at which `times` bound the completion times of :func:`ranks`.
+    `weights` ``(d,)`` are the weights of the resources; `times` bounds the completion times of :func:`ranks`.
     """
 
     value: float
@@ -46,13 +46,13 @@ class Tail(NamedTuple):
 
 
 def ranks(n: int) -> dict[int, float]:
-    """Return between which of `n` times the percentile lies, the smallest being 1, and the part that each counts."""
+    """Return the ranks, from 1, of the times among `n` that the percentile interpolates, each with its weight."""
     below, hundredths = divmod((n - 1) * PERCENTILE, 100)
     return {k: part for k, part in ((below + 1, 1 - hundredths / 100), (below + 2, hundredths / 100)) if part}
 
 
 def in_time(start: Array, due: Array, volume: Array, enough: int) -> bool:
-    """Return whether so many jobs can be in time on one machine; whoever starts later is due later, ``(n,)`` each."""
+    """Return whether `enough` jobs can be in time on one machine; jobs ``(n,)`` that may start later are due later."""
     order = np.lexsort((due, start))
     start, due, volume = start[order], due[order], volume[order]
     while len(start) >= enough:
@@ -61,17 +61,17 @@ def in_time(start: Array, due: Array, volume: Array, enough: int) -> bool:
         late = np.flatnonzero(done + np.maximum.accumulate(begin) > due)
         if not late.size:
             return True
-        # The last of them ends so late if the machine was idle last before job i.
+        # ends[i]: when the last of them ends if the machine was last idle just before job i.
         ends, own = begin[: late[0] + 1] + done[late[0]], volume[: late[0] + 1]
         without_earlier = np.maximum.accumulate(np.append(-np.inf, ends[:-1])) - own
         without_later = np.append(np.maximum.accumulate(ends[:0:-1])[::-1], -np.inf)
-        given_up = np.maximum(without_earlier, without_later).argmin()
-        start, due, volume = (np.delete(x, given_up) for x in (start, due, volume))
+        rejected = np.maximum(without_earlier, without_later).argmin()
+        start, due, volume = (np.delete(x, rejected) for x in (start, due, volume))
     return False
 
 
 def longest(run: Jobs, since: Array, enough: int, volume: Array, known: float = 0.0) -> float:
-    """Return a time for which fewer than `enough` jobs can be in time at volumes ``(n,)``, as long as is known."""
+    """Bisect for the longest time at which fewer than `enough` jobs can be in time; return at least `known`."""
 
     def reached(time: float) -> bool:
         able = run.earliest - since <= time
@@ -90,7 +90,7 @@ def longest(run: Jobs, since: Array, enough: int, volume: Array, known: float = 
 
 
 def tail(run: Jobs, since: Array) -> Tail:
-    """Return the best bound on the percentile of times since arrivals ``(n,)`` that a small search finds."""
+    """Return the best bound on the percentile of times since the arrivals ``(n,)`` that a small search finds."""
     parts = ranks(len(since))
     weights = weigh(run, [partial(longest, run, since, max(parts, key=parts.__getitem__))])
     times = [longest(run, since, k, run.volume(weights)) for k in parts]
@@ -98,16 +98,16 @@ def tail(run: Jobs, since: Array) -> Tail:
 
 
 def build_in_time(run: Jobs, since: Array, unit_s: float) -> pyo.ConcreteModel:
-    r"""Return the bound on the 99th percentile of completion times as a MILP: who is in time on a single machine.
+    r"""Return the bound on the 99th percentile of completion times as a MILP over the jobs in time on one machine.
 
-    - :math:`j = 1, 2, \ldots`: jobs in the order of their starts; :math:`k`: the ranks between which the percentile
-      lies, each of which counts :math:`f_k`.
-    - :math:`v_j`: volume, how long all of the machine takes for job j at least, at weights of its resources that a
-      small search picks; :math:`p_j`: time of j at its fastest.
-    - :math:`a_j, r_j`: arrival and first start.
+    - :math:`j = 1, 2, \ldots`: jobs in order of their starts; :math:`k`: the ranks between which the percentile lies,
+      each with weight :math:`f_k`.
+    - :math:`v_j`: volume, the least time that the whole machine needs for job j, at weights of its resources that a
+      small search picks; :math:`p_j`: duration of j at its best rate.
+    - :math:`a_j, r_j`: arrival and earliest start.
     - :math:`D_j`: end of the last of the first j jobs if the machine serves them all.
-    - ``t`` :math:`t_k \ge 0`: completion time of the k-th of all jobs.
-    - ``z`` :math:`z_{k,j} \in \{0, 1\}`: whether j is among them.
+    - ``t`` :math:`t_k \ge 0`: the k-th smallest completion time.
+    - ``z`` :math:`z_{k,j} \in \{0, 1\}`: whether j is among the k jobs that complete by then.
     - ``end`` :math:`C_{k,j}`: when the machine has served those of them up to j.
 
     .. math:: \min \sum_k f_k \cdot t_k
@@ -117,24 +117,24 @@ def build_in_time(run: Jobs, since: Array, unit_s: float) -> pyo.ConcreteModel:
     .. math:: C_{k,j} \le a_j + t_k + (D_j - a_j) \cdot (1 - z_{k,j}) \quad \forall k, j \label{in_time}
     .. math:: t_k \ge (r_j + p_j - a_j) \cdot z_{k,j} \quad \forall k, j \label{alone}
 
-    Whoever arrives later is due later, so that one after another is no restriction
+    A job that arrives later is due later, so serving the jobs one after another is no restriction
     (:mod:`schedgap.models.percentile`).
 
     Duals: none, it is a MILP.
     """
-    found, order = tail(run, since), np.lexsort((since, run.start))
-    volume, start, arrival = (x[order] for x in (run.volume(found.weights), run.start, since))
+    order = np.lexsort((since, run.start))
+    volume, start, arrival = (x[order] for x in (run.volume(tail(run, since).weights), run.start, since))
     done = np.cumsum(volume)
     last = done + np.maximum.accumulate(start - (done - volume))
     m = pyo.ConcreteModel()
     m.JOBS = pyo.RangeSet(1, len(order))
     m.RANKS = pyo.Set(initialize=list(ranks(len(order))))
 
-    def given(values: Array) -> pyo.Param:
-        return pyo.Param(m.JOBS, initialize=dict(enumerate((values * unit_s).tolist(), 1)))
+    def seconds(slots: Array) -> pyo.Param:
+        return pyo.Param(m.JOBS, initialize=dict(enumerate((slots * unit_s).tolist(), 1)))
 
-    m.v, m.r, m.a, m.D = given(volume), given(start), given(arrival), given(last)
-    m.least = given(run.earliest[order] - arrival)
+    m.v, m.r, m.a, m.D = seconds(volume), seconds(start), seconds(arrival), seconds(last)
+    m.least = seconds(run.earliest[order] - arrival)
     m.f = pyo.Param(m.RANKS, initialize=ranks(len(order)))
     m.t = pyo.Var(m.RANKS, domain=pyo.NonNegativeReals)
     m.z = pyo.Var(m.RANKS, m.JOBS, domain=pyo.Binary)

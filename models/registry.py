@@ -1,4 +1,4 @@
-"""Specs of optimization models, by which their files register them."""
+"""Model specs, and the registry in which model files register them."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from schedgap.models.solve import SOLVERS, Solution, SolveOptions, Times, build,
 Kind = Literal["exact", "matheuristic", "relaxation", "bound", "baseline"]
 
 SEEDED = Parameter(
-    "seeded", "start from the decisions of all heuristics of the problem; false to measure what that brings"
+    "seeded", "start from the decisions of all heuristics of the problem; false to measure the benefit of doing so"
 )
 
-SOLVER = Parameter("solver", "what solves the model, where that is one whole linear program", choices=SOLVERS)
+SOLVER = Parameter("solver", "solver to use, for a model that is solved as one linear program", choices=SOLVERS)
 """A parameter of every model."""
 
 
 def no_decision(view: object, model: object, solution: Solution) -> None:
-    """Return ``None``: no decision, for models that answer with a bound, or whose procedure decides."""
+    """Return ``None``, for models that answer with a bound only or whose procedure returns the decision."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """A solved model: the solver's answer, and the paper's decision decoded from the incumbent, if there is one.
 
-    `prices` are those of the resources that the bound comes from, in a shape that the paper's figures know; `tree` is
-    what branch and bound did (:class:`schedgap.models.columns.Branch`). `evidence` is what else the bound follows from:
+    `prices` are the resource prices that prove the bound, in the shape that the paper's figures expect; `tree` is the
+    branch-and-bound tree (:class:`schedgap.models.columns.Branch`). `evidence` is whatever else proves the bound:
     prices over intervals (:class:`schedgap.models.intervals.Tightest`), pricing by period
     (:class:`schedgap.models.hadar.periods.ByPeriod`), or a single machine
     (:class:`schedgap.models.single_machine.Best`).
@@ -54,31 +54,31 @@ class Outcome:
 class ModelSpec(MethodSpec):
     """An optimization model of a paper.
 
-    Its parameters are keywords of `build` or `procedure`, but for `solver` (:data:`SOLVER`), which all models have.
+    Its parameters are keywords of `build` or `procedure`, except `solver` (:data:`SOLVER`), which all models have.
 
     Parameters
     ----------
     kind
-        ``"exact"``: its optimum is the problem's, and it runs until that is proved or a limit is reached;
-        ``"matheuristic"``: a heuristic with a mathematical program inside, which certifies a bound and finds a decision
-        near it, but cannot always branch to the end, so that a gap may be left however long it runs;
+        ``"exact"``: its optimum is the problem's optimum, and it runs until this is proved or a limit is reached;
+        ``"matheuristic"``: a heuristic built around a mathematical program, which certifies a bound and finds a
+        decision near it, but cannot always branch to the end, so a gap may remain however long it runs;
         ``"relaxation"`` or ``"bound"``: it bounds the problem's optimum;
         ``"baseline"``: it optimises another objective, so its bound says nothing about the problem.
     build
         ``build(view)`` returns a Pyomo model.
     decode
-        ``decode(view, model, solution)`` returns the paper's decision; none for models that answer with a bound, or
-        whose procedure decides.
+        ``decode(view, model, solution)`` returns the paper's decision; the default, :func:`no_decision`, is for models
+        that answer with a bound only or whose procedure returns the decision.
     method
-        LP algorithm it needs (``"simplex"`` where the vertex matters).
+        LP algorithm that the model needs (``"simplex"`` where the vertex matters).
     procedure
-        ``procedure(view, options)`` solves it in another way than ``solve(build(view))`` (lazy rows, column
-        generation) and returns an :class:`Outcome`.
+        ``procedure(view, options)`` replaces ``solve(build(view))`` (lazy rows, column generation) and returns an
+        :class:`Outcome`.
     example
-        Small instance on which ``harness explain`` counts its rows and columns.
+        Small instance on which ``harness explain`` counts rows and columns.
     implied
-        ``implied(view)`` returns the logarithm to base 10 of the number of columns of the whole model, and whether that
-        is a lower bound only; for models that generate their columns.
+        For models that generate columns: ``implied(view)`` returns the base-10 logarithm of the number of columns of
+        the full model, and whether that is only a lower bound.
     """
 
     kind: Kind
@@ -90,12 +90,12 @@ class ModelSpec(MethodSpec):
     implied: Callable[[Any], tuple[float, bool]] | None = None
 
     def __post_init__(self) -> None:
-        """Add the parameter that all models have."""
+        """Add the `solver` parameter, which all models have."""
         if SOLVER not in self.parameters:
             object.__setattr__(self, "parameters", (*self.parameters, SOLVER))
 
     def default(self, parameter: Parameter) -> Value:
-        """Return the default of one of its parameters."""
+        """Return the default value of one of the model's parameters."""
         return SolveOptions.solver if parameter is SOLVER else super().default(parameter)
 
     @property
@@ -106,8 +106,8 @@ class ModelSpec(MethodSpec):
     def run(self, view: Any, options: SolveOptions | None = None) -> Outcome:
         """Build, solve and decode on a view; the spec's LP method applies unless the options name one.
 
-        It raises `NotApplicableError` if the solver is not installed, cannot have this model, or is not asked, as by
-        what adds columns to HiGHS.
+        It raises `NotApplicableError` if the solver is not installed, does not accept this model, or is never called,
+        as in procedures that add columns to HiGHS.
         """
         options = options or SolveOptions()
         options = replace(options, solver=str(self.settings.get("solver", options.solver)))
@@ -116,14 +116,14 @@ class ModelSpec(MethodSpec):
         solved = self.procedure or partial(solve_built, self.build, self.decode)
         outcome = solved(view, options)
         if outcome.solution.solver != options.solver:
-            raise NotApplicableError(f"it is no model that is solved whole, and does not ask {options.solver}")
+            raise NotApplicableError(f"it is not solved as one program, and never calls {options.solver}")
         return outcome
 
     def solve(self, instance: Instance, **options: Any) -> Solution:
         """Solve on an instance (for notebooks; the harness also verifies the decision).
 
-        The options are fields of :class:`~schedgap.models.solve.SolveOptions`. It raises `NotApplicableError` if the
-        model cannot run on the instance.
+        The keyword arguments are fields of :class:`~schedgap.models.solve.SolveOptions`. It raises `NotApplicableError`
+        if the model cannot run on the instance.
         """
         view = PAPERS.get(self.paper).view(instance)
         if reason := self.skip(view):
@@ -134,7 +134,7 @@ class ModelSpec(MethodSpec):
 def solve_built(
     builder: Callable[[Any], Any], decode: Callable[[Any, Any, Solution], Any], view: Any, options: SolveOptions
 ) -> Outcome:
-    """Build a model from `view`, solve it, decode its incumbent, and account for the building time."""
+    """Build a model from `view`, solve it, decode its incumbent, and record the building time."""
     began = clock.now()
     model = build(builder, view)
     build_s = clock.now() - began
@@ -153,7 +153,7 @@ def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
     spec = MODELS.get(model)
     outcome = spec.run(view, options)
     if outcome.solution.status != "optimal":
-        raise NotApplicableError(f"{model} has no optimum to round here: {outcome.solution.status}")
+        raise NotApplicableError(f"{model} found no optimum to round: {outcome.solution.status}")
     return outcome.decision
 
 

@@ -1,4 +1,4 @@
-"""Which models bound what simulations measure: they say so where they are defined."""
+"""Models whose bounds apply to simulations, registered where each model is defined."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Build = TypeVar("Build", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class SimulationBound:
-    """A model that bounds a time of simulations, the row's field `metric`, from below.
+    """A model that bounds a simulated metric from below; `metric` is the field of the result row.
 
-    Its slots are as long as the rounds, so that no simulated job could start earlier. It bounds policies that give out
-    CPUs and memory where it is `sensitive`, policies that run jobs as copies where it `forks` them, else the others.
-    `from_arrival` says that the time counts from the first arrival, where the model counts it from 0; `limit_s` is how
-    many seconds it may take.
+    Its slots are as long as the rounds, so no simulated job could start earlier. A `sensitive` model bounds policies
+    that allocate CPUs and memory, one with `forks` bounds policies that run jobs as copies, and any other model bounds
+    the remaining policies. `from_arrival`: the metric counts from the first arrival, whereas the model counts from 0.
+    `limit_s` is the model's time limit in seconds.
     """
 
     model: str
@@ -34,9 +34,9 @@ SIMULATED: dict[str, SimulationBound] = {}
 
 
 def bounds_simulations(model: str, metric: str, settings: dict[str, Any], **fields: Any) -> Callable[[Build], Build]:
-    """Register the decorated builder as a model of that id, with these fields of its spec.
+    """Register the decorated builder as a model that bounds a simulated metric.
 
-    The settings are those of :class:`SimulationBound`.
+    `settings` are fields of :class:`SimulationBound`; the other keyword arguments are fields of the model's spec.
     """
     SIMULATED[model] = SimulationBound(model, metric, **settings)
     return registered(model, **fields)

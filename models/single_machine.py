@@ -1,28 +1,28 @@
 r"""Lower bounds on weighted completion times, from relaxations of a cluster to a single machine.
 
-Weights :math:`\alpha \ge 0` on the resources of a cluster, of each of which there is 1, add up to 1. However job j does
-its work, let this take at least its *volume* :math:`v_j(\alpha)` of the cluster, resources added up with these weights,
-and a part of the work at least that part of the volume. All jobs together use at most 1 at any time: **any schedule is
-one on a single machine of speed 1 that may interrupt jobs and share itself among them**, in which job j has volume
-:math:`v_j`, starts no earlier than :math:`r_j`, takes no less than :math:`p_j`, its work at its best rate, and
-completes at :math:`e_j` at the earliest: :math:`r_j + p_j`, or later where time has slots. What is minimised is
-:math:`\sum_j w_j C_j`.
+Normalise a cluster to 1 unit of each resource, and let the weights :math:`\alpha \ge 0` of the resources add up to 1.
+Let job j, however it does its work, take at least the *volume* :math:`v_j(\alpha)`, the weighted sum of the resources
+over time, and a fraction of the work at least that fraction of the volume. All jobs together use at most 1 at any time.
+**Any schedule is therefore one on a single machine of speed 1 that may preempt jobs and share itself among them**, in
+which job j has volume :math:`v_j`, starts no earlier than :math:`r_j`, takes no less than :math:`p_j`, the duration at
+its best rate, and completes no earlier than :math:`e_j`: :math:`r_j + p_j`, or later if time is slotted. The objective
+is to minimise :math:`\sum_j w_j C_j`.
 
 - (a) On that machine *shortest remaining volume first* minimises :math:`\sum_j C_j` (Schrage; sharing does not help).
-  It says nothing where weights differ.
-- (b) Let :math:`f_j(t)` be the part of j done per second, :math:`\int f_j = 1`, :math:`f_j \le 1/p_j`, and
-  :math:`M_j = \int t f_j(t) dt` its mean busy time. A density below :math:`1/p_j` that ends at :math:`C_j` has its
-  mean at least :math:`p_j/2` before: :math:`C_j \ge M_j + p_j/2`. And :math:`\sum_j w_j M_j` is linear: a unit of the
-  machine at time t costs :math:`t w_j/v_j`, so that an exchange of any two pieces shows *largest weight per volume
-  first* (of the original, not the remaining) to minimise it (Goemans et al., Single machine scheduling with release
+  This gives no bound if the weights differ.
+- (b) Let :math:`f_j(t)` be the fraction of j done per second, :math:`\int f_j = 1`, :math:`f_j \le 1/p_j`, and
+  :math:`M_j = \int t f_j(t) dt` its mean busy time. A density of at most :math:`1/p_j` that ends at :math:`C_j` has its
+  mean at least :math:`p_j/2` earlier: :math:`C_j \ge M_j + p_j/2`. And :math:`\sum_j w_j M_j` is linear: a unit of the
+  machine at time t costs :math:`t w_j/v_j`, so exchanging any two pieces shows that *largest weight per volume first*
+  (the original volume, not the remaining one) minimises it (Goemans et al., Single machine scheduling with release
   dates, 2002).
 - (c) :math:`C_j \ge e_j`.
-- (d) For any parts :math:`0 \le \mu_j \le 1`, :math:`C_j \ge \mu_j (M_j + p_j/2) + (1 - \mu_j) e_j`, and the largest
-  :math:`w_j \mu_j/v_j` first minimises :math:`\sum_j w_j \mu_j M_j` in the same way: (b) has all parts 1, (c) all 0. As
-  the least of functions linear in :math:`\mu` the bound is concave, and every optimal schedule's
-  :math:`w_j (M_j + p_j/2 - e_j)` a supergradient of it.
+- (d) For any multipliers :math:`0 \le \mu_j \le 1`, :math:`C_j \ge \mu_j (M_j + p_j/2) + (1 - \mu_j) e_j`, and largest
+  :math:`w_j \mu_j/v_j` first minimises :math:`\sum_j w_j \mu_j M_j` in the same way; (b) has all multipliers 1, (c) all
+  0. As the minimum of functions linear in :math:`\mu`, the bound is concave, and
+  :math:`w_j (M_j + p_j/2 - e_j)` of any optimal schedule is a supergradient.
 
-Every :math:`\alpha` gives valid bounds; the best of them for one :math:`\alpha` that a small search finds counts.
+Every :math:`\alpha` gives valid bounds. A small search finds one :math:`\alpha`, and the best bound for it counts.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ from schedgap.models.solve import Solution, Times, peak_mb
 from schedgap.models.statements import grouped
 
 EVALUATIONS = 1_000_000
-"""Jobs times weights that the search may look at."""
+"""Budget of the search for weights: jobs times weight vectors evaluated."""
 
 FACTORS = (3.0, 1.7, 1.2)
 """Factors by which the search raises and lowers one weight, sweep by sweep."""
 
 STEPS = 30
-"""Steps up the supergradient of (d)."""
+"""Supergradient steps for (d)."""
 
 INTERVALS = 40
-"""Intervals of the statement in Pyomo, of each machine."""
+"""Intervals per machine of the statement in Pyomo."""
 
 
 class Ways(NamedTuple):
-    """The ``q`` ways in which jobs of ``g`` kinds do their work, those of each kind from `first` ``(g,)`` on.
+    """The ``q`` ways in which jobs of ``g`` kinds do their work; those of each kind begin at `first` ``(g,)``.
 
-    By each, all work takes a `time` ``(q,)`` at least; a job has a `kind` ``(n,)`` and is `size` ``(n,)`` times as
-    large. Jobs go from one way to another, or go several at once if they are `together`.
+    By each way, the whole work takes at least the `time` ``(q,)``. A job has a `kind` ``(n,)`` and is `size` ``(n,)``
+    times as large. Jobs switch between ways, or use several at once if `together`.
     """
 
     first: Ints
@@ -70,18 +70,18 @@ class Ways(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Jobs(ABC):
-    """What bounds need of ``n`` jobs, at least one, on ``d`` resources.
+    """Data of ``n`` jobs, at least one, on ``d`` resources that the bounds need.
 
     Attributes
     ----------
     start, alone, earliest
-        ``(n,)`` when each job may start, its work at its best rate, and its earliest completion; in one unit.
+        ``(n,)`` earliest start, duration at the best rate, and earliest completion; all in the same unit of time.
     weight
-        ``(n,)`` 0 or more.
+        ``(n,)`` weights in the objective, 0 or more.
     group
-        ``(d,)`` kind of each resource, from 0 (GPUs, CPUs, …), whatever it is a resource of.
+        ``(d,)`` kind of each resource, numbered from 0 (GPUs, CPUs, …).
     speed
-        ``(d,)`` first guess of what each is worth beside others of its group.
+        ``(d,)`` first guess of the relative value of each resource within its group.
     """
 
     start: Array
@@ -94,45 +94,45 @@ class Jobs(ABC):
     @property
     @abstractmethod
     def ways(self) -> Ways:
-        """How jobs can do their work."""
+        """The ways in which jobs can do their work."""
 
     @abstractmethod
     def cost(self, weights: Array) -> Array:
-        """Return ``(q,)`` how long all work of each way takes the whole cluster, for weights ``(d,)``."""
+        """Return ``(q,)`` the volume of the whole work by each way, for weights ``(d,)``."""
 
     @abstractmethod
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return ``(m, d)`` what all work takes of the resources by ways `which` ``(m,)``, where that costs least."""
+        """Return ``(m, d)`` the resources that the whole work takes by ways `which` ``(m,)``, at least cost."""
 
     def volume(self, weights: Array) -> Array:
-        """Return ``(n,)`` how long each job's work takes the whole cluster at least, for weights ``(d,)``."""
+        """Return ``(n,)`` the volume of each job, for weights ``(d,)``: the least time that the whole cluster needs."""
         ways = self.ways
         return np.asarray(ways.size * np.minimum.reduceat(self.cost(weights), ways.first)[ways.kind])
 
 
 def shortest_first_ends(start: Array, volume: Array) -> Array:
-    """Return ``(n,)`` completions on one machine that may interrupt jobs: shortest remaining first."""
-    from schedgap.models import _kernels  # which takes a while to import
+    """Return ``(n,)`` the completion times of shortest remaining volume first on one preemptive machine."""
+    from schedgap.models import _kernels  # slow to import
 
     return np.asarray(_kernels.shortest_first(start, volume, _order(start, volume)))
 
 
 def _order(start: Array, volume: Array) -> Ints:
-    """Return the jobs that take any time, by their starts."""
+    """Return the jobs of positive volume in order of their starts."""
     order = np.argsort(start, kind="stable")
     return np.asarray(order[volume[order] > 0])
 
 
 def shortest_first(start: Array, volume: Array) -> float:
-    """Return the least sum of completion times on one machine that may interrupt jobs: shortest remaining first."""
+    """Return the least sum of completion times on one preemptive machine: shortest remaining volume first."""
     return float(shortest_first_ends(start, volume).sum())
 
 
 def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array]:
-    """Return jobs, begins and ends ``(p,)`` of a schedule on one machine that minimises ``Σ part·M``, in order.
+    """Return job, begin and end ``(p,)`` of the pieces, in order, of a one-machine schedule minimising ``Σ part·M``.
 
-    It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first. Jobs, whose weights `part`
-    are 0 or more, may start at `start`, and take the machine for `volume`, ``(n,)`` each.
+    It serves the largest ``part / volume`` first; with equal weights this is smallest volume first. Jobs have weights
+    `part` of 0 or more, may begin at `start`, and occupy the machine for `volume`, ``(n,)`` each.
     """
     from schedgap.models import _kernels
 
@@ -148,7 +148,7 @@ def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
 
 
 def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:
-    """Return the bound (d) at parts ``(n,)``, or without parts (a), which is 0 where weights differ."""
+    """Return the bound (d) at multipliers `part` ``(n,)``, or bound (a) for ``None``, which is 0 if weights differ."""
     if part is not None:
         return _blend(run, volume, part)[0]
     weight = float(run.weight[0])
@@ -156,16 +156,16 @@ def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:
 
 
 def _blend(run: Jobs, volume: Array, part: Array) -> tuple[float, Array]:
-    """Return the bound (d) at parts ``(n,)``, and by how much it grows with each part, per weight."""
+    """Return the bound (d) at multipliers ``(n,)``, and its supergradient divided by the weights."""
     weighted = part * run.weight
     gain = mean_busy_times(run.start, volume, weighted) + run.alone / 2 - run.earliest
     return float(run.weight @ run.earliest + weighted @ gain), gain
 
 
 def blended(run: Jobs, volume: Array) -> tuple[float, Array]:
-    """Return the best bound (d) on the weighted sum of completion times, and its parts.
+    """Return the best bound (d) found by :data:`STEPS` supergradient steps, and its multipliers ``(n,)``.
 
-    It is the best that some steps up its supergradient find. The first step has parts of 1, which is (b).
+    The first step has all multipliers 1, which is (b).
     """
     part = np.ones_like(volume)
     best, best_part = float(run.weight @ run.earliest), np.zeros_like(volume)
@@ -178,7 +178,7 @@ def blended(run: Jobs, volume: Array) -> tuple[float, Array]:
 
 
 Bound = Callable[[Array, float], float]
-"""``bound(volume, known)`` returns a bound at volumes ``(n,)``, or one that is known if it is no larger."""
+"""``bound(volume, known)`` returns a bound at volumes ``(n,)``; it may return `known` if the bound is no larger."""
 
 
 def of_sum(run: Jobs) -> list[Bound]:
@@ -193,12 +193,12 @@ def of_sum(run: Jobs) -> list[Bound]:
 def weigh(run: Jobs, bounds: Sequence[Bound] = ()) -> Array:
     """Return the weights ``(d,)`` of the best bound that a small search finds.
 
-    It starts from each group of resources alone and from all of them, takes the best of the bounds there, by default of
-    :func:`of_sum`, and then raises or lowers one weight after the other while that improves it.
+    The search tries each group of resources alone and all of them together, picks the best of the bounds there (by
+    default those of :func:`of_sum`), and then raises or lowers one weight after the other while that improves it.
     """
     bounds = bounds or of_sum(run)
     groups = int(run.group.max()) + 1
-    # With a little of all others, so that the search can raise them.
+    # All other weights are small but positive, so that the search can raise them.
     guesses = [np.where(main[run.group] > 0, 1.0, 0.03) * run.speed for main in [*np.eye(groups), np.ones(groups)]]
     starts: list[Array] = [guess / guess.sum() for guess in guesses]
     values = np.array([[bound(run.volume(weights), 0.0) for bound in bounds] for weights in starts])
@@ -220,13 +220,13 @@ def weigh(run: Jobs, bounds: Sequence[Bound] = ()) -> Array:
 
 
 SAMPLES = 20
-"""Moments of an interval at which prices are taken."""
+"""Points per interval at which the price curve is sampled."""
 
 
 class Best(NamedTuple):
-    """A bound on the weighted sum of completion times: which one, its value, and what it follows from.
+    """A bound on the weighted sum of completion times: its name, its value, and the multipliers that prove it.
 
-    `weights` ``(d,)`` are those of the resources; `part` ``(n,)`` the parts of (d), ``None`` for (a).
+    `weights` ``(d,)`` are those of the resources; `part` ``(n,)`` are the multipliers of (d), ``None`` for (a).
     """
 
     name: str
@@ -237,26 +237,27 @@ class Best(NamedTuple):
 
 
 def best_bound(run: Jobs) -> Best:
-    """Return the best bound on the weighted sum of completion times in closed form, and which one it is.
+    """Return the best closed-form bound on the weighted sum of completion times.
 
-    It is the best of shortest remaining volume first (Schrage), of mean busy times by largest weight per volume, of
-    every job alone, and of mixtures: (a) to (d) of :mod:`schedgap.models.single_machine`.
+    It is the best of shortest remaining volume first (Schrage), mean busy times by largest weight per volume, every
+    job alone, and mixtures of these: (a) to (d) of :mod:`schedgap.models.single_machine`.
     """
     weights = weigh(run)
     volume = run.volume(weights)
     mixed, part = blended(run, volume)
-    found = (
+    bounds = (
         Best("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume), run),
         Best("shortest remaining volume first", bound_of(run, volume, None), weights, None, run),
         Best("mean busy times and every job alone", mixed, weights, part, run),
     )
-    return max(found, key=lambda best: best.value)
+    return max(bounds, key=lambda best: best.value)
 
 
 def prices_over(best: Best, edges: Array) -> Array:
-    """Return ``(d·K,)`` prices of resources in intervals at which a fluid has about the bound of the machine.
+    """Return ``(d·K,)`` prices of resources in intervals at which the fluid bound is about that of the machine.
 
-    While the machine serves a job, its price per time falls by the job's weight per volume: what all who wait lose.
+    While the machine serves a job, its price per unit of time falls by the job's weight per volume. The price is the
+    cost of delaying all waiting jobs.
     """
     run, volume = best.run, best.run.volume(best.weights)
     weight = run.weight if best.part is None else run.weight * best.part
@@ -275,14 +276,14 @@ def prices_over(best: Best, edges: Array) -> Array:
 def closed_form(
     jobs: Callable[[], Any], objective: Callable[[float], float], find: Callable[[Any], Any] = best_bound
 ) -> Outcome:
-    """Return the outcome of a bound in closed form, by default the best on the weighted sum of completion times.
+    """Return the outcome of a closed-form bound, by default the best on the weighted sum of completion times.
 
-    The `objective` follows from the value that it will `find` for what `jobs` returns.
+    `find` computes the bound for the data that `jobs` returns, and `objective` maps its value to the model's objective.
     """
     began = clock.now()
-    run = jobs()
+    data = jobs()
     built = clock.now()
-    best = find(run)
+    best = find(data)
     solution = Solution(
         status="optimal",
         termination=f"bound: {best.name}",
@@ -302,25 +303,25 @@ def build_intervals(
     since: Array | float = 0.0,
     over: float = 1.0,
 ) -> pyo.ConcreteModel:
-    r"""Return the bound by mean busy times as an LP over intervals: a machine that may interrupt jobs and share itself.
+    r"""Return the bound by mean busy times as an LP over intervals, for a machine that can preempt and share itself.
 
-    - :math:`\alpha \ge 0`: weights of the resources, all totals counted as 1; a small search picks them.
-    - :math:`v_j`: volume, how long all of the machine takes for job j at least.
-    - :math:`p_j, w_j`: time of j at its fastest, and its weight.
+    - :math:`\alpha \ge 0`: weights of the resources, normalised to a total of 1 each; a small search picks them.
+    - :math:`v_j`: volume, the least time that the whole machine needs for job j.
+    - :math:`p_j, w_j`: duration of j at its best rate, and its weight.
     - :math:`b_{j,t}`: begin of interval t, or the job's start if that is later.
-    - :math:`u_{j,t}`: most of its work that a job can do in an interval.
+    - :math:`u_{j,t}`: largest fraction of its work that a job can do in an interval.
     - :math:`\Delta`: length of an interval.
-    - ``x`` :math:`x_{j,t} \in [0, u_{j,t}]`: part of the work of j that is done in interval t.
+    - ``x`` :math:`x_{j,t} \in [0, u_{j,t}]`: fraction of the work of j that is done in interval t.
 
     .. math:: \min \sum_j w_j \cdot \left( \sum_t b_{j,t} \cdot x_{j,t} + p_j/2 \right)
     .. math:: \sum_t x_{j,t} = 1 \quad \forall j \label{all_done}
     .. math:: \sum_j v_j \cdot x_{j,t} \le \Delta \quad \forall t \label{one_machine}
 
     A job completes no earlier than half its shortest duration after its mean busy time (Goemans et al.). Work counts as
-    done at the begin of an interval, so that the optimum is a bound. Without caps it is below (b) by at most two
+    done at the begin of an interval, so the optimum is a lower bound. Without caps it is below (b) by at most two
     intervals per unit of weight: one interval later, all work fits. The LP is there for teaching and for a test.
 
-    Duals: that of an interval is what more of the machine would save there.
+    Duals: that of an interval is what additional machine time would save there.
 
     Parameters
     ----------
@@ -329,11 +330,11 @@ def build_intervals(
     weights
         ``(d,)`` weights on the resources; those of :func:`weigh` by default.
     capped
-        Whether a job does no more in an interval than at its best rate, which (b) forgets.
+        Whether a job is limited to its best rate within an interval, which (b) ignores.
     intervals
         Number of equal intervals until everything can be done.
     since, over
-        When each job's time begins to count, and what the objective is divided by (the number of jobs for a mean).
+        Moment from which each job's completion time counts, and divisor of the objective (number of jobs for a mean).
     """
     volume = run.volume(weigh(run) if weights is None else weights)
     length, cells = cells_of(run.start, run.alone, volume, intervals)
@@ -353,21 +354,21 @@ def build_intervals(
 
 
 Cells = Mapping[tuple[int, int], tuple[float, float, float]]
-"""By job and interval its begin, the most of its work that the job can do there, and the job's volume in intervals."""
+"""For each job and interval: its begin, the largest fraction of work possible there, the volume in interval lengths."""
 
 
 def cells_of(start: Array, alone: Array, volume: Array, intervals: int = INTERVALS) -> tuple[float, Cells]:
-    """Return the length of so many equal intervals, in which everything can be done, and jobs in them from `start`."""
+    """Return the length of equal intervals that leave time for all jobs, and the cells of jobs from `start` on."""
     length = float(start.max() + volume.sum() + alone.max()) / intervals
     begin = np.maximum(np.arange(intervals) * length, start[:, None])
     room = (np.arange(intervals) + 1) * length - begin
     most, part = np.minimum(1.0, room / alone[:, None]), volume / length
-    found = np.argwhere(room > 0).tolist()
-    return length, {(j, t): (float(begin[j, t]), float(most[j, t]), float(part[j])) for j, t in found}
+    cells = np.argwhere(room > 0).tolist()
+    return length, {(j, t): (float(begin[j, t]), float(most[j, t]), float(part[j])) for j, t in cells}
 
 
 def add_machine(m: pyo.ConcreteModel, cells: Cells) -> None:
-    """Add to a model of jobs what parts of their work are done in which interval: all of it, within what there is."""
+    """Add the variables ``x`` for fractions of work by interval, and the rows that all work is done within capacity."""
     m.CELLS = pyo.Set(dimen=2, initialize=list(cells))
     m.INTERVALS = pyo.Set(initialize=sorted({t for _, t in cells}))
     m.WHEN = pyo.Set(m.JOBS, initialize=grouped(cells))

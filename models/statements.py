@@ -1,4 +1,4 @@
-"""Helpers of builders and decoders: sets by key, the unit of an objective, a dual's procedure, chosen schedules."""
+"""Helpers for builders and decoders: sets by key, the unit of an objective, solving a dual, chosen schedules."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ R = TypeVar("R", bound=Runs)
 
 
 def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
-    """Return the members of each key, in order, from pairs of key and member."""
-    found: dict[Any, list[Any]] = {}
+    """Group ``(key, member)`` pairs: return the members of each key, in order."""
+    groups: dict[Any, list[Any]] = {}
     for key, member in pairs:
-        found.setdefault(key, []).append(member)
-    return found
+        groups.setdefault(key, []).append(member)
+    return groups
 
 
 def largest(numbers: Array) -> float:
-    """Return the largest absolute value, 1 where all are 0: the unit of an objective."""
+    """Return the largest absolute value, or 1 if all are 0: the unit of an objective."""
     return float(np.abs(numbers).max(initial=0.0)) or 1.0
 
 
 def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outcome]:
-    """Return the procedure that solves a dual: the value of any feasible prices and payoffs is a bound."""
+    """Return the procedure that solves a dual; the value of any dual feasible point is a bound."""
 
     def procedure(view: Any, options: SolveOptions) -> Outcome:
         outcome = solve_built(build, no_decision, view, options)
@@ -39,12 +39,12 @@ def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outco
     return procedure
 
 
-def followed(found: R, chosen: Bools) -> R:
+def followed(runs: R, chosen: Bools) -> R:
     """Return the runs of a decision that are `chosen` ``(runs,)``."""
-    held = chosen[found.run]
+    held = chosen[runs.run]
     return replace(
-        found,
-        **{name: getattr(found, name)[chosen] for name in ("job", "start", "slots", "worker_type", "ps_type")},
-        run=(np.cumsum(chosen) - 1)[found.run[held]],
-        **{name: getattr(found, name)[held] for name in ("server", "workers", "ps")},
+        runs,
+        **{name: getattr(runs, name)[chosen] for name in ("job", "start", "slots", "worker_type", "ps_type")},
+        run=(np.cumsum(chosen) - 1)[runs.run[held]],
+        **{name: getattr(runs, name)[held] for name in ("server", "workers", "ps")},
     )

@@ -159,10 +159,10 @@ def grown(problem: Known, whole: bool = True) -> Iterator[tuple[Tree, float]]:
     tree = Tree(problem, found, problem.domain, whole, SolveOptions(), None)
     best = -np.inf
     while not tree.done:
-        before, bound = set(tree.open), tree.bound
+        before, bound = {node: node.bound for node in tree.open}, tree.bound
         outcome = tree.explore(best, None)
-        (taken,) = before - set(tree.open)
-        assert best == -np.inf or taken.bound == max(node.bound for node in before)
+        (taken,) = set(before) - set(tree.open)
+        assert best == -np.inf or before[taken] == max(before.values())
         assert tree.bound <= bound
         if outcome and len(outcome[1]):
             solution = outcome[1]

@@ -257,7 +257,7 @@ def test_what_does_not_compile_goes_through_pyomos_own_interface() -> None:
 def test_two_objectives_are_not_linear_programming() -> None:
     model = build(knapsack)
     model.second = pyo.Objective(expr=model.x["lamp"])
-    with pytest.raises(NotLinearError, match="one active objective, not 2"):
+    with pytest.raises(NotLinearError, match="exactly one active objective, and this one has 2"):
         compile_model(model)
 
 

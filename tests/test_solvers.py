@@ -207,7 +207,7 @@ def test_p1_is_a_model_in_whole_numbers() -> None:
             "scip",
             "adds rows or columns to its model as it goes, for which it needs highs",
         ),
-        ("synergy.jct", "cbc", "it is no model that is solved whole, and does not ask cbc"),
+        ("synergy.jct", "cbc", "it is not solved as one program, and never calls cbc"),
         ("hadar.p1", "xpress", "xpress is not installed: put AMPL's driver 'xpress' on the path"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as its own LP."""
+"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as an LP."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from schedgap.models.statements import bounding, followed, grouped, largest
 
 
 def schedules(view: View, problem: str) -> Runs:
-    """Return all schedules of the jobs that meet their deadlines, as runs of one decision.
+    """Enumerate all schedules of the jobs that meet their deadlines, as runs of one decision.
 
     Raises
     ------
     TooManyError
-        If there are too many.
+        If there are too many schedules.
     """
     return elastic.schedules(view.machines, view.options, view.first_start(problem), view.deadline)
 
 
-def _common(view: View, found: Runs) -> pyo.ConcreteModel:
-    """Return what the ILP and its dual share: schedules, their utilities, and what they hold where and when."""
+def _common(view: View, runs: Runs) -> pyo.ConcreteModel:
+    """Return the part shared by the ILP and its dual: schedules, their utilities, and their use of servers by slot."""
     m = pyo.ConcreteModel()
-    m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
-    m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
-    ends = found.start + found.slots
-    worth = [float(view.utility(j)[end]) for j, end in zip(found.job.tolist(), ends.tolist(), strict=True)]
+    m.JOBS = pyo.Set(initialize=np.unique(runs.job).tolist())
+    m.SCHEDULES = pyo.RangeSet(0, len(runs.job) - 1)
+    ends = runs.start + runs.slots
+    worth = [float(view.utility(j)[end]) for j, end in zip(runs.job.tolist(), ends.tolist(), strict=True)]
     m.f = pyo.Param(m.SCHEDULES, initialize=dict(enumerate(worth)))
     m.C = pyo.Param(
         range(view.machines.size),
         range(len(view.machines.resources)),
         initialize={at: float(room) for at, room in np.ndenumerate(view.machines.capacity)},
     )
-    kinds = (found.worker_type[found.run], len(view.machines.worker_types) + found.ps_type[found.run])
+    kinds = (runs.worker_type[runs.run], len(view.machines.worker_types) + runs.ps_type[runs.run])
     for held, cells, at, kind, number in (
-        ("y", "WORKERS", "RUNNING", kinds[0], found.workers),
-        ("z", "SERVERS", "SERVING", kinds[1], found.ps),
+        ("y", "WORKERS", "RUNNING", kinds[0], runs.workers),
+        ("z", "SERVERS", "SERVING", kinds[1], runs.ps),
     ):
-        some = np.flatnonzero(number)
-        keys = zip(found.run[some].tolist(), found.server[some].tolist(), kind[some].tolist(), strict=True)
-        use = dict(zip(keys, number[some].tolist(), strict=True))
-        times = {k: range(int(found.start[k]), int(ends[k])) for k, _, _ in use}
+        nonzero = np.flatnonzero(number)
+        keys = zip(runs.run[nonzero].tolist(), runs.server[nonzero].tolist(), kind[nonzero].tolist(), strict=True)
+        use = dict(zip(keys, number[nonzero].tolist(), strict=True))
+        times = {k: range(int(runs.start[k]), int(ends[k])) for k, _, _ in use}
         holds = [(k, (s, r, t)) for k, s, r in use for t in times[k]]
         setattr(m, f"{held}_USES", pyo.Set(dimen=3, initialize=list(use)))
         setattr(m, held, pyo.Param(getattr(m, f"{held}_USES"), initialize=use))
@@ -58,14 +58,14 @@ def _common(view: View, found: Runs) -> pyo.ConcreteModel:
 
 
 def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) -> pyo.ConcreteModel:
-    r"""Return the ILP over schedules: which jobs are admitted, and by which schedule.
+    r"""Return the ILP over schedules, which decides what jobs are admitted and by which schedule.
 
     Parameters
     ----------
     view, problem
         Jobs and servers; whether the arrival slot may be used.
     relaxed
-        Whether schedules may be chosen in part.
+        Whether to relax integrality.
 
     Notes
     -----
@@ -76,14 +76,14 @@ def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) 
     .. math:: \sum_{l \colon t \in T(l)} z_{l,s,p} \cdot x_l \le C_{sp} \quad \forall s, p, t \label{servers}
     .. math:: \sum_{l \in L_j} x_l \le 1 \quad \forall j \label{one}
 
-    Duals (of the relaxation): they are the variables of (18a), ``admission.dual``: what a worker, or a PS, of a server
-    in a slot is worth.
+    Duals (of the relaxation): the variables of (18a), ``admission.dual``: the value of a worker or PS on a server in a
+    slot.
     """
-    found = schedules(view, problem)
-    m = _common(view, found)
+    runs = schedules(view, problem)
+    m = _common(view, runs)
     m.RUN = pyo.Set(m.WORKERS, initialize=_turned(m.RUNNING, m.SCHEDULES))
     m.SERVE = pyo.Set(m.SERVERS, initialize=_turned(m.SERVING, m.SCHEDULES))
-    m.OWN = pyo.Set(m.JOBS, initialize=grouped(zip(found.job.tolist(), m.SCHEDULES, strict=True)))
+    m.OWN = pyo.Set(m.JOBS, initialize=grouped(zip(runs.job.tolist(), m.SCHEDULES, strict=True)))
     m.x = pyo.Var(m.SCHEDULES, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
 
     @m.Constraint(m.WORKERS)
@@ -109,7 +109,7 @@ def _turned(held: Any, schedules: Any) -> dict[Any, list[int]]:
 
 
 def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
-    r"""Return (18a): prices and payoffs at which no schedule is worth more than it costs.
+    r"""Return (18a), the LP over prices and payoffs at which no schedule is worth more than its cost and payoff.
 
     - ``alpha`` :math:`\alpha_{s,w,t} \ge 0`: price of a worker of type w on server s in slot t.
     - ``beta`` :math:`\beta_{s,p,t} \ge 0`: price of a PS there.
@@ -121,9 +121,9 @@ def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
 
     Duals: that of (18a) is the share of schedule l in the ILP's relaxation.
     """
-    found = schedules(view, problem)
-    m = _common(view, found)
-    m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
+    runs = schedules(view, problem)
+    m = _common(view, runs)
+    m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(runs.job.tolist())))
     m.alpha = pyo.Var(m.WORKERS, domain=pyo.NonNegativeReals)
     m.beta = pyo.Var(m.SERVERS, domain=pyo.NonNegativeReals)
     m.mu = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
@@ -145,11 +145,11 @@ def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution, problem: str = UTILITY.id) -> Runs:
-    """Return the schedules of an incumbent."""
+    """Return the schedules chosen by an incumbent."""
     return followed(schedules(view, problem), solution.array(model.x) > 0.5)
 
 
-def _nobody(view: View, problem: str) -> str | None:
+def _none_in_time(view: View, problem: str) -> str | None:
     times = elastic.starts(view.options, view.first_start(problem), view.deadline)
     return None if times.any() else "no job can meet its deadline"
 
@@ -172,7 +172,7 @@ for _name, _problem, _start in (
         problem=_problem,
         decode=_read,
         source=f"walk-through, the ILP over schedules, {_start}",
-        skip=partial(_nobody, problem=_problem),
+        skip=partial(_none_in_time, problem=_problem),
         too_large=partial(_too_many, problem=_problem),
         example="paper/walkthrough",
     )(_build)
@@ -182,7 +182,7 @@ model(
     kind="bound",
     source="walk-through, (18a), the dual of the ILP's relaxation",
     procedure=bounding(build_dual),
-    skip=partial(_nobody, problem=UTILITY.id),
+    skip=partial(_none_in_time, problem=UTILITY.id),
     too_large=partial(_too_many, problem=UTILITY.id),
     example="paper/walkthrough",
 )(build_dual)

@@ -1,10 +1,10 @@
-"""Certificates: what proves a bound, by problem, whatever method claims the bound.
+"""Certificates: proofs of bounds, one prover per problem, whichever method claims the bound.
 
-A model claims a bound; a *prover* takes multipliers, those of the model where it has some, otherwise those of the
-problem's relaxation, rounds them, and evaluates again what follows from them by weak duality. Packing problems
-(Hadar, Zhou, admission) have prices of capacity in slots, and every job's best response to them; fluids prices over
-intervals, and single machines prices that do not change; linear programs the duals of their rows; placements what whole
-jobs are worth on a server.
+A model claims a bound. A *prover* takes multipliers, from the model if it has some and otherwise from a relaxation of
+the problem, rounds them, and evaluates the bound that follows by weak duality again. The multipliers are, for packing
+problems (Hadar, Zhou, admission), prices of capacity in slots, with every job's best response to them; for fluids,
+prices over intervals; for single machines, constant prices; for linear programs, the duals of the rows; and for
+placements, the values of whole jobs on a server.
 ``examples/check_certificate.py`` does the same from the instance alone.
 """
 
@@ -24,6 +24,6 @@ PROVERS: dict[str, Prover] = {**prices.PROVERS, **fluid.PROVERS, **programs.PROV
 
 
 def prove(problem: str, view: Any, outcome: Outcome, options: SolveOptions) -> Proof | None:
-    """Return what proves a bound on a problem, or ``None`` where nothing but the solver's word stands for it."""
+    """Return the proof of a model's bound on a problem, or ``None`` if only the solver vouches for the bound."""
     prover = PROVERS.get(problem)
     return prover(view, outcome, options) if prover else None

@@ -1,4 +1,4 @@
-"""Fewest fragmented jobs: what whole jobs are worth on a server, and what its resources cost split ones."""
+"""Prover for the fewest fragmented jobs: values of whole jobs on a server, and prices of resources for split ones."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from schedgap.models.solve.form import RowBlocks
 from schedgap.models.synergy.placement import Demands
 
 MANY = 4_000
-"""Sets of whole jobs on a server up to which their worth is sought; ``gen/200jobs`` has 24."""
+"""Largest number of sets of whole jobs per server type for which values are computed; ``gen/200jobs`` has 24."""
 
 CORNERS = 200_000
-"""Candidates for vertices of prices up to which these are sought: 12,341 of 40 demands."""
+"""Largest number of candidate vertices of price vectors that are enumerated; 40 demands have 12,341."""
 
 SURE = 1e-6
-"""By how much a sum must be above a whole number of jobs for one more to count as split."""
+"""Excess over a whole number of jobs from which the bound is rounded up to one more split job."""
 
 
 def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Proof | None:
-    r"""Prove a bound on the fragmented jobs of the demands that the outcome places.
+    r"""Prove a lower bound on the number of fragmented jobs among the demands that the outcome places.
 
     Let a whole job of demand d be worth :math:`\alpha_d \ge 0`, and a split one :math:`\alpha_d - 1`. All jobs of a GPU
-    type are then worth :math:`\sum_d n_d \alpha_d` less the number of split ones, and that is at most what servers
-    hold: each a set of whole jobs that fit together, and parts of split ones, which at prices of its resources are
-    worth no more than what the whole jobs leave costs. The best :math:`\alpha` are duals of the LP over these sets.
+    type are then worth :math:`\sum_d n_d \alpha_d` less the number of split ones. This is at most the worth of what the
+    servers hold: each holds a set of whole jobs that fit together, and parts of split jobs. At prices of its resources,
+    these parts are worth at most the cost of what the whole jobs leave. The best :math:`\alpha` are duals of the LP
+    over these sets.
     """
     wanted: Demands = outcome.evidence
     server_type = view.servers.gpu_type[wanted.hosts]
@@ -45,27 +46,27 @@ def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Proof | None:
         servers = view.servers.amounts[wanted.hosts[server_type == r]]
         room, count = np.unique(servers, axis=0, return_counts=True)
         need, jobs = wanted.amount[mine] * (1 - MARGIN), wanted.count[mine]
-        sets = [np.array(list(islice(_sets(need, jobs, one * (1 + MARGIN)), MANY + 1))) for one in room]
+        sets = [np.array(list(islice(_sets(need, jobs, amounts * (1 + MARGIN)), MANY + 1))) for amounts in room]
         if len(mine) and max(map(len, sets)) <= MANY and math.comb(len(mine) + 3, 3) <= CORNERS:
             worth[mine] = whole(_worth(need, jobs, room, count, sets, options), unit) * unit
-        else:  # who fits on no server is split
+        else:  # a job that fits on no server is split
             fits = np.all(need[:, None] <= room * (1 + MARGIN), axis=2)
             worth[mine] = ~np.any(fits, axis=1)
             sets = [np.zeros((1, len(mine)))] * len(room)
         costs = _costs(need, worth[mine] - 1)
-        left = [one * (1 + MARGIN) - of @ need for one, of in zip(room, sets, strict=True)]
+        left = [amounts * (1 + MARGIN) - of @ need for amounts, of in zip(room, sets, strict=True)]
         used = np.unique(np.concatenate([[0], *((part @ costs.T).argmin(axis=1) for part in left)]).astype(int))
         most = [(of @ worth[mine] + (part @ costs.T).min(axis=1)).max() for of, part in zip(sets, left, strict=True)]
         split += max(0, math.ceil(float(jobs @ worth[mine] - count @ np.array(most)) - SURE))
         prices.append(listed(whole(costs[used], unit)))
-    every = np.repeat(np.arange(len(wanted.count)), wanted.count)
-    told = {"unit": unit, "slot_s": view.slot_s, "round": [view.workload.ids[j] for j in wanted.jobs]}
-    told["held"] = [[int(kind[d]), *wanted.amount[d, 1:].tolist()] for d in every]
-    return Proof(float(split), told | {"worth": listed(whole(worth[every], unit)), "prices": prices})
+    demand = np.repeat(np.arange(len(wanted.count)), wanted.count)
+    content = {"unit": unit, "slot_s": view.slot_s, "round": [view.workload.ids[j] for j in wanted.jobs]}
+    content["held"] = [[int(kind[d]), *wanted.amount[d, 1:].tolist()] for d in demand]
+    return Proof(float(split), content | {"worth": listed(whole(worth[demand], unit)), "prices": prices})
 
 
 def _sets(need: Array, jobs: Ints, room: Array) -> Iterator[tuple[int, ...]]:
-    """Yield how many whole jobs of each demand may be on an empty server together."""
+    """Yield the sets of whole jobs that fit on an empty server, as numbers of jobs of each demand."""
     if not len(jobs):
         yield ()
         return
@@ -78,21 +79,21 @@ def _sets(need: Array, jobs: Ints, room: Array) -> Iterator[tuple[int, ...]]:
 
 
 def _worth(need: Array, jobs: Ints, room: Array, count: Ints, sets: list[Array], options: SolveOptions) -> Array:
-    """Return the duals of jobs in the LP of fewest split ones: servers hold shares of sets, and split jobs beside."""
+    """Return the duals of demands in the LP of fewest split jobs, where servers hold shares of sets and split jobs."""
     d, of = len(jobs), np.concatenate(sets)
-    host = np.repeat(np.arange(len(room)), [len(one) for one in sets])
+    host = np.repeat(np.arange(len(room)), list(map(len, sets)))
     cell, demand = np.repeat(np.arange(len(of)), d), np.tile(np.arange(d), len(of))
     split, shares, parts = np.arange(d), d + np.arange(len(of)), d + len(of) + np.arange(len(cell))
     rows = RowBlocks()
     rows.add(jobs, np.full(d, np.inf), (1.0, split, split), (of.ravel(), demand, shares[cell]))
     rows.add(np.zeros(d), np.full(d, np.inf), (1.0, demand, parts), (-1.0, split, split))
     rows.add(count, count, (1.0, host, shares))
-    for each, most in zip(need.T, room.T, strict=True):
-        unit = max(most.max(), MARGIN)
-        left, part = (most[host] - of @ each) / unit, each[demand] / unit
+    for demanded, amounts in zip(need.T, room.T, strict=True):
+        unit = max(amounts.max(), MARGIN)
+        left, part = (amounts[host] - of @ demanded) / unit, demanded[demand] / unit
         left, part = np.where(left < SURE, 0.0, left), np.where(part < SURE, 0.0, part)
-        full = np.full(len(of), -np.inf), np.zeros(len(of))
-        rows.add(*full, (part, cell, parts), (-left, np.arange(len(of)), shares))
+        sides = np.full(len(of), -np.inf), np.zeros(len(of))
+        rows.add(*sides, (part, cell, parts), (-left, np.arange(len(of)), shares))
     cost = np.concatenate([np.ones(d), np.zeros(len(of) + len(cell))])
     form = rows.form(cost, integer=np.zeros(len(cost), bool))
     duals = Session(form, SolveOptions(method="simplex", seed=options.seed)).run().row_duals
@@ -100,20 +101,20 @@ def _worth(need: Array, jobs: Ints, room: Array, count: Ints, sets: list[Array],
 
 
 def _costs(need: Array, worth: Array) -> Array:
-    """Return the vertices ``(v, 3)`` of prices of resources at which no job costs less than it is worth."""
-    some = worth > 0
+    """Return the vertices ``(v, 3)`` of the price vectors at which no job costs less than it is worth."""
+    positive = worth > 0
     resources = need.shape[1]
-    if not some.any():
+    if not positive.any():
         return np.zeros((1, resources))
-    unit = need[some].max(axis=0)
+    unit = need[positive].max(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
-    sides = np.concatenate([need[some] / unit, np.eye(resources)])
-    least = np.concatenate([worth[some], np.zeros(resources)])
+    sides = np.concatenate([need[positive] / unit, np.eye(resources)])
+    least = np.concatenate([worth[positive], np.zeros(resources)])
     tight = np.array(list(combinations(range(len(least)), resources)))
     tight = tight[np.abs(np.linalg.det(sides[tight])) > MARGIN]
-    found = np.linalg.solve(sides[tight], least[tight][..., None])[..., 0]
-    valid = (found >= -MARGIN).all(axis=1) & (found @ sides.T >= least - MARGIN).all(axis=1)
-    return np.asarray(np.unique(np.maximum(found[valid], 0.0) / unit, axis=0))
+    vertices = np.linalg.solve(sides[tight], least[tight][..., None])[..., 0]
+    valid = (vertices >= -MARGIN).all(axis=1) & (vertices @ sides.T >= least - MARGIN).all(axis=1)
+    return np.asarray(np.unique(np.maximum(vertices[valid], 0.0) / unit, axis=0))
 
 
 PROVERS: dict[str, Prover] = {PLACEMENT.id: fewest}

@@ -1,4 +1,4 @@
-"""Packing problems: prices of capacity in slots, and what each job makes of them at most."""
+"""Provers for packing problems: prices of capacity in slots, and the largest profit of each job at these prices."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.columns import completing, weighing
 
 EXACT = 3e-13
-"""Part of all terms by which the checker's sums and these may differ. At prices that are penalties for blocks without
-column, terms are a million times the bound."""
+"""Difference allowed between the checker's sums and these, as a fraction of all terms. At prices that are penalties
+for blocks without column, terms are a million times the bound."""
 
 FLOATS = 3e-11
-"""The same where the checker rounds floating point down."""
+"""The same if the checker rounds floating-point numbers down."""
 
 WILD = 64.0
-"""How many times as much as all jobs are worth all that is paid may be before smaller prices are tried."""
+"""Ratio of all payments to the value of all jobs beyond which smaller prices are tried."""
 
 MOST = 16.0
-"""How many times more than all that is paid and gained together a job may be worth at an end that it cannot reach."""
+"""Largest value of a job at an end that it cannot reach, relative to all payments and profits together."""
 
 ROUNDINGS = 1000
-"""Units by which the checker rounds down what a job pays."""
+"""Units by which the checker rounds down the payment of a job."""
 
 
 def by_prices(
@@ -47,36 +47,36 @@ def by_prices(
     domain: Domain,
     oracle: Price,
     tree: Tree,
-    told: dict[str, Any],
+    content: dict[str, Any],
     sense: int = 1,
     missing: float = EXACT,
 ) -> Proof | None:
-    """Return the proof by prices of the rows of a packing problem, at every leaf of a tree.
+    """Prove a bound on a packing problem by Lagrangian bounds at the prices of every leaf of a tree.
 
     Parameters
     ----------
     outcome, domain, oracle
-        What a model claims of the problem, and its pricing.
+        The outcome whose bound is to be proved, the root domain, and the pricing.
     tree
-        Prices of the rows, and what they are to bound.
-    told
-        What the problem derives from the instance: slots and their length.
+        The leaves to bound, and the prices of rows there.
+    content
+        Other content of the certificate: number and length of the slots. Covers are added to it.
     sense
-        1 where values are maximised, −1 where they are the negatives of costs.
+        1 if values are maximised, −1 if they are the negatives of costs.
     missing
-        Part of all terms that the checker may count less.
+        Fraction of all terms by which the checker's sum may be smaller.
     """
-    domain, claim = covered(outcome, domain, tree, told), outcome.solution.bound
+    domain, claim = covered(outcome, domain, tree, content), outcome.solution.bound
     packing = domain.packing
     assert claim is not None
     assert packing.worth is not None
-    # Hadar's oracle looks more closely at jobs that matter, once it knows how much there is.
+    # The first call lets Hadar's oracle choose the jobs that it prices more accurately in later calls.
     most = oracle(np.zeros_like(tree.prices[0]), domain).most
     leaves = [leaf._replace(domain=replace(leaf.domain, packing=packing)) for leaf in tree.leaves]
     worth = float(np.abs(most[np.isfinite(most)]).sum())
     for which in {leaf.prices for leaf in leaves}:
-        # Where nothing fits, prices are penalties, a million times what anything is worth, and so would rounding be:
-        # they become smaller where a leaf stays below the claim.
+        # In infeasible domains prices are penalties, a million times any value, with rounding errors to match. They
+        # are scaled down if the bounds of their leaves then stay below the claim.
         own = [leaf for leaf in leaves if leaf.prices == which]
         part = WILD * worth / max(float(tree.prices[which] @ packing.limits), 1e-200)
         less = tree.prices[which] * part
@@ -86,14 +86,14 @@ def by_prices(
     largest = float(np.abs(packing.worth[np.isfinite(packing.worth)]).max(initial=0.0))
     unit = max(unit_of(paid + worth), unit_of(largest) / MOST)
     rounded = [whole(np.maximum(prices, 0.0), unit) for prices in tree.prices]
-    found = [leaf_bound(leaf, oracle, rounded[leaf.prices] * unit) for leaf in leaves]
-    value = max(value + missing * size for value, size in found) + ROUNDINGS * packing.blocks * unit
-    content = {"unit": unit, "prices": [listed(prices) for prices in rounded], **told}
+    bounds = [leaf_bound(leaf, oracle, rounded[leaf.prices] * unit) for leaf in leaves]
+    value = max(value + missing * size for value, size in bounds) + ROUNDINGS * packing.blocks * unit
+    content = {"unit": unit, "prices": [listed(prices) for prices in rounded], **content}
     return Proof.of(sense * value, abs(value), sense, content | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {}))
 
 
 def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
-    """Return the bound on a leaf at some prices, and the sum of its terms."""
+    """Return the Lagrangian bound on a leaf at some prices, and the sum of the absolute values of its terms."""
     domain = leaf.domain
     priced = oracle(prices, domain)
     most = np.where(domain.must, priced.most, np.maximum(priced.most, 0.0))
@@ -105,7 +105,7 @@ def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
 
 
 def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOptions) -> Tree:
-    """Return the tree of an outcome, or one leaf at the prices of the root, those of the relaxation if it has none."""
+    """Return the tree of an outcome, or a single leaf at the outcome's prices or else those of the LP relaxation."""
     if outcome.tree is not None:
         return Tree.of(outcome.tree)
     if outcome.prices is not None:
@@ -116,71 +116,70 @@ def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOption
 
 
 def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """Prove a bound of Hadar's problems by prices of GPUs, those of the outcome or of the relaxation's columns."""
-    found, exact = outcome.evidence, False
-    told: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
+    """Prove a bound on one of Hadar's problems by prices of GPUs, from the outcome or from column generation."""
+    evidence, exact = outcome.evidence, False
+    content: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
     pricing: Any
     oracle: Any
-    if isinstance(found, ByPeriod):  # of some jobs it is enough that parts of slots do their work
-        pricing, told["divisible"] = found.pricing, np.flatnonzero(found.pricing.by_parts).tolist()
+    if isinstance(evidence, ByPeriod):  # some jobs may do their work in fractions of slots
+        pricing, content["divisible"] = evidence.pricing, np.flatnonzero(evidence.pricing.by_parts).tolist()
         oracle = lambda prices, domain: pricing.nearly(prices.reshape(-1, view.slots), closely=False)  # noqa: E731
-    elif found is not None:
-        value, size, content = over_intervals(found, view.capacity.astype(float))
+    elif evidence is not None:
+        value, size, content = over_intervals(evidence, view.capacity.astype(float))
         return Proof.of(value, size, 1, content | {"slot_s": view.slot_s})
     else:
         exact = problem != hadar.FORKED.id
         pricing = oracle = GangPricing(view, problem == hadar.COMPLETE.id) if exact else ForkedPricing(view)
     domain = Domain.of(pricing.packing)
-
     tree = grown(outcome, domain, oracle, options)
-    return by_prices(outcome, domain, oracle, tree, told, missing=EXACT if exact else FLOATS)
+    return by_prices(outcome, domain, oracle, tree, content, missing=EXACT if exact else FLOATS)
 
 
-def covered(outcome: Outcome, domain: Domain, tree: Tree, told: dict[str, Any]) -> Domain:
-    """Return the domain with the covers that cost something at some prices of a tree, and tell them.
+def covered(outcome: Outcome, domain: Domain, tree: Tree, content: dict[str, Any]) -> Domain:
+    """Return the domain with the covers that have a positive price somewhere in a tree, and add them to `content`.
 
-    Blocks that keep something are told by their numbers, and where they need not keep all, in pairs with how much.
+    A cover lists the numbers of the blocks that keep something, in pairs with the amount if blocks may keep parts.
     """
     if outcome.tree is None or not len(covers := outcome.tree.domain.packing.covers):
         return domain
     cells = len(domain.packing.capacity)
-    prices = np.array([np.pad(found, (0, cells + len(covers) - len(found))) for found in tree.prices])
+    prices = np.array([np.pad(leaf, (0, cells + len(covers) - len(leaf))) for leaf in tree.prices])
     priced = (prices[:, cells:] > 0).any(axis=0)
     tree.prices = list(prices[:, np.concatenate([np.ones(cells, bool), priced])])
     covers = Covers(covers.row[priced], covers.spare[priced], covers.kept[priced])
     kept = [[(b, int(row[b])) for b in np.flatnonzero(row).tolist()] for row in covers.kept]
-    who = kept if domain.packing.parts is not None else [[b for b, _ in pairs] for pairs in kept]
-    told["covers"] = list(zip(covers.row.tolist(), covers.spare.tolist(), who, strict=True))
+    blocks = kept if domain.packing.parts is not None else [[b for b, _ in pairs] for pairs in kept]
+    content["covers"] = list(zip(covers.row.tolist(), covers.spare.tolist(), blocks, strict=True))
     return replace(domain, packing=replace(domain.packing, known=covers))
 
 
 def elastic(
     view: Any, outcome: Outcome, options: SolveOptions, *, jobs_of: Callable[[Any], ElasticJobs], sense: int = 1
 ) -> Proof | None:
-    """Prove a bound of jobs that are not interrupted by prices of classes of servers."""
+    """Prove a bound on jobs that are never preempted, by prices of classes of servers."""
     jobs = jobs_of(view)
     pricing = Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
     tree = grown(outcome, pricing.domain, pricing, options)
-    told: dict[str, Any] = {"slot_s": view.slot_s, "slots": jobs.slots}
-    return by_prices(outcome, pricing.domain, pricing, tree, told, sense)
+    content = {"slot_s": view.slot_s, "slots": jobs.slots}
+    return by_prices(outcome, pricing.domain, pricing, tree, content, sense)
 
 
 def of_zhou(view: zhou.View, problem: str) -> ElasticJobs:
-    """Return what is scheduled in one of Zhou's problems."""
+    """Return the elastic jobs of one of Zhou's problems."""
     return (weighing if problem.endswith("weight") else completing)(view.of(problem))
 
 
 def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """State the bound of Zhou's cheapest run, for which the checker places all choices that might be cheaper.
+    """State the bound on Zhou's cheapest run; the checker places all choices that might be cheaper.
 
-    The job with the largest weight per consumption says what F is, and so what prices are.
+    The job with the largest weight per consumption determines F, and thereby the prices.
     """
     a, claim = view.of(problem), outcome.solution.bound
     assert claim is not None
-    told = {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
+    content = {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
     if a.given_worth is None:
-        told["job"] = int((a.weight / a.least_consumption).argmax())
-    return Proof.of(claim, abs(claim), -1, told, 10 * MARGIN)
+        content["job"] = int((a.weight / a.least_consumption).argmax())
+    return Proof.of(claim, abs(claim), -1, content, 10 * MARGIN)
 
 
 PROVERS: dict[str, Prover] = {

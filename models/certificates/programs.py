@@ -1,4 +1,4 @@
-"""Linear programs: multipliers of their rows, and what follows from these alone."""
+"""Provers for linear programs: multipliers of the rows, and the Lagrangian bound that follows from them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
 
 MOST_TENANTS = 150
-"""Kinds of tenants up to which the whole program of a bound is solved again for its multipliers."""
+"""Largest number of kinds of tenants for which the full program is solved again to obtain its multipliers."""
 
 
 def shared(view: oef.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """Prove a bound of OEF's programs: a device is worth what the tenant gains that gains most, multipliers included.
+    """Prove a bound on one of OEF's programs: a device is worth the largest gain of any tenant, multipliers included.
 
-    Tenants with equal speedups count as one (:func:`schedgap.instances.views.oef.merged`).
+    Tenants with equal speedups are merged (:func:`schedgap.instances.views.oef.merged`).
     """
     small, _ = oef.merged(view)
     n, speedups, weight = small.size, small.speedups, small.weight
@@ -61,7 +61,7 @@ BUILDERS = {
 
 
 def rounds(view: synergy.View, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Proof | None:
-    """Prove a bound on the progress of a round by prices of GPUs, CPUs and memory; jobs hold one configuration each."""
+    """Prove a bound on the progress of a round by prices of GPUs, CPUs and memory; a job has one configuration."""
     chosen = choices(view, rule)
     group, held, at = chosen.classes, chosen.held, chosen.at
     if len(np.unique(chosen.owner)) < (len(group.count) if rule.everybody else 1):
@@ -82,9 +82,9 @@ def rounds(view: synergy.View, outcome: Outcome, options: SolveOptions, *, rule:
     best = np.full(len(group.count), -np.inf if rule.everybody else 0.0)
     np.maximum.at(best, chosen.owner, profit)
     paid = float((rounded * unit * capacity(view)).sum())
-    told = {"unit": unit, "slot_s": view.slot_s, "prices": listed(rounded)}
-    told["round"] = [view.workload.ids[j] for j in view.runnable]
-    return Proof.of(paid + float(group.count @ best), paid + float(group.count @ np.abs(best)), 1, told)
+    content = {"unit": unit, "slot_s": view.slot_s, "prices": listed(rounded)}
+    content["round"] = [view.workload.ids[j] for j in view.runnable]
+    return Proof.of(paid + float(group.count @ best), paid + float(group.count @ np.abs(best)), 1, content)
 
 
 PROVERS: dict[str, Prover] = {

@@ -1,4 +1,4 @@
-"""Trees of branch and price: which decisions split a problem, and the prices that bound each part."""
+"""Branch-and-price trees in certificates: the branching decisions, and the prices that bound each leaf."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from schedgap.instances.arrays import Array
 from schedgap.models.columns import Branch, Domain
 
 LARGEST = 400
-"""Leaves of trees that are kept; of larger ones, the parts with the largest bounds are split, and others are leaves."""
+"""Largest number of leaves; larger trees are expanded by decreasing bound, and the remaining nodes become leaves."""
 
 
 class Leaf(NamedTuple):
-    """A part of the problem, which set of prices bounds it, and the ends that were cut off there, ``(job, ends)``."""
+    """A leaf: its domain, the number of its price vector, and any ends eliminated there, as pairs ``(job, ends)``."""
 
     domain: Domain
     prices: int
@@ -25,11 +25,11 @@ class Leaf(NamedTuple):
 
 @dataclass
 class Tree:
-    """A tree as a certificate has it: nodes, sets of prices, and what must be bounded.
+    """A tree as a certificate stores it: nodes, price vectors, and the leaves to be bounded.
 
-    A node splits where a job ends (by ``end``, or counted as after it), or by how much it takes of a row (up to
-    ``most``, or more); ``then`` has the numbers of its two parts. A node with ``prices`` is a leaf. Where ends are cut
-    off since nothing of interest ends there, a node splits, too, and that part is a leaf.
+    A node branches on the end of a job (by ``end``, or counted as after it), or on its use of a row (up to ``most``, or
+    more); ``then`` has the numbers of its two children. A node with ``prices`` is a leaf. Ends eliminated by
+    reduced-cost fixing are also split off, as a leaf.
     """
 
     nodes: list[dict[str, Any]] = field(default_factory=list)
@@ -38,13 +38,13 @@ class Tree:
 
     @staticmethod
     def of(root: Branch) -> Tree:
-        """Return the tree of what became of a problem."""
+        """Return the tree below a root node of branch and price."""
         tree, numbers = Tree(), {}
         todo = [(-root.bound, tree.new(), root)]
         while todo:
             _, at, branch = heapq.heappop(todo)
 
-            def known(prices: Array) -> int:
+            def number(prices: Array) -> int:
                 if id(prices) not in numbers:
                     numbers[id(prices)] = len(tree.prices)
                     tree.prices.append(prices)
@@ -52,11 +52,11 @@ class Tree:
 
             rest = branch.rest or branch.domain
             if not branch.parts or len(tree.leaves) + len(todo) >= LARGEST:
-                tree.nodes[at] = {"prices": known(branch.prices)}
-                tree.leaves.append(Leaf(branch.domain, known(branch.prices), ()))
+                tree.nodes[at] = {"prices": number(branch.prices)}
+                tree.leaves.append(Leaf(branch.domain, number(branch.prices), ()))
                 continue
             if branch.cut is not None:
-                at = tree.cut(at, branch.domain, rest, known(branch.cut))
+                at = tree.cut(at, branch.domain, rest, number(branch.cut))
             if len(branch.parts) == 1:
                 heapq.heappush(todo, (-branch.parts[0].bound, at, branch.parts[0]))
                 continue
@@ -68,12 +68,12 @@ class Tree:
         return tree
 
     def new(self) -> int:
-        """Return the number of a new node."""
+        """Add a node; return its number."""
         self.nodes.append({})
         return len(self.nodes) - 1
 
     def cut(self, at: int, domain: Domain, rest: Domain, prices: int) -> int:
-        """Split off the ends of a domain that are not in the rest; return the node of that rest."""
+        """Split off the ends of a domain that are not in `rest` as a leaf; return the node of `rest`."""
         ends = []
         for job in np.flatnonzero((domain.first != rest.first) | (domain.last != rest.last)).tolist():
             cuts = [(int(rest.first[job]) - 1, True)] if rest.first[job] > domain.first[job] else []
@@ -89,15 +89,15 @@ class Tree:
         return at
 
 
-def split(domain: Domain, one: Domain, other: Domain) -> tuple[dict[str, Any], int]:
-    """Return the decision that tells two parts apart, and which of them has the earlier ends, or takes less."""
-    ends = np.flatnonzero(one.last != other.last)
-    ends = ends if ends.size else np.flatnonzero(one.first != other.first)
+def split(domain: Domain, left: Domain, right: Domain) -> tuple[dict[str, Any], int]:
+    """Return the decision that separates two children, and which of them has the earlier ends or takes less."""
+    ends = np.flatnonzero(left.last != right.last)
+    ends = ends if ends.size else np.flatnonzero(left.first != right.first)
     if ends.size:
         job = int(ends[0])
-        lower = int(one.last[job] > other.last[job])
-        return {"job": job, "end": int((one, other)[lower].last[job])}, lower
-    ((job, row),) = {(use.block, use.row) for use in set(one.uses) ^ set(other.uses)}
-    highs = [next(use.high for use in part.uses if (use.block, use.row) == (job, row)) for part in (one, other)]
+        lower = int(left.last[job] > right.last[job])
+        return {"job": job, "end": int((left, right)[lower].last[job])}, lower
+    ((job, row),) = {(use.block, use.row) for use in set(left.uses) ^ set(right.uses)}
+    highs = [next(use.high for use in part.uses if (use.block, use.row) == (job, row)) for part in (left, right)]
     lower = int(highs[0] > highs[1])
     return {"job": job, "row": row, "most": int(highs[lower])}, lower

@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`.covers`."""
+"""Compiled separation of cover cuts, for :mod:`.covers`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from schedgap.instances.clock import njit
 
 BROKEN = 0.02
-"""How much must be above a row at least."""
+"""Smallest violation for which a cover cut is added."""
 
 
 @njit(cache=True)
 def covers(which, capacity, most, parts, start, column, amount, block, share):  # type: ignore[no-untyped-def]
-    """Return rows, of those in `which`, with the spare that is broken most, and what blocks keep ``(rows, blocks)``."""
+    """Return the rows of `which` that have a violated cover, with the spare and the reserves of the most violated."""
     row, spare = np.zeros(len(which), np.int64), np.zeros(len(which), np.int64)
     kept = np.zeros((len(which), len(most)), np.int64)
     found = 0
@@ -36,9 +36,9 @@ def covers(which, capacity, most, parts, start, column, amount, block, share):  
 
 @njit(cache=True)
 def knapsack(room, spare, use, owner, share, most, parts):  # type: ignore[no-untyped-def]
-    """Return what a row gains where blocks keep something, most of all ways to share `room`, and what they keep.
+    """Divide `room` among blocks to maximise the left-hand side of a cover; return the gain and what blocks keep.
 
-    Blocks keep all that they can use at `most`, or with `parts` what one of their columns uses.
+    A block keeps either nothing or its largest use `most`; with `parts`, the use of any of its columns.
     """
     some = np.unique(owner)
     best, taken = np.zeros(room + 1), np.zeros((len(some), room + 1), np.int64)

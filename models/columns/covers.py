@@ -1,19 +1,20 @@
-r"""Rows that every solution in whole columns keeps and the relaxation need not: covers of capacities by blocks.
+r"""Cover cuts: rows that every integer solution satisfies and the LP relaxation may violate.
 
-Of a capacity :math:`C`, let blocks keep :math:`m_b \ge 0` each, and let a *spare* :math:`s \ge 0` remain beside them:
-:math:`\sum_b m_b \le C - s`. As soon as a block uses more than it keeps and the spare, others have to go without. So
+Reserve :math:`m_b \ge 0` of a capacity :math:`C` for each block, and leave a *spare* :math:`s \ge 0`:
+:math:`\sum_b m_b \le C - s`. As soon as a block uses more than its reserve and the spare, others have to do with less.
+So
 
 .. math:: \sum_b \max(\min(u_b, m_b), u_b - s) \le C - s
 
-holds for what blocks use, :math:`u \ge 0` with :math:`\sum_b u_b \le C`. Proof: where all terms are at most
-:math:`m_b`, their sum is at most :math:`\sum_b m_b`. Otherwise one of them is :math:`u_b - s`; no other is above its
-:math:`u_b`, so that the sum is at most :math:`\sum_b u_b - s`. Either is at most :math:`C - s`. As a block has one
-column, each column adds the term of what it uses. A gang that holds half of four GPUs half of the time beside jobs that
-hold the rest all the time is within capacity, and breaks such a row.
+holds for the uses of the blocks, :math:`u \ge 0` with :math:`\sum_b u_b \le C`. Proof: if all terms are at most
+:math:`m_b`, their sum is at most :math:`\sum_b m_b`. Otherwise one of them is :math:`u_b - s`, and no other exceeds its
+:math:`u_b`, so the sum is at most :math:`\sum_b u_b - s`. Both are at most :math:`C - s`. As a block has one column,
+the coefficient of a column is the term of its use. For example, a gang of four with share 1/2 and two single-GPU jobs
+with share 1 are within a capacity of 4 and violate such a row.
 
-Where blocks keep nothing, or all that they can use, a term is convex in what a column uses: a price of a row makes
-further GPUs of a slot dearer than first ones, which is what pricing of gangs needs. Where the use of a run is known
-before it is placed, pricing takes any term, and blocks may keep parts.
+If blocks keep nothing or all that they can use, the coefficient is convex in the use of a column: the price of a cover
+makes additional GPUs of a slot dearer than the first ones, as the pricing of gangs requires. If the use of a run is
+known before it is placed, pricing can handle any coefficient, and blocks may keep any part of their use.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from schedgap.instances.arrays import Array, Bools, Ints
 
 @dataclass(frozen=True, eq=False)
 class Covers:
-    """``c`` rows.
+    """A batch of ``c`` cover cuts.
 
     Attributes
     ----------
     row, spare
-        ``(c,)`` the capacity that each belongs to, and what remains of it, ``s``.
+        ``(c,)`` the capacity that each covers, and its spare ``s``.
     kept
-        ``(c, blocks)`` what blocks keep, ``m``.
+        ``(c, blocks)`` reserves of the blocks, ``m``.
     """
 
     row: Ints
@@ -47,42 +48,41 @@ class Covers:
 
     @staticmethod
     def none(blocks: int) -> Covers:
-        """Return no rows."""
+        """Return an empty batch."""
         return Covers(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, blocks), np.int64))
 
     def and_(self, others: Covers) -> Covers:
-        """Return these rows and others."""
+        """Return these covers followed by `others`."""
         pairs = zip(vars(self).values(), vars(others).values(), strict=True)
         return Covers(*(np.concatenate(pair) for pair in pairs))
 
     def use(self, use: sp.csc_array, block: Ints, first: int) -> sp.csc_array:
-        """Return what columns add to these rows from `first` on; they use capacities by `use` and are of `block`."""
+        """Return the coefficients in the covers from `first` on, for columns of `block` with capacity use `use`."""
         taken = use.tocsr()[self.row[first:]].tocoo()
         kept = self.kept[first:][taken.row, block[taken.col]]
         data = np.maximum(np.minimum(taken.data, kept), taken.data - self.spare[first:][taken.row])
-        some = data > 0
-        return sp.csc_array((data[some], (taken.row[some], taken.col[some])), taken.shape)
+        nonzero = data > 0
+        return sp.csc_array((data[nonzero], (taken.row[nonzero], taken.col[nonzero])), taken.shape)
 
 
 def broken(capacity: Array, most: Ints, parts: Bools | None, use: sp.csc_array, block: Ints, share: Array) -> Covers:
-    """Return, for each capacity, the row that `share` ``(c,)`` of columns breaks most, where they break any.
+    """Separate cover cuts: return for each capacity the one most violated by the shares ``(c,)`` of columns, if any.
 
     Parameters
     ----------
     capacity
         ``(m,)`` whole numbers.
     most
-        ``(blocks,)`` what a block uses at most of a capacity.
+        ``(blocks,)`` largest use of a capacity by a block.
     parts
-        ``(m,)`` capacities of which blocks may keep any part, and which alone have covers; ``None`` for all of them,
-        but blocks keep nothing or all that they can use.
+        ``(m,)`` capacities that may be covered, with blocks keeping any part of their use; ``None`` for all capacities,
+        with blocks keeping nothing or all that they can use.
     use, block
         The columns.
     """
     from schedgap.models.columns import _kernels as kernels
 
     rows = use.tocsr()
-    some = np.arange(len(capacity)) if parts is None else np.flatnonzero(parts)
-    given = some, capacity.astype(np.int64), most, parts is not None
-    row, spare, kept = kernels.covers(*given, rows.indptr, rows.indices, rows.data, block, share)
-    return Covers(row, spare, kept)
+    which = np.arange(len(capacity)) if parts is None else np.flatnonzero(parts)
+    columns = rows.indptr, rows.indices, rows.data, block, share
+    return Covers(*kernels.covers(which, capacity.astype(np.int64), most, parts is not None, *columns))

@@ -1,4 +1,4 @@
-"""What branching has left of a packing problem: decisions that every paper's pricing keeps."""
+"""Branching decisions on a packing problem, which the pricing of every paper respects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedgap.models.columns.packing import Columns, Packing
 
 
 class Use(NamedTuple):
-    """How much a block takes of a row: between `low` and `high`."""
+    """A branching decision: a block takes between `low` and `high` of a row."""
 
     block: int
     row: int
@@ -23,24 +23,24 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """A node of branch and bound: by when each block ends, and what it takes.
+    """The feasible region of a branch-and-bound node: when each block ends, and how much it takes of some rows.
 
-    A column that ends before `first` stays, but counts as one that ends in `first`: no more than it is worth. So "ends
-    by t" and "counts as ending after t" have all solutions between them, and pricing needs no more than another table
-    of worths, which is non-increasing as before. A block without column ends after all ends.
+    A column that ends before `first` stays feasible, but counts as if it ended at `first`, which never overstates its
+    value. So "ends by t" and "counts as ending after t" together contain all solutions, and pricing only needs another
+    table of values, non-increasing as before. A block without column ends after all ends.
 
     Attributes
     ----------
     packing
         The whole problem.
     first, last
-        ``(blocks,)`` ends as which columns count at least, and by which they end; `last` is the number of ends where a
-        block may do without a column, and `first` where it has to.
+        ``(blocks,)`` earliest end that columns count as, and latest end that is feasible. `last` equal to the number of
+        ends allows a block to have no column, and `first` equal to it forbids a column.
     uses
         Bounds on what blocks take of rows, at most one for each pair.
     room
-        ``(m,)`` what is left of the capacities for columns that are still sought; all by default. Pricing may return
-        others all the same.
+        ``(m,)`` capacity left for further columns; all of it by default. Pricing may ignore this and return larger
+        columns.
     """
 
     packing: Packing
@@ -51,14 +51,14 @@ class Domain:
 
     @staticmethod
     def of(packing: Packing) -> Domain:
-        """Return the domain in which nothing is decided."""
+        """Return the domain of the root node, without any decision."""
         ends = 0 if packing.worth is None else packing.worth.shape[1]
         never = np.full(packing.blocks, ends - packing.cover, np.int64)
         return Domain(packing, np.zeros(packing.blocks, np.int64), never)
 
     @property
     def ends(self) -> int:
-        """Number of ends, which is the end of a block without column."""
+        """Number of ends, which is also the index that stands for the end of a block without column."""
         return 0 if self.packing.worth is None else self.packing.worth.shape[1]
 
     @cached_property
@@ -68,7 +68,7 @@ class Domain:
 
     @property
     def least(self) -> float:
-        """A value below that of every solution."""
+        """A lower bound on the value of every solution."""
         if self.packing.worth is None or not self.packing.worth.size:
             return -np.inf
         finite = np.where(np.isfinite(self.packing.worth), self.packing.worth, np.inf).min(axis=1)
@@ -77,15 +77,13 @@ class Domain:
 
     @cached_property
     def worth(self) -> Array:
-        """``(blocks, ends)`` what columns count as, by their ends; ``-inf`` after the last one."""
-        assert self.packing.worth is not None
-        known = np.column_stack((self.packing.worth, np.zeros(self.packing.blocks)))
+        """``(blocks, ends)`` values of columns in this domain, by their ends; ``-inf`` after `last`."""
         ends = np.arange(self.ends)
-        counted = np.take_along_axis(known, np.maximum(ends, self.first[:, None]), axis=1)
+        counted = np.take_along_axis(self.packing.worth_by_end, np.maximum(ends, self.first[:, None]), axis=1)
         return np.where(ends <= self.last[:, None], counted, -np.inf)
 
     def values(self, columns: Columns) -> Array:
-        """Return what columns count as here; ``-inf`` for those that are out of the domain."""
+        """Return the values of columns in this domain; ``-inf`` for those outside."""
         if self.packing.worth is None:
             return columns.value
         values = self.worth[columns.block, columns.end]
@@ -96,11 +94,11 @@ class Domain:
         return np.asarray(values)
 
     def profit(self, columns: Columns, prices: Array) -> Array:
-        """Return what columns count as here, less the cost of what they use at `prices` ``(m,)``."""
+        """Return the values of columns in this domain, less the cost of their use at `prices` ``(m,)``."""
         return np.asarray(self.values(columns) - columns.use.T @ prices)
 
     def ending(self, block: int, first: int, last: int) -> Domain:
-        """Return the domain with the ends of a block narrowed to ``first … last``."""
+        """Return the domain with the ends of a block restricted to ``first … last``."""
         firsts, lasts = self.first.copy(), self.last.copy()
         firsts[block], lasts[block] = max(first, firsts[block]), min(last, lasts[block])
         return replace(self, first=firsts, last=lasts)
@@ -108,64 +106,64 @@ class Domain:
     def using(self, block: int, row: int, low: float, high: float) -> Domain:
         """Return the domain in which a block takes at least `low` and at most `high` of a row."""
         most = int(self.packing.capacity[row])
-        known = {(use.block, use.row): use for use in self.uses}
-        old = known.get((block, row), Use(block, row, 0, most))
-        known[block, row] = Use(block, row, max(old.low, int(low)), min(old.high, int(min(high, most))))
-        return replace(self, uses=tuple(sorted(known.values())))
+        bounds = {(use.block, use.row): use for use in self.uses}
+        old = bounds.get((block, row), Use(block, row, 0, most))
+        bounds[block, row] = Use(block, row, max(old.low, int(low)), min(old.high, int(min(high, most))))
+        return replace(self, uses=tuple(sorted(bounds.values())))
 
     def within(self, profit: Array, least: Array) -> Domain:
         """Return the domain without the ends whose profit ``(blocks, ends)`` is below `least` ``(blocks,)``."""
         kept = np.column_stack((profit, np.where(self.must, -np.inf, 0.0))) >= least[:, None]
-        some = kept.any(axis=1)
-        first = np.where(some, np.maximum(self.first, kept.argmax(axis=1)), self.first)
-        last = np.where(some, np.minimum(self.last, self.ends - kept[:, ::-1].argmax(axis=1)), self.last)
+        nonempty = kept.any(axis=1)
+        first = np.where(nonempty, np.maximum(self.first, kept.argmax(axis=1)), self.first)
+        last = np.where(nonempty, np.minimum(self.last, self.ends - kept[:, ::-1].argmax(axis=1)), self.last)
         return replace(self, first=first, last=last)
 
 
 def children(domain: Domain, columns: Columns, x: Array, whole: bool) -> tuple[Domain, Domain] | None:
-    """Return two domains that a fractional solution is in neither of, the likelier one first; ``None`` without any.
+    """Return two domains that exclude a fractional solution, the likelier one first; ``None`` if none can be found.
 
-    Ends are decided first, since they alone are worth something; then what blocks take of rows.
+    Ends are branched on first, since values depend on them alone; then how much blocks take of rows.
 
     Parameters
     ----------
     domain, columns, x
         The domain, and the optimum of its relaxation.
     whole
-        Whether columns take whole numbers of rows, bounds on which the pricing keeps.
+        Whether columns take whole numbers of rows, and the pricing respects bounds on them.
     """
     return _by_end(domain, columns, x) or (_by_use if whole else _by_window)(domain, columns, x)
 
 
 def _by_end(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:
-    """Split the ends of the block, and where, so that the part in which its worth changes least changes most."""
-    some = np.flatnonzero(x > FRACTION)
-    block, share, worth = columns.block[some], x[some], domain.values(columns)[some]
+    """Branch on the end of a block; choose block and split to maximise the smaller change of its value in a child."""
+    active = np.flatnonzero(x > FRACTION)
+    block, share, worth = columns.block[active], x[active], domain.values(columns)[active]
     blocks = domain.packing.blocks
     mean = np.bincount(block, share * worth, blocks)
     none = np.where(domain.must, 0.0, np.maximum(1 - np.bincount(block, share, blocks), 0.0))
     spread = np.bincount(block, share * np.abs(worth - mean[block]), blocks) + none * np.abs(mean)
-    best, found = 0.0, None
-    for chosen in np.flatnonzero(spread > FRACTION * max(np.abs(worth).max(initial=0.0), 1e-300)).tolist():
-        own = some[block == chosen]
-        ends = np.append(np.maximum(columns.end[own], domain.first[chosen]), domain.ends)
-        change, last, likelier = _split(np.append(domain.worth[chosen], 0.0), ends, np.append(x[own], none[chosen]))
+    best, split = 0.0, None
+    for b in np.flatnonzero(spread > FRACTION * max(np.abs(worth).max(initial=0.0), 1e-300)).tolist():
+        own = active[block == b]
+        ends = np.append(np.maximum(columns.end[own], domain.first[b]), domain.ends)
+        change, last, early_first = _split(np.append(domain.worth[b], 0.0), ends, np.append(x[own], none[b]))
         if change > best:
-            best, found = change, (chosen, last, likelier)
-    if found is None:
+            best, split = change, (b, last, early_first)
+    if split is None:
         return None
-    chosen, last, likelier = found
-    early, late = domain.ending(chosen, 0, last), domain.ending(chosen, last + 1, domain.ends)
-    return (early, late) if likelier else (late, early)
+    b, last, early_first = split
+    early, late = domain.ending(b, 0, last), domain.ending(b, last + 1, domain.ends)
+    return (early, late) if early_first else (late, early)
 
 
 def _split(worth: Array, ends: Ints, share: Array) -> tuple[float, int, bool]:
-    """Return how much a block's worth changes on either side of its best split, the split, and the likelier side.
+    """Return the smaller of the two value changes at the best split, the split, and if the early child is likelier.
 
-    What ends late would be worth no less than the split, and what ends early no more than the end after it. Right after
-    the last of several close ends, the part with all later ones would hardly change: 36 of 42 nodes of ``gen/50jobs``
-    split off one end after another, and 60 s ended at 503.62 and not at 503.52. Ends that are worth as much belong to
-    the same side.
+    In the early child, columns that end late rise to the value of the split or more; in the late child, those that end
+    early fall to the value right after it or less. Splitting right after the last of several close ends hardly changes
+    the late child: that way, 36 of 42 nodes of ``gen/50jobs`` split off one end after another, and 60 s ended at 503.62
+    and not at 503.52. Ends of equal value belong to the same side.
     """
     ends, share = ends[share > 0], share[share > 0]
     steps = np.flatnonzero(worth[:-1] > worth[1:])[:, None]
@@ -180,13 +178,13 @@ def _split(worth: Array, ends: Ints, share: Array) -> tuple[float, int, bool]:
 
 
 def _by_use(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:
-    """Split what a block with several columns takes of the row in which they differ most."""
+    """Branch on the use of a row: take a fractional block and the row in which its columns differ most."""
     worth = domain.values(columns)
-    some = np.flatnonzero((x > FRACTION) & (x < 1 - FRACTION) & (domain.must[columns.block] | (worth != 0)))
-    block = columns.block[some]
+    fractional = np.flatnonzero((x > FRACTION) & (x < 1 - FRACTION) & (domain.must[columns.block] | (worth != 0)))
+    block = columns.block[fractional]
     several = [b for b in np.unique(block).tolist() if np.count_nonzero(block == b) > 1]
-    for chosen in sorted(several, key=lambda b: float(x[some[block == b]].max())):  # the most divided ones first
-        own = some[block == chosen]
+    for chosen in sorted(several, key=lambda b: float(x[fractional[block == b]].max())):  # most fractional first
+        own = fractional[block == chosen]
         use = columns.use[: len(domain.packing.capacity), own].toarray()
         share = x[own] / x[own].sum()
         mean = use @ share
@@ -200,19 +198,18 @@ def _by_use(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain]
 
 
 def _by_window(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:
-    """Split the ends of any block that may still end at several times, at the end that it has.
+    """Branch on the end of the block whose value is least decided, at the end that it has in the relaxation.
 
-    For solutions in whole columns that are none of the real problem: the ends are decided one by one.
+    This is for integral optima of the relaxation that are infeasible in the real problem: ends are fixed one by one.
     """
-    assert domain.packing.worth is not None
-    known = np.column_stack((domain.packing.worth, np.zeros(domain.packing.blocks)))
+    values = domain.packing.worth_by_end
     every = np.arange(domain.packing.blocks)
-    open_ = known[every, domain.first] - known[every, domain.last]
-    chosen = int(open_.argmax()) if len(open_) else 0
-    if not len(open_) or not open_[chosen] > 0:
+    spread = values[every, domain.first] - values[every, domain.last]
+    chosen = int(spread.argmax()) if len(spread) else 0
+    if not len(spread) or not spread[chosen] > 0:
         return None
     share = np.where(columns.block == chosen, x, 0.0)
-    first, last, worth = int(domain.first[chosen]), int(domain.last[chosen]), known[chosen]
+    first, last, worth = int(domain.first[chosen]), int(domain.last[chosen]), values[chosen]
     end = int(np.clip(columns.end[share.argmax()], first, last)) if share.max(initial=0.0) > FRACTION else last
     alike = np.flatnonzero(worth[first : last + 1] == worth[end]) + first
     if alike[-1] < last:
@@ -223,4 +220,4 @@ def _by_window(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Doma
 ROUNDING = 1e-6
 
 FRACTION = 1e-6
-"""Shares of columns, and parts of worths, up to which they count as none."""
+"""Shares of columns, and relative differences of values, up to this count as 0."""

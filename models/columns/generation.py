@@ -1,4 +1,4 @@
-"""The loop: price, bound, add, solve — until bound and master agree."""
+"""The column generation loop: price, bound, add, solve — until bound and master agree."""
 
 from __future__ import annotations
 
@@ -27,25 +27,22 @@ STATUSES: dict[Ended, Status] = {
     "infeasible": "infeasible",
     "error": "error",
 }
-"""What the ends of column generation mean for a model that is a bound; the bound holds with each."""
-
-MISPRICED = 1e-9
-"""A column improves the master where its profit beats its block's price by this part of the largest value."""
+"""Solution status by why column generation ended, for a model that is a bound; the bound holds in every case."""
 
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """What an oracle found at some prices.
+    """Result of the pricing problem at some prices.
 
     Attributes
     ----------
     most
-        ``(blocks,)`` at least the largest profit of any column of the block, also of those that are not known
-        (``-inf`` for blocks that have none).
+        ``(blocks,)`` upper bound on the profit of every column of the block, generated or not (``-inf`` for blocks that
+        have none).
     columns
-        Columns worth adding, feasible each on its own; usually the best of each block.
+        Columns worth adding, each feasible on its own; usually the best of each block.
     by_end
-        ``(blocks, ends)`` at least the largest profit of any column of the block by its end, where that is known.
+        ``(blocks, ends)`` upper bound on the profit of every column of the block by its end, if available.
     """
 
     most: Array
@@ -58,17 +55,17 @@ Price = Callable[[Array, Domain], Priced]
 
 
 class Oracle(Protocol):
-    """What prices all blocks."""
+    """Solves the pricing problem of all blocks."""
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
-        """Return the best column of every block, as closely as there is a way to."""
+        """Return the best column of every block, as accurately as possible."""
         ...
 
     @property
     def rough(self) -> Price | None:
-        """A way to do the same in less time, which says more than what is there; ``None`` where there is none.
+        """A faster pricing with weaker upper bounds on profits; ``None`` if there is none.
 
-        Rounds are rough as long as that brings the master on.
+        Column generation uses it as long as it improves the master.
         """
         return None
 
@@ -80,22 +77,22 @@ class GenerationOptions:
     Parameters
     ----------
     gap
-        Relative difference of bound and master, beside the oracle's discretisation error, at which it ends.
+        Relative gap of bound and master at which the loop ends, not counting the oracle's discretisation error.
     smoothing
-        Weight of the prices of the best bound in the prices that are tried next (Wentges 1997); 0 for none.
+        Stabilisation: weight of the best bound's prices in the prices of the next round (Wentges 1997); 0 for none.
     time_limit_s
-        Seconds it may take; ``None`` for no limit.
+        Time limit in seconds; ``None`` for none.
     iterations
-        Most rounds of pricing.
+        Largest number of pricing rounds.
     cutoff
-        It ends where the bound is below this value.
+        The loop ends once the bound is below this value.
     early
-        It ends, too, where bound and master differ by less than this part of what the bound is above the cutoff.
+        It also ends once bound and master differ by less than this fraction of the bound's distance to the cutoff.
     start
-        Prices that are tried first, beside none where there is no master to go on from.
+        Prices for the first round; without a master, a round at zero prices comes before it.
     keep
-        Columns that were idle for :data:`IDLE` rounds are dropped when there are more than `keep` per row. With 4 the
-        simplex takes twice as long for a round on ``gen/50jobs``, and rounds are no fewer.
+        Columns idle for more than :data:`IDLE` rounds are dropped if there are more than `keep` columns per row. With
+        4, the simplex takes twice as long per round on ``gen/50jobs``, and rounds are no fewer.
     """
 
     gap: float = 1e-4
@@ -109,37 +106,35 @@ class GenerationOptions:
 
 
 IDLE = 10
+"""Rounds with share 0 after which a column counts as idle."""
 
 LOOSE = 2.0
-"""Splits of windows that are worth less than so many times the gap are not made: a fifth of that or less comes of it.
+"""Windows are split only if the estimated worth exceeds this many gaps; a fifth of it or less is actually gained.
 
 With 0.02 % (the gap is 0.01 %), bounds on ``gen/200jobs`` are 0.007 % (288 slots) to 0.013 % (864) above the optimum of
 all slots.
 """
 
 PROOF = 1e-9
-"""Part of its terms by which a bound must be below the floor to prove that there is no solution."""
+"""Margin, as a fraction of its terms, by which a bound must be below the floor to prove infeasibility."""
 
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """What column generation certified.
+    """Result of column generation, with its certified bound.
 
     Attributes
     ----------
     bound
         Lagrangian bound on every feasible solution, the best over all prices tried.
     value
-        Value of the restricted master's LP: what the known columns reach; at most the LP optimum, but for the windows
-        of a master that is loose.
+        LP optimum of the restricted master; at most the LP optimum over all columns, unless windows leave it `loose`.
     prices
         ``(m,)`` prices of the bound.
     unpriced
-        Part of the bound that the oracle could not attain by columns at these prices: its discretisation error.
+        The oracle's discretisation error: amount of the bound that its columns do not attain at these prices.
     columns, x
         The columns of the master, and ``(c,)`` their shares in its LP optimum.
-    uncovered
-        Total share of blocks without column, where they need one.
     ended
         Why it ended. ``"exhausted"``: no column improves the master, which is then the LP optimum up to `unpriced`.
     pricings
@@ -147,13 +142,13 @@ class Generated:
     pivots
         Simplex iterations.
     pricing_s, times
-        Seconds in the oracle; in the master, by phase.
+        Seconds in the oracle; seconds in the master, by phase.
     size
         Shape of the master at the end.
     trace
-        Bound over time, with the seconds since the start.
+        Bound over time, in seconds since the start.
     master
-        The master, to go on from in other domains; ``None`` without any column.
+        The master, to be reused in other domains; ``None`` if no column was found.
     """
 
     bound: float
@@ -162,7 +157,6 @@ class Generated:
     unpriced: float
     columns: Columns
     x: Array
-    uncovered: float
     ended: Ended
     pricings: int
     pivots: int
@@ -174,11 +168,11 @@ class Generated:
 
     @property
     def gap(self) -> float:
-        """Relative difference of bound and master."""
+        """Relative gap of bound and master."""
         return (self.bound - self.value) / max(abs(self.bound), 1e-10)
 
     def solution(self, sense: int = 1) -> Solution:
-        """Return what is certified without any integer solution; `sense` is −1 where values are negatives of costs."""
+        """Return the bound as a solution without incumbent; `sense` is −1 if values are negatives of costs."""
         infeasible = self.ended == "infeasible"
         error = self.unpriced / max(abs(self.bound), 1e-10)
         words = f"{self.ended} after {self.pricings} pricings, {self.gap:.2g} above the master"
@@ -195,7 +189,7 @@ class Generated:
 
 
 def lagrangian(domain: Domain, prices: Array, most: Array) -> float:
-    """Return the bound at any prices: what the capacities cost and the profit each block can make at most."""
+    """Return the Lagrangian bound at any prices: the cost of all capacities plus the largest profit of each block."""
     return float(prices @ domain.packing.limits + np.where(domain.must, most, np.maximum(most, 0.0)).sum())
 
 
@@ -206,42 +200,36 @@ def generate(
     solver: SolveOptions | None = None,
     master: Master | None = None,
 ) -> Generated:
-    """Solve the LP relaxation over all columns by generating those that matter.
+    """Solve the LP relaxation over all columns by column generation.
 
-    Every round prices the blocks at smoothed prices; the Lagrangian bound there is valid whatever the prices are.
-    Columns that improve the master are added. Where smoothed prices find none (mispricing), the master's own are
-    tried; where these find none either, the master is optimal.
+    Every round prices the blocks at smoothed prices; the Lagrangian bound is valid at any prices. Columns that improve
+    the master are added. If smoothed prices yield none (mispricing), the master's own duals are tried; if these yield
+    none either, the master is optimal.
 
     Parameters
     ----------
     domain
-        Capacities and blocks, and what is decided about them.
+        Capacities and blocks, with branching decisions.
     oracle
         Prices blocks.
     options, solver
-        Of the loop, and of the master's solver (threads, seed).
+        Options of the loop, and of the master's solver (threads, seed).
     master
-        The master of another domain of the same problem to go on from.
+        The master of another domain of the same problem, to start from.
     """
     return _Loop(domain, oracle, options or GenerationOptions(), solver or SolveOptions(), master).run()
 
 
 class _Loop:
-    """State of one run."""
+    """State of one run of column generation."""
 
     def __init__(
-        self,
-        domain: Domain,
-        oracle: Oracle,
-        options: GenerationOptions,
-        solver: SolveOptions,
-        master: Master | None,
+        self, domain: Domain, oracle: Oracle, options: GenerationOptions, solver: SolveOptions, master: Master | None
     ) -> None:
         self.domain, self.packing, self.options = domain, domain.packing, options
         self.oracles: list[Price] = [oracle] if oracle.rough is None else [oracle.rough, oracle]
         self.began = clock.now()
-        self.pricing_s = 0.0
-        self.pricings = 0
+        self.pricings, self.pricing_s = 0, 0.0
         self.bound, self.unpriced, self.proof = np.inf, 0.0, np.inf
         self.best_prices = np.zeros(len(self.packing.limits))
         self.trace: list[TracePoint] = []
@@ -256,14 +244,14 @@ class _Loop:
         self.master, self.pivots = master, 0 if master is None else master.iterations
 
     def price(self, prices: Array) -> Priced:
-        """Ask the oracle, and keep the bound if it is the best."""
+        """Call the oracle, and keep the bound and its prices if it is the best so far."""
         began = clock.now()
         priced = self.oracles[0](prices, self.domain)
         priced = replace(priced, columns=self.packing.lifted(priced.columns))
         self.pricing_s += clock.now() - began
         self.pricings += 1
         bound = lagrangian(self.domain, prices, priced.most)
-        # Whether the bound is below the floor must not depend on the rounding of its parts, which can be large.
+        # Whether the bound is below the floor must not depend on rounding errors of its terms, which can be large.
         size = float(prices @ self.packing.limits + np.abs(priced.most[np.isfinite(priced.most)]).sum())
         self.proof = min(self.proof, bound + PROOF * size)
         if bound < self.bound:
@@ -273,7 +261,7 @@ class _Loop:
         return priced
 
     def attained(self, priced: Priced, prices: Array) -> Array:
-        """Return the largest profit of each block among the columns that were found."""
+        """Return the largest profit of each block among the generated columns."""
         most = np.where(self.domain.must | (priced.most == -np.inf), -np.inf, 0.0)
         np.maximum.at(most, priced.columns.block, self.domain.profit(priced.columns, prices))
         return np.asarray(most)
@@ -304,14 +292,13 @@ class _Loop:
             relaxation = self.master.solve(self.left())
 
     def better(self, weight: float, relaxation: Relaxation) -> Columns:
-        """Return columns that improve the master, from prices between its own and the best ones."""
+        """Return columns that improve the master, priced at smoothed prices; `weight` is that of the best ones."""
         assert self.master is not None
-        found = self.price(weight * self.best_prices + (1 - weight) * relaxation.prices).columns
-        profit = self.domain.profit(found, relaxation.prices)
-        return found.take(profit > relaxation.block_prices[found.block] + MISPRICED * self.master.scale)
+        columns = self.price(weight * self.best_prices + (1 - weight) * relaxation.prices).columns
+        return columns.take(self.master.improves(columns, relaxation))
 
     def closer(self) -> bool:
-        """Look more closely from now on, first at the best prices; return whether there is a way to."""
+        """Switch from the rough oracle to the accurate one; return whether there was one to switch from."""
         if len(self.oracles) == 1:
             return False
         del self.oracles[0]
@@ -319,7 +306,7 @@ class _Loop:
         return True
 
     def ended(self, relaxation: Relaxation) -> Ended | None:
-        """Say why the loop ends here, or ``None``."""
+        """Return why the loop ends here, or ``None`` if it continues."""
         late = relaxation.status.startswith("time limit")
         if relaxation.status != "optimal" and not late:
             return "error"
@@ -334,7 +321,7 @@ class _Loop:
         return "iterations" if self.pricings >= self.options.iterations else None
 
     def left(self) -> float:
-        """Return the seconds that are left."""
+        """Return the remaining seconds."""
         limit = self.options.time_limit_s
         return np.inf if limit is None else limit - (clock.now() - self.began)
 
@@ -342,13 +329,12 @@ class _Loop:
         """Whether bound and master are within the gap."""
         if relaxation.uncovered > 1e-7 or not np.isfinite(self.bound):
             return False
-        # What the oracle cannot attain will not vanish by more columns.
-        known = np.isfinite(self.options.cutoff)
-        near = self.options.early * (self.bound - self.options.cutoff) if known else 0.0
+        # More columns cannot close the oracle's discretisation error.
+        near = self.options.early * (self.bound - self.options.cutoff) if self.options.cutoff > -np.inf else 0.0
         return self.bound - relaxation.value <= max(self.options.gap * abs(self.bound), near) + self.unpriced
 
     def clean(self) -> None:
-        """Drop columns that have long been idle, where there are too many."""
+        """Drop columns that have long been idle if there are too many."""
         master = self.master
         if master is not None and len(master.columns) > self.options.keep * master.size.rows:
             idle = np.flatnonzero(master.idle > IDLE)
@@ -365,7 +351,6 @@ class _Loop:
             unpriced=self.unpriced,
             columns=nothing if master is None else master.columns,
             x=np.zeros(0) if relaxation is None else relaxation.x,
-            uncovered=0.0 if relaxation is None else relaxation.uncovered,
             ended=ended,
             pricings=self.pricings,
             pivots=0 if master is None else master.iterations - self.pivots,

@@ -1,4 +1,4 @@
-"""Integer solutions near a bound: columns inserted one after another, and ruin and recreate by simulated annealing."""
+"""Primal heuristics: insertion of columns one after another, and ruin and recreate by simulated annealing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from schedgap.models.solve import TracePoint
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """One column of a block: its value, and the rows ``(u,)`` that it uses with their amounts."""
+    """A column of one block: its value, and the rows ``(u,)`` that it uses with the amounts."""
 
     value: float
     rows: Ints
     amounts: Array
 
     def cost(self, prices: Array) -> float:
-        """Return what the column costs at `prices` ``(m,)``."""
+        """Return the cost of the column's use at `prices` ``(m,)``."""
         return float(prices[self.rows] @ self.amounts)
 
 
@@ -34,7 +34,7 @@ Insert = Callable[[int, Array, Array], Choice | None]
 """``insert(block, room, prices)`` returns the block's best column at `prices` within `room`, both ``(m,)``, if any."""
 
 Start = Mapping[int, Choice]
-"""A known solution, or a part of one: columns by block."""
+"""A complete or partial solution: columns by block."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class PackingOptions:
     Parameters
     ----------
     ruined
-        Most blocks that one move takes out.
+        Largest number of blocks that one move removes.
     hot, cold
-        Temperatures at the beginning and at the end of an annealing, as parts of the bound per block; the first
-        annealings take place at a part of them, from :data:`FIRST` on.
+        Temperatures at the beginning and at the end of an annealing, as fractions of the bound per block; the first
+        annealings use a fraction of them, starting with :data:`FIRST`.
     time_limit_s
-        Seconds until it ends; ``None`` for no limit.
+        Time limit in seconds; ``None`` for none.
     seed
-        Of its random choices.
+        Random seed.
     """
 
     ruined: int = 10
@@ -72,11 +72,11 @@ class Packed:
     value
         Their total value.
     missing
-        Blocks without column that need one; where it is not 0, this is no feasible solution.
+        Number of blocks that lack a column although they need one; the solution is feasible if this is 0.
     chosen
-        The same as the choices that were inserted, by block.
+        The chosen columns by block, as inserted.
     moves
-        Ruin-and-recreate moves made.
+        Number of ruin-and-recreate moves.
     """
 
     columns: Columns
@@ -87,20 +87,20 @@ class Packed:
 
 
 class Packer(ABC):
-    """Solutions that are annealed, and the best of them; who inserts columns, and how, subclasses say.
+    """Simulated annealing over integer solutions, and the best of them; subclasses implement the insertion of columns.
 
     Parameters
     ----------
     packing
         Capacities and blocks.
     bound
-        What column generation proved.
+        Bound proved by column generation.
     options
-        Effort.
+        Options of the search.
     """
 
     value: float
-    """Total value of what is chosen."""
+    """Total value of the current solution."""
     covered: int
     """Number of blocks that have a column."""
 
@@ -109,7 +109,7 @@ class Packer(ABC):
         self.degree = abs(bound) / max(packing.blocks, 1)
         self.rng = np.random.default_rng(self.options.seed)
         self.began = clock.now()
-        # Covering one more block outweighs all values.
+        # Covering one more block outweighs any difference of values.
         self.reward = 0.0
         if packing.cover and packing.worth is not None:
             values = np.where(np.isfinite(packing.worth), np.abs(packing.worth), 0.0)
@@ -124,7 +124,7 @@ class Packer(ABC):
 
     @abstractmethod
     def load(self, known: Start) -> None:
-        """Replace the chosen columns by these, as far as they fit."""
+        """Replace the current solution by these columns, as far as they fit."""
 
     @abstractmethod
     def complete(self) -> None:
@@ -132,24 +132,24 @@ class Packer(ABC):
 
     @abstractmethod
     def back(self) -> None:
-        """Replace the chosen columns by the best that were found."""
+        """Return to the best solution."""
 
     @abstractmethod
     def run(self, moves: int, temperature: float) -> None:
-        """Make so many moves: take some blocks out and insert them anew; keep what is better, or not much worse."""
+        """Make ruin-and-recreate moves: remove some blocks and insert them again; accept by the Metropolis rule."""
 
     @abstractmethod
     def keep(self) -> None:
-        """Remember what is chosen as the best."""
+        """Store the current solution as the best."""
 
     @property
     @abstractmethod
     def best(self) -> Start:
-        """The best that was found."""
+        """The columns of the best solution, by block."""
 
     @property
     def packed(self) -> Packed:
-        """The best solution found."""
+        """The best solution."""
         best = self.best
         listed = [(b, (c := best[b]).value, c.rows, c.amounts) for b in sorted(best)]
         missing = self.packing.blocks - len(best) if self.packing.cover else 0
@@ -158,17 +158,17 @@ class Packer(ABC):
 
     @property
     def incumbent(self) -> float:
-        """Value of the best solution; ``-inf`` where blocks are uncovered that need a column."""
+        """Value of the best solution; ``-inf`` if it is infeasible because a block lacks a column."""
         if self.top is None:
             return -np.inf if self.packing.cover and self.packing.blocks else 0.0
         return self.top[1] if not self.packing.cover or self.top[0] == self.packing.blocks else -np.inf
 
     @abstractmethod
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
-        """Yield ways to insert all blocks, one after another, that end at `ends` ``(b,)`` in a relaxation."""
+        """Yield list heuristics that insert all blocks one after another, guided by the LP's mean ends ``(b,)``."""
 
     def follow(self, ends: Array) -> None:
-        """Start anew: insert all blocks best first, then in each way of :meth:`lists` while its time lasts."""
+        """Try solutions built from scratch: all blocks best first, then each of :meth:`lists` while time lasts."""
         left = self.left()
         until = math.inf if left is None else clock.now() + LISTS * left
         self.offer({})
@@ -179,21 +179,21 @@ class Packer(ABC):
                 self.record()
 
     def offer(self, known: Start) -> None:
-        """Take these columns, as far as they fit, instead of what there is, and insert the other blocks, best first."""
+        """Start again from these columns, as far as they fit, and insert the other blocks, best first."""
         self.load(known)
         self.record()
         self.complete()
         self.record()
 
     def record(self) -> None:
-        """Remember what is chosen, if it is the best so far."""
+        """Store the current solution if it is the best so far."""
         if self.note(self.value, self.covered):
             self.keep()
 
     def anneal(self) -> None:
-        """Go on with the annealing; where one has ended, the next one begins with the best solution.
+        """Continue the current annealing for some moves; once it has ended, start the next from the best solution.
 
-        Where time is limited, the last one takes all that is left, at full temperatures.
+        If time is limited, the last annealing takes all remaining time, at full temperatures.
         """
         if self.late():
             return
@@ -210,14 +210,14 @@ class Packer(ABC):
             self.cycle, self.done, self.warmth = 2 * self.cycle, 0, min(2 * self.warmth, 1.0)
 
     def last(self) -> float | None:
-        """Return the seconds that are left, if the next annealing is the last one there is time for."""
+        """Return the remaining seconds if the next annealing is the last one that time allows, else ``None``."""
         left, spent = self.left(), clock.now() - self.began
         return left if left is not None and self.cycle * LAST * spent > self.moves * left > 0 else None
 
     def note(self, value: float, covered: int) -> bool:
-        """Return whether a solution of that value, in which so many blocks have a column, is the best so far."""
+        """Record a solution of this value, with `covered` blocks; return whether it is the best so far."""
         if self.top is not None:
-            # Not one sum with the rewards: beside them, costs that differed by 13 of 8 million were the same.
+            # Rewards are compared separately: next to them, costs that differed by 13 in 8 million looked equal.
             more = self.reward * (covered - self.top[0])
             if more + value - self.top[1] <= 1e-9 * abs(self.top[1]):
                 return False
@@ -227,7 +227,7 @@ class Packer(ABC):
         return True
 
     def left(self) -> float | None:
-        """Return the seconds that are left; ``None`` for no limit."""
+        """Return the remaining seconds; ``None`` without a limit."""
         limit = self.options.time_limit_s
         return None if limit is None else limit - (clock.now() - self.began)
 
@@ -238,14 +238,14 @@ class Packer(ABC):
 
 
 class Inserting(Packer):
-    """The chosen columns by block, the capacity that is left, and how both are improved.
+    """A packer that inserts columns by calling the paper's `insert` function.
 
     Parameters
     ----------
     packing, bound, options
         See :class:`Packer`.
     insert
-        Finds a block's best column in what is left.
+        Finds a block's best column within the remaining capacity.
     prices
         ``(m,)`` prices of the bound.
     """
@@ -260,21 +260,21 @@ class Inserting(Packer):
         self.chosen: dict[int, Choice] = {}
         self.kept: dict[int, Choice] = {}
         self.uses = np.zeros((packing.blocks, len(packing.capacity)), bool)
-        # What each block would take if it were alone; where time is up, nobody asks.
-        alone = packing.capacity.astype(float)
-        self.wishes = {b: None if self.late() else self.found(b, alone, prices) for b in range(packing.blocks)}
+        # The column that each block would take on an empty cluster; not computed once time is up.
+        empty = packing.capacity.astype(float)
+        self.wishes = {b: None if self.late() else self.found(b, empty, prices) for b in range(packing.blocks)}
 
     @property
     def best(self) -> Start:
-        """The best that was found."""
+        """The columns of the best solution, by block."""
         return self.kept
 
     def keep(self) -> None:
-        """Remember what is chosen as the best."""
+        """Store the current solution as the best."""
         self.kept = dict(self.chosen)
 
     def back(self) -> None:
-        """Replace the chosen columns by the best that were found."""
+        """Return to the best solution."""
         self.load(self.kept)
 
     def complete(self) -> None:
@@ -283,18 +283,18 @@ class Inserting(Packer):
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
 
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
-        """Yield lists in the order of these ends, at prices times each of :data:`NOISE`."""
+        """Yield insertions in order of the ends, at the prices times each factor of :data:`NOISE`."""
         order = np.argsort(ends, kind="stable").tolist()
         return (partial(self.recreate, order, prices) for prices in self.scaled)
 
     def run(self, moves: int, temperature: float) -> None:
-        """Make so many moves."""
+        """Make ruin-and-recreate moves while time lasts."""
         for _ in range(moves):
             if not self.late():
                 self.move(temperature)
 
     def move(self, temperature: float) -> None:
-        """Take some blocks out and insert them anew; keep what is better, or not much worse."""
+        """Remove some blocks and insert them again; accept the result by the Metropolis rule."""
         self.moves += 1
         removed = self.ruin()
         before = {b: choice for b in removed if (choice := self.take(b))}
@@ -310,7 +310,7 @@ class Inserting(Packer):
             self.keep()
 
     def ruin(self) -> list[int]:
-        """Choose the blocks of a move: a random one, then some of those in the way of its best column."""
+        """Choose the blocks to remove: a random one, and some of those whose columns conflict with its best column."""
         first = int(self.rng.integers(self.packing.blocks))
         wish = self.wishes[first]
         near = np.flatnonzero(self.uses[:, wish.rows].any(axis=1)) if wish else np.array(sorted(self.chosen), np.int64)
@@ -318,7 +318,7 @@ class Inserting(Packer):
         return [first, *near[: int(self.rng.integers(1, self.options.ruined))].tolist()]
 
     def put(self, block: int, choice: Choice) -> None:
-        """Choose a column."""
+        """Add a column to the current solution."""
         self.room[choice.rows] -= choice.amounts
         self.uses[block, choice.rows] = True
         self.chosen[block] = choice
@@ -326,7 +326,7 @@ class Inserting(Packer):
         self.covered = len(self.chosen)
 
     def take(self, block: int) -> Choice | None:
-        """Take a block's column out."""
+        """Remove the column of a block, and return it."""
         choice = self.chosen.pop(block, None)
         if choice is not None:
             self.room[choice.rows] += choice.amounts
@@ -336,26 +336,26 @@ class Inserting(Packer):
         return choice
 
     def load(self, known: Start) -> None:
-        """Replace the chosen columns by these, as far as they fit."""
+        """Replace the current solution by these columns, as far as they fit."""
         for block in list(self.chosen):
             self.take(block)
-        self.room, self.value = self.packing.capacity.astype(float), 0.0  # what rounding has left is gone
+        self.room, self.value = self.packing.capacity.astype(float), 0.0  # removes accumulated rounding errors
         for block, choice in known.items():
             if (self.room[choice.rows] >= choice.amounts).all():
                 self.put(block, choice)
 
     def payoff(self, block: int) -> float:
-        """Return the payoff of a block's best column at the prices, on an empty cluster."""
+        """Return the profit of a block's best column on an empty cluster."""
         wish = self.wishes[block]
         return -np.inf if wish is None else wish.value - wish.cost(self.prices)
 
     def found(self, block: int, room: Array, prices: Array) -> Choice | None:
-        """Ask for a column."""
+        """Price one block, and count it as work."""
         self.work += 1
         return self.insert(block, room, prices)
 
     def recreate(self, blocks: list[int], prices: Array) -> None:
-        """Insert blocks one after another, as long as there is time."""
+        """Insert blocks one after another while time lasts."""
         for block in blocks:
             if self.late():
                 return
@@ -363,35 +363,36 @@ class Inserting(Packer):
                 self.put(block, choice)
 
 
-def liked(known: Columns, shares: Array, rows: int) -> dict[int, Choice]:
-    """Return the columns that a relaxation takes by at least half, the largest shares first, in the first `rows`."""
+def liked(columns: Columns, shares: Array, rows: int) -> dict[int, Choice]:
+    """Round a relaxation: return the columns with a share of at least 1/2, largest first, with their first `rows`."""
     order = [c for c in np.argsort(-shares, kind="stable").tolist() if shares[c] >= LIKED]
-    use = sp.csc_array(known.use[:rows])
+    use = sp.csc_array(columns.use[:rows])
     parts = {c: slice(use.indptr[c], use.indptr[c + 1]) for c in order}
     return {
-        int(known.block[c]): Choice(float(known.value[c]), use.indices[part].astype(np.int64), use.data[part])
+        int(columns.block[c]): Choice(float(columns.value[c]), use.indices[part].astype(np.int64), use.data[part])
         for c, part in parts.items()
     }
 
 
 FIRST = 0.01
-"""Part of the temperatures at which the first annealing takes place; each later one is twice as long and twice as hot.
-Few moves per block, all that 200 jobs get in a minute, bring most when cold; many, as 50 jobs get, when hot."""
+"""Temperatures of the first annealing, relative to the full ones; each later one is twice as long and twice as hot.
+Few moves per block, all that 200 jobs get in a minute, gain most when cold; many, as 50 jobs get, when hot."""
 
 FEWEST_MOVES, MOVES_OF_BLOCK = 500, 20
-"""Moves of the first annealing, at least and by block; each further one has twice as many."""
+"""Moves of the first annealing, at least and per block; each further one has twice as many."""
 
 MOVES = 100
-"""Moves at one temperature, and temperatures of an annealing, at most."""
+"""Largest number of moves at one temperature, and of temperatures in an annealing."""
 
 LISTS = 0.1
-"""Share of the time for lists of all blocks, before moves improve the best of them; one that has begun is completed."""
+"""Fraction of the remaining time for list heuristics before annealing begins; one that has begun is completed."""
 
 LAST = 3
-"""An annealing is the last one where fewer than so many as long as it would fit into the time that is left."""
+"""An annealing becomes the last one if the remaining time would not suffice for this many of its length."""
 
 LIKED = 0.5 - 1e-6
 
 NOISE = (0.5, 0.8, 1.0, 1.2)
-"""Factors on the prices at which blocks are inserted anew. With 0 and 0.3 among them, ``gen/200jobs`` (utility) has a
-gap of 0.67 % after 15 s, and of 0.42 % with the prices alone or factors near 1; on ``gen/50jobs`` small ones help."""
+"""Factors on the prices at which removed blocks are inserted again. With 0 and 0.3 among them, ``gen/200jobs``
+(utility) has a gap of 0.67 % after 15 s, and of 0.42 % with the prices alone or factors near 1; on ``gen/50jobs`` small
+factors help."""

@@ -1,4 +1,4 @@
-"""The restricted master problem inside HiGHS: add columns, solve from the last basis, drop what is useless."""
+"""The restricted master in HiGHS: add columns, solve from the last basis, drop idle columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.packing import Columns
 from schedgap.models.columns.windows import Windows, sums
@@ -17,24 +17,27 @@ from schedgap.models.solve import Session, Size, Solution, SolveOptions, Standar
 from schedgap.models.solve.session import DUAL_SIMPLEX
 
 PENALTY = 10.0
-"""What leaving a block uncovered costs at first, in units of the largest value."""
+"""Initial penalty for leaving a block uncovered, in units of the largest value."""
 
 LARGEST_PENALTY = 1e6
 
 BROKEN = 1e-6
-"""How much more than there is of a capacity its row must allow for to be missed: HiGHS's own tolerance is 1e-7."""
+"""Violation of a capacity from which its row is added; HiGHS's own feasibility tolerance is 1e-7."""
 
 BASIC = highspy.HighsBasisStatus.kBasic
 
-SETTLED = 1e-10
-"""Reduced costs that count as none, in units of the largest value: less than what makes a column worth adding.
+MISPRICED = 1e-9
+"""A column improves the master if its reduced cost exceeds this fraction of the largest value."""
 
-At HiGHS's own 1e-7 columns that seem to gain 4e-8 were added again and again, as copies of those that were there: 2,000
+SETTLED = 1e-10
+"""Dual feasibility tolerance in units of the largest value, below the reduced cost that makes a column worth adding.
+
+At HiGHS's own 1e-7, columns that seemed to gain 4e-8 were added again and again, as copies of existing ones: 2,000
 rounds on ``gen/50jobs`` with 201 covers, after which the bound was 0.07 % above the master.
 """
 
 PIVOTS_PER_ROW = 50
-"""Primal simplex can cycle in column generation (HiGHS issue 1616); beyond so many pivots the dual takes over."""
+"""Primal simplex can cycle in column generation (HiGHS issue 1616); after this many pivots, dual simplex takes over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +47,17 @@ class Relaxation:
     Attributes
     ----------
     status
-        ``"optimal"``, or why there is none. Where time was up, the rest is that of the optimum before.
+        ``"optimal"``, or why there is no optimum. After a time limit, the other fields are those of the last optimum.
     value
         Its value, without penalties.
     prices
-        ``(rows,)`` prices of the capacities, and of covers behind them.
+        ``(rows,)`` duals of the capacities, followed by those of the covers.
     block_prices
-        ``(blocks,)`` what each block is worth.
+        ``(blocks,)`` duals of the blocks' convexity rows.
     x
         ``(columns,)`` share of each column, in the order in which they were added.
     uncovered
-        Total share of blocks without column, where every block needs one.
+        Total share of blocks that lack a column although they need one.
     """
 
     status: Status
@@ -66,7 +69,7 @@ class Relaxation:
 
 
 def form(domain: Domain, columns: Columns, scale: float, penalty: float, rows: sp.csr_array) -> StandardForm:
-    """Return the LP over columns, behind a slack per block, with values in units of `scale`; `rows` sum capacities."""
+    """Return the LP over a slack per block and the columns, with values in units of `scale`; `rows` sum capacities."""
     m, blocks = rows.shape[0], domain.packing.blocks
     slacks = sp.csc_array(sp.vstack([sp.eye_array(blocks), sp.csc_array((m, blocks))], format="csc"))
     cost, upper = _priced(domain, columns, scale)
@@ -81,26 +84,24 @@ def form(domain: Domain, columns: Columns, scale: float, penalty: float, rows: s
         lower=np.zeros(blocks + len(cost)),
         upper=np.concatenate([np.where(must, np.inf, 0.0), upper]),
         integer=np.zeros(blocks + len(cost), bool),
-        columns=(),
-        rows=(),
     )
 
 
 def _priced(domain: Domain, columns: Columns, scale: float) -> tuple[Array, Array]:
-    """Return costs of columns, and how much of them there may be."""
+    """Return objective coefficients and upper bounds of columns; those outside the domain are fixed at 0."""
     values = domain.values(columns)
     allowed = values > -np.inf
     return np.where(allowed, values / scale, 0.0), np.where(allowed, np.inf, 0.0)
 
 
 def _stacked(columns: Columns, blocks: int, rows: sp.csr_array) -> sp.csc_array:
-    """Return the rows of the blocks, above what the columns use in all other `rows`."""
+    """Return the coefficients of columns: the convexity rows of the blocks, followed by all other `rows`."""
     block = sp.csc_array((np.ones(len(columns)), (columns.block, np.arange(len(columns)))), (blocks, len(columns)))
     return sp.csc_array(sp.vstack([block, rows @ columns.use], format="csc"))
 
 
 def choose(domain: Domain, columns: Columns, options: SolveOptions) -> Solution:
-    """Return the best solution in whole columns of a domain; its values are those of the columns."""
+    """Solve the restricted master of a domain as a MILP; the solution's column values are those of `columns`."""
     blocks, scale = domain.packing.blocks, float(np.abs(columns.value).max(initial=0.0)) or 1.0
     relaxed = form(domain, columns, scale, 0.0, sp.eye_array(len(domain.packing.limits), format="csr"))
     upper = np.where(relaxed.upper > 0, 1.0, 0.0)
@@ -115,16 +116,16 @@ def choose(domain: Domain, columns: Columns, options: SolveOptions) -> Solution:
 class Master:
     """The LP over the columns so far; see :func:`schedgap.models.columns.statement` for the same in Pyomo.
 
-    Every block has a slack, which costs a penalty where the block needs a column, and is not there where it does not.
+    Every block has a slack, which has a penalty cost if the block needs a column, and is fixed at 0 otherwise.
 
-    Where capacities are a series in time, the rows are those of windows (:mod:`schedgap.models.columns.windows`), and
-    that is all as long as it is `loose`: until its first move. From then on rows of single capacities follow as soon as
-    an optimum breaks them, so that it keeps them all.
+    If capacities form series in time, the rows are those of windows (:mod:`schedgap.models.columns.windows`). These are
+    the only rows as long as the master is `loose`, that is, until its first move to another domain. From then on, rows
+    of single capacities are added as soon as an optimum violates them, so that optima satisfy all capacities.
 
     Parameters
     ----------
     domain
-        Capacities, blocks, and what is decided.
+        Capacities, blocks, and branching decisions.
     columns
         First columns, at least one.
     options
@@ -154,15 +155,15 @@ class Master:
 
     @property
     def size(self) -> Size:
-        """Rows, columns and nonzeros as they are now."""
+        """Current numbers of rows, columns and nonzeros."""
         rows = self.rows.shape[0] + self.packing.blocks
         slacks = int(self.domain.must.sum())
         return Size(rows, len(self.columns) + slacks, self.columns.use.nnz + len(self.columns) + slacks)
 
     def move(self, domain: Domain) -> None:
-        """Go on in another domain of the same problem: columns that are out of it wait at 0.
+        """Move to another domain of the same problem; columns outside it are fixed at 0.
 
-        It may have more covers. All capacities are kept from now on.
+        The domain may have more covers. From now on, optima satisfy all capacities.
         """
         self.loose = False
         first, last = len(self.packing.limits), len(domain.packing.limits)
@@ -170,7 +171,7 @@ class Master:
         self.columns = self.packing.lifted(self.columns)
         empty = sp.csr_array((self.rows.shape[0], last - first))
         self.rows = sp.csr_array(sp.hstack([self.rows, empty], format="csr"))
-        self._demand(np.arange(first, last), np.arange(first, last) + 1)
+        self._add_rows(np.arange(first, last), np.arange(first, last) + 1)
         cost, upper = _priced(domain, self.columns, self.scale)
         must, highs = domain.must, self._session.highs
         every = np.arange(blocks + len(cost), dtype=np.int32)
@@ -184,12 +185,12 @@ class Master:
         self.latest = self._nothing("time limit without incumbent")
 
     def _nothing(self, status: Status) -> Relaxation:
-        """Return that there is no optimum."""
+        """Return the relaxation that stands for no optimum."""
         rows, blocks, x = len(self.packing.limits), self.packing.blocks, np.zeros(len(self.columns))
         return Relaxation(status, -np.inf, np.zeros(rows), np.zeros(blocks), x, float(self.domain.must.sum()))
 
-    def _demand(self, start: Ints, end: Ints) -> None:
-        """Add rows for sums of what is from each start to its end."""
+    def _add_rows(self, start: Ints, end: Ints) -> None:
+        """Add a row for the sum of the capacities from each start up to its end."""
         if not len(start):
             return
         rows = sums(start, end, len(self.packing.limits))
@@ -198,18 +199,18 @@ class Master:
         self._session.add_rows(np.full(len(start), -np.inf), rows @ self.packing.limits, sp.csr_array(use))
 
     def _over(self) -> Array:
-        """Return what the last optimum takes beyond the capacities."""
-        count, some = len(self.packing.capacity), np.flatnonzero(self.latest.x)
-        return np.asarray(self.columns.use[:count, some] @ self.latest.x[some] - self.packing.capacity)
+        """Return the use of each capacity by the last optimum, minus the capacity."""
+        count, used = len(self.packing.capacity), np.flatnonzero(self.latest.x)
+        return np.asarray(self.columns.use[:count, used] @ self.latest.x[used] - self.packing.capacity)
 
     def refine(self, least: float) -> bool:
-        """Split windows where the last optimum is loose by more than `least`; return whether there are any."""
+        """Split windows if that is worth more than `least` at the last optimum; return whether any was split."""
         if not self.loose:
             return False
         capacity, over = self.packing.capacity, self._over()
         usual = abs(self.latest.value) / max(float((over + capacity).sum()), 1e-9)
         self.windows, start, end = self.windows.split(over, self.latest.prices[: len(capacity)], usual, least)
-        self._demand(start, end)
+        self._add_rows(start, end)
         return len(start) > 0
 
     def _penalise(self, penalty: float) -> None:
@@ -218,10 +219,15 @@ class Master:
         self._session.highs.changeColsCost(self.slacks, slacks, np.full(self.slacks, -penalty))
 
     def restrict(self, which: Ints, share: float) -> None:
-        """Fix the shares of some columns, until the next move."""
+        """Fix the shares of some columns until the next move."""
         shares = np.full(len(which), share)
         self._session.highs.changeColsBounds(len(which), (which + self.slacks).astype(np.int32), shares, shares)
         self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
+
+    def improves(self, columns: Columns, relaxation: Relaxation) -> Bools:
+        """Return which columns have a positive reduced cost at the duals of a relaxation, and so improve the master."""
+        profit = self.domain.profit(columns, relaxation.prices)
+        return np.asarray(profit > relaxation.block_prices[columns.block] + MISPRICED * self.scale)
 
     def add(self, columns: Columns) -> None:
         """Add a batch of columns."""
@@ -236,7 +242,7 @@ class Master:
         self.times = replace(self.times, transfer_s=self.times.transfer_s + clock.now() - began)
 
     def drop(self, which: Ints) -> None:
-        """Remove columns by index, except those in the basis, whose removal would invalidate it."""
+        """Remove columns by index, except basic ones, whose removal would invalidate the basis."""
         status = self._session.highs.getBasis().col_status
         which = np.array([c for c in which.tolist() if status[c + self.slacks] != BASIC], np.int64)
         keep = np.ones(len(self.columns), bool)
@@ -246,7 +252,7 @@ class Master:
         self.latest = replace(self.latest, x=self.latest.x[keep])
 
     def solve(self, time_limit_s: float = np.inf) -> Relaxation:
-        """Solve the LP within so many seconds, raising the penalty while blocks stay uncovered."""
+        """Solve the LP within a time limit, adding violated rows and raising the penalty of uncovered blocks."""
         until = clock.now() + time_limit_s
         while True:
             relaxation = self._solve(until)
@@ -254,7 +260,7 @@ class Master:
                 broken = np.flatnonzero((self._over() > BROKEN) & ~self.kept)
                 if broken.size:
                     self.kept[broken] = True
-                    self._demand(broken, broken + 1)
+                    self._add_rows(broken, broken + 1)
                     continue
             if relaxation.status != "optimal" or relaxation.uncovered < 1e-7 or self.penalty >= LARGEST_PENALTY:
                 return relaxation
@@ -266,7 +272,7 @@ class Master:
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
         solution = self._session.run(max(until - clock.now(), 0.0))
         self.iterations += solution.iterations or 0
-        # HiGHS 1.15.1 calls points optimal that are infeasible by more than its tolerance, where scaling hides that.
+        # HiGHS 1.15.1 may call a point optimal although it violates the tolerance, if its scaling hides that.
         if solution.status == "error" or (solution.status == "optimal" and solution.column_values is None):
             self._session.highs.clearSolver()
             self._session.set_option("simplex_strategy", DUAL_SIMPLEX)

@@ -1,4 +1,4 @@
-"""The problem that column generation solves, batches of its columns, and its statement in Pyomo."""
+"""The packing problem that column generation solves, batches of its columns, and its statement in Pyomo."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from schedgap.models.columns.covers import Covers, broken
 from schedgap.models.statements import grouped
 
 CELLS = 5_000_000
-"""Capacities times blocks up to which covers are sought: in ``gen/2000jobs`` with 8,000 jobs and 576 slots, which have
-14 million, looking once took over 8 s of computing and 0.6 GB, and nobody looks at the clock meanwhile."""
+"""Largest number of capacities times blocks for which covers are separated. In ``gen/2000jobs`` with 8,000 jobs and 576
+slots, 14 million, one round took over 8 s of computing and 0.6 GB, without any check of the time limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Packing:
     """``max Σ v_c x_c`` over columns ``c`` that use ``m`` capacities, at most one (or exactly one) per block.
 
     ``Σ_c use[i, c]·x_c ≤ capacity[i]``, ``Σ_{c in block b} x_c ≤ 1`` (``= 1`` with `cover`), ``x_c`` in {0, 1}.
-    To minimise costs, give their negatives as values.
+    To minimise costs, pass their negatives as values.
 
     Attributes
     ----------
@@ -36,19 +36,19 @@ class Packing:
     cover
         Whether every block needs a column.
     floor
-        A value that every feasible solution reaches: a bound below it proves that there is none.
+        A value that every feasible solution reaches: a bound below it proves infeasibility.
     worth
-        ``(blocks, ends)`` what a column is worth by its end, non-increasing, where branching is on ends.
+        ``(blocks, ends)`` values of columns by their end, non-increasing, if branching is on ends.
     most
-        ``(blocks,)`` what a column uses of a capacity at most, 1 or more, where the pricing takes prices of
-        :class:`covers <schedgap.models.columns.covers.Covers>`, and columns use whole numbers.
+        ``(blocks,)`` largest use of a capacity by a column, 1 or more, if columns use whole numbers and the pricing
+        supports prices of :class:`covers <schedgap.models.columns.covers.Covers>`; ``None`` for no covers.
     parts
-        ``(m,)`` capacities of which blocks may keep any part in a cover, and which alone have some; ``None`` for all of
-        them, but blocks keep nothing or all that they can use.
+        ``(m,)`` capacities that may be covered, with blocks keeping any part of their use; ``None`` for all capacities,
+        with blocks keeping nothing or all that they can use.
     known
-        Covers that count as further capacities, the last ones of :attr:`limits`.
+        Covers found so far; they are the last rows of :attr:`limits`.
     series
-        How many capacities each follow one another in time, of which master problems take sums where that is enough.
+        Number of consecutive capacities that follow one another in time, which the master may aggregate; 1 for none.
     """
 
     capacity: Array
@@ -63,34 +63,39 @@ class Packing:
 
     @cached_property
     def covers(self) -> Covers:
-        """The covers."""
+        """The covers found so far, possibly none."""
         return self.known or Covers.none(self.blocks)
 
     @cached_property
     def limits(self) -> Array:
-        """``(rows,)`` the capacities, and behind them what covers leave of theirs."""
+        """``(rows,)`` right-hand sides: the capacities, followed by those of the covers."""
         covers = self.covers
         return np.concatenate([self.capacity, self.capacity[covers.row] - covers.spare])
 
-    def stronger(self, columns: Columns, x: Array) -> Packing | None:
-        """Return the problem with the covers that `x` ``(c,)`` of columns break; ``None`` where there are none.
+    @cached_property
+    def worth_by_end(self) -> Array:
+        """``(blocks, ends + 1)`` `worth`, followed by the value of a block without column, 0."""
+        assert self.worth is not None
+        return np.column_stack((self.worth, np.zeros(self.blocks)))
 
-        Nobody seeks them beyond :data:`CELLS`.
+    def stronger(self, columns: Columns, x: Array) -> Packing | None:
+        """Return the problem with the covers that shares `x` ``(c,)`` of columns violate; ``None`` if there are none.
+
+        Covers are not separated beyond :data:`CELLS`.
         """
         if self.most is None or len(self.capacity) * self.blocks > CELLS:
             return None
-        some = columns.take(x > 0)
-        found = broken(self.capacity, self.most, self.parts, some.use[: len(self.capacity)], some.block, x[x > 0])
-        return replace(self, known=self.covers.and_(found)) if len(found) else None
+        used = columns.take(x > 0)
+        covers = broken(self.capacity, self.most, self.parts, used.use[: len(self.capacity)], used.block, x[x > 0])
+        return replace(self, known=self.covers.and_(covers)) if len(covers) else None
 
     def lifted(self, columns: Columns) -> Columns:
-        """Return columns with what they use of covers, where that is not there yet."""
-        there = columns.use.shape[0] - len(self.capacity)
-        if there == len(self.covers):
+        """Return columns with their coefficients in all covers, adding those that are missing."""
+        present = columns.use.shape[0] - len(self.capacity)
+        if present == len(self.covers):
             return columns
-        own = columns.use[: len(self.capacity)]
-        more = self.covers.use(own, columns.block, there)
-        return replace(columns, use=sp.csc_array(sp.vstack([columns.use, more], format="csc")))
+        missing = self.covers.use(columns.use[: len(self.capacity)], columns.block, present)
+        return replace(columns, use=sp.csc_array(sp.vstack([columns.use, missing], format="csc")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +109,9 @@ class Columns:
     value
         ``(c,)`` value of each column.
     use
-        ``(m, c)`` sparse: what each column takes of each capacity, 0 or more.
+        ``(m, c)`` sparse: use of each capacity by each column, 0 or more.
     end
-        ``(c,)`` where its block ends with it, index into :attr:`Packing.worth`; 0 where nobody branches.
+        ``(c,)`` end of the block in each column, an index into :attr:`Packing.worth`; 0 without branching.
     """
 
     block: Ints
@@ -118,17 +123,17 @@ class Columns:
         return len(self.block)
 
     def profit(self, prices: Array) -> Array:
-        """Return ``(c,)`` values less the cost of what the columns use at `prices` ``(m,)``."""
+        """Return ``(c,)`` values less the cost of the columns' use at `prices` ``(m,)``."""
         return np.asarray(self.value - self.use.T @ prices)
 
     def take(self, which: Ints | Bools) -> Columns:
-        """Return the columns of that mask or those indices."""
+        """Return the columns selected by a mask or by indices."""
         chosen = np.flatnonzero(which) if which.dtype == bool else which
         return Columns(self.block[chosen], self.value[chosen], sp.csc_array(self.use[:, chosen]), self.end[chosen])
 
     @staticmethod
     def joined(batches: Sequence[Columns]) -> Columns:
-        """Return several batches (at least one) as one."""
+        """Concatenate batches (at least one)."""
         return Columns(
             np.concatenate([batch.block for batch in batches]),
             np.concatenate([batch.value for batch in batches]),
@@ -138,7 +143,7 @@ class Columns:
 
     @staticmethod
     def of(rows: int, columns: Iterable[tuple[int, float, Ints, Array]], ends: Sequence[int] = ()) -> Columns:
-        """Return the batch of ``(block, value, rows used, amounts)``.
+        """Return a batch from tuples ``(block, value, rows used, amounts)``.
 
         Parameters
         ----------
@@ -166,17 +171,8 @@ class Columns:
         )
 
 
-def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.ConcreteModel:
-    """Return the master problem over `columns` as a Pyomo model: for the integer phase, for teaching and for tests.
-
-    Parameters
-    ----------
-    packing
-        Capacities and blocks.
-    columns
-        The columns that are known.
-    integer
-        Whether columns are chosen or not; the LP relaxation by default.
+def statement(packing: Packing, columns: Columns) -> pyo.ConcreteModel:
+    """Return the LP of the restricted master over `columns` as a Pyomo model, for cross-checks, teaching and tests.
 
     Raises
     ------
@@ -186,7 +182,7 @@ def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.
     m = pyo.ConcreteModel()
     use = columns.use.tocoo()
     pairs = list(zip(use.row.tolist(), use.col.tolist(), strict=True))
-    of_row = grouped(zip(use.row.tolist(), use.col.tolist(), strict=True))
+    of_row = grouped(pairs)
     of_block = grouped(zip(columns.block.tolist(), range(len(columns)), strict=True))
     if packing.cover and len(of_block) < packing.blocks:
         raise ValueError(f"{packing.blocks - len(of_block)} blocks need a column and have none")
@@ -198,9 +194,9 @@ def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.
     m.value = pyo.Param(m.COLUMNS, initialize=dict(enumerate(columns.value.tolist())))
     m.use = pyo.Param(pyo.Set(initialize=pairs), initialize=dict(zip(pairs, use.data.tolist(), strict=True)))
     m.capacity = pyo.Param(m.ROWS, initialize={i: float(packing.capacity[i]) for i in of_row})
-    m.x = pyo.Var(m.COLUMNS, domain=pyo.Binary if integer else pyo.NonNegativeReals)
+    m.x = pyo.Var(m.COLUMNS, domain=pyo.NonNegativeReals)
 
-    if of_row:  # Pyomo cannot make a template over an empty set
+    if of_row:  # Pyomo cannot build a template over an empty set
 
         @m.Constraint(m.ROWS)
         def within(m: Any, i: int) -> Any:

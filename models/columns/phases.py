@@ -1,4 +1,4 @@
-"""All of it as one solve within one time limit: known decisions, a bound, branching, and a search for solutions."""
+"""The complete branch-and-price solve within one time limit: root bound, dive, branching, and primal heuristics."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from schedgap.models.solve import Seed, Solution, SolveOptions, Status, TracePoi
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What the phases found.
+    """Result of a branch-and-price solve.
 
     Attributes
     ----------
     solution
-        What is certified.
+        Status, bound and objective.
     generated
-        Outcome of column generation where nothing is decided.
+        Outcome of column generation at the root.
     packed
-        The incumbent; ``None`` where column generation ended without a bound to go by.
+        The best solution found; ``None`` if column generation failed or proved infeasibility.
     seed
-        The known decision that the incumbent is, where nothing better was found.
+        The known decision that is the incumbent, if nothing better was found.
     root
-        What became of the whole problem in branch and bound.
+        Root of the branch-and-bound tree.
     """
 
     solution: Solution
@@ -45,7 +45,7 @@ class Answer:
     root: Branch | None = None
 
     def decision(self, decode: Callable[[Packed], Any]) -> Any:
-        """Return the incumbent as a decision of the paper, ``None`` without one."""
+        """Return the incumbent as a decision of the paper; ``None`` without an incumbent."""
         if self.seed:
             return self.seed.decision
         return decode(self.packed) if self.packed and self.solution.objective is not None else None
@@ -53,30 +53,31 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class PackingProblem:
-    """A packing problem as a paper poses it.
+    """A packing problem with the paper's own components.
 
     Attributes
     ----------
     packing, oracle
         The problem whose relaxation is solved, and its pricing.
     packer
-        ``packer(bound, prices, effort)`` searches for solutions, whose rows may be finer, from a bound and its prices.
+        ``packer(bound, prices, effort)`` builds the primal heuristic from a bound and its prices; its rows may be finer
+        than those of `packing`.
     effort
-        Options of the search but for time limit and seed, which are the solver's.
+        Options of the primal heuristic, except time limit and seed, which are those of the solve.
     read
         ``read(decision)`` returns the columns of a known decision.
     share, near
-        Share of the time limit that the first bound may take, and the gap at which it is good enough in any case.
+        Fraction of the time limit available for the root bound, and a gap at which the root bound is good enough.
     whole
-        Whether a solution of the relaxation in whole columns is a solution, and branching on their use of rows is kept;
-        then dives end in solutions.
+        Whether integral optima of the relaxation are solutions of the problem, and the pricing respects branching on
+        the use of rows; dives then end in solutions.
     close
-        Lists all columns that matter in a domain, where a paper can.
+        Builds the enumeration of all relevant columns of a domain, if the paper has one.
     sense
-        1 where values are maximised; −1 where they are the negatives of costs, in which the solution then is.
+        1 if values are maximised; −1 if they are the negatives of costs, and the solution is stated in costs.
     otherwise
-        ``otherwise(seconds)`` proves a bound on it in another way than column generation, where that takes too long:
-        then nobody branches, and time must be limited.
+        ``otherwise(seconds)`` proves a bound without column generation, where that would take too long; there is then
+        no branching, and time must be limited.
     """
 
     packing: Packing
@@ -95,29 +96,29 @@ class PackingProblem:
 def solve_in_phases(
     problem: PackingProblem, options: SolveOptions, built_s: float = 0.0, seeded: bool = True
 ) -> Answer:
-    """Bound a packing problem, branch and search, and say what that proves.
+    """Solve a packing problem by branch and price with primal heuristics.
 
-    Column generation comes first, and a dive from its prices; then branch and bound by when blocks end and what they
-    take, the largest bound first, each node solved by column generation with the columns and covers of the others, and
-    with as much work ruin and recreate from the known decisions and from the relaxations of the nodes, until bound or a
-    limit is reached.
+    Column generation at the root comes first, then cover cuts and a dive. Branch and bound follows, on when blocks end
+    and what they take, best bound first; each node is solved by column generation with the columns and covers of all
+    others. An equal amount of work goes into ruin and recreate, from known decisions and from the relaxations of the
+    nodes, until the gap is closed or a limit is reached.
 
     Parameters
     ----------
     problem
-        What is packed.
+        The packing problem.
     options
-        Limits, gap, seed, second opinion, known decisions.
+        Limits, gap, seed, cross-check, known decisions.
     built_s
-        Seconds that building took.
+        Seconds already spent on building, which count towards the time limit.
     seeded
-        Whether it starts from known decisions.
+        Whether to start from the known decisions.
     """
     return _Solve(problem, options, built_s, seeded).run()
 
 
 class _Solve:
-    """One solve: its clock, its trace, and the best known solution."""
+    """State of one solve: its clock, its trace, and the known decisions."""
 
     def __init__(self, problem: PackingProblem, options: SolveOptions, built_s: float, seeded: bool) -> None:
         self.problem, self.options, self.built_s = problem, options, built_s
@@ -127,8 +128,8 @@ class _Solve:
         self.starts = [problem.read(seed.decision) for seed in self.seeds]
         self.trace = [self.point(self.seeds[0].objective * problem.sense, None)] if self.seeds else []
         self.domain = Domain.of(problem.packing)
-        # Columns of known decisions are no gain for the master: on ``gen/hadar-480``, with thousands of slots each, it
-        # is not solved in a minute, and prices find better ones.
+        # Columns of known decisions do not help the master: on ``gen/hadar-480``, where each has thousands of slots, it
+        # is then not solved in a minute, and pricing finds better ones.
         near = max(options.rel_gap, problem.near)
         first = GenerationOptions(gap=near, time_limit_s=self.left(problem.share))
         spent_s = clock.now() - self.began
@@ -140,7 +141,7 @@ class _Solve:
         self.trace += [self.point(None, p.bound, p.time_s + spent_s) for p in self.generated.trace]
 
     def run(self) -> Answer:
-        """Branch and search for solutions in turns, until nothing is open or a limit is reached."""
+        """Separate covers, dive, then branch and anneal in turns until no node is open or a limit is reached."""
         if self.generated.ended in ("infeasible", "error"):
             return self.answer(self.generated.bound, None, None, "")
         problem = self.problem
@@ -156,7 +157,7 @@ class _Solve:
         else:
             packer.follow(self.ends())
         if self.generated.master and not problem.otherwise and not self.closed(tree, packer):
-            # Covers belong to the first node, and of prices that have not settled they say nothing.
+            # Covers count towards the first node; they are useless while the prices have not converged.
             if self.options.nodes != 0 and self.generated.ended != "time limit":
                 tree.strengthen(self.left(COVERING))
                 self.note(tree, packer)
@@ -164,11 +165,10 @@ class _Solve:
                 self.dive(packer, tree)
         why = self.search(packer, tree)
         self.trace += [self.point(p.incumbent, None, p.time_s + began) for p in packer.trace]
-        bound = max(tree.bound, self.incumbent(packer))
-        return self.answer(bound, packer.packed, tree, why)
+        return self.answer(max(tree.bound, self.incumbent(packer)), packer.packed, tree, why)
 
     def search(self, packer: Packer, tree: Tree) -> str:
-        """Improve and branch in turns; say why it ended."""
+        """Anneal and branch in turns, with equal work; return why this ended."""
         while not tree.done:
             incumbent = self.incumbent(packer)
             if self.closed(tree, packer):
@@ -176,7 +176,7 @@ class _Solve:
             if packer.late():
                 return LATE
             if self.options.nodes is not None and tree.nodes >= self.options.nodes:
-                return "the limit of nodes is reached"
+                return "the node limit is reached"
             if packer.work <= tree.work or self.problem.otherwise:
                 packer.anneal()
             elif (outcome := tree.explore(incumbent, self.left())) is not None:
@@ -185,70 +185,70 @@ class _Solve:
         return "no node is open"
 
     def closed(self, tree: Tree, packer: Packer) -> bool:
-        """Whether the bound is reached."""
+        """Return whether the incumbent is within the relative gap of the bound."""
         incumbent = self.incumbent(packer)
         return tree.bound <= incumbent + self.options.rel_gap * abs(incumbent)
 
     def dive(self, packer: Packer, tree: Tree) -> None:
-        """Take a solution that column generation with covers leads to as the start of the search."""
+        """Dive from the root, with its covers, and offer the solution to the packer."""
         until, master = clock.now() + (self.left(DIVING) or np.inf), tree.master
         assert master is not None
-        found = Dive(self.problem.oracle, tree.based(self.domain), master, until).run()
-        packer.offer(liked(found, np.ones(len(found)), len(packer.packing.capacity)))
+        columns = Dive(self.problem.oracle, tree.based(self.domain), master, until).run()
+        packer.offer(liked(columns, np.ones(len(columns)), len(packer.packing.capacity)))
 
-    def learn(self, packer: Packer, found: Generated, whole: Columns) -> None:
-        """Take a node's solution if that is integral, or what there is of it, as a start."""
+    def learn(self, packer: Packer, relaxation: Generated, whole: Columns) -> None:
+        """Offer the packer a node's integral solution or, between two annealings, its rounded relaxation."""
         if self.problem.whole and len(whole):
             packer.offer(liked(whole, np.ones(len(whole)), len(packer.packing.capacity)))
         elif self.problem.whole and not packer.cycle > packer.done > 0:
-            packer.offer(self.started(found))
+            packer.offer(self.started(relaxation))
 
-    def started(self, found: Generated) -> Start:
-        """Return what the optimum of a relaxation says about solutions."""
-        return liked(found.columns, found.x, len(self.problem.packing.capacity))
+    def started(self, relaxation: Generated) -> Start:
+        """Return the rounded optimum of a relaxation."""
+        return liked(relaxation.columns, relaxation.x, len(self.problem.packing.capacity))
 
     def ends(self) -> Array:
-        """Return ``(b,)`` the mean end of each block in the first relaxation."""
+        """Return ``(b,)`` the mean end of each block in the root relaxation."""
         columns = self.generated.columns
         ends = np.bincount(columns.block, columns.end * self.generated.x, self.problem.packing.blocks)
         return np.asarray(ends, float)
 
     def incumbent(self, packer: Packer) -> float:
-        """Return the value of the best solution known, ``-inf`` without any."""
+        """Return the value of the incumbent, ``-inf`` without one."""
         return max(self.known, packer.incumbent)
 
     @property
     def known(self) -> float:
-        """Value of the best known decision, ``-inf`` without any."""
+        """Value of the best known decision, ``-inf`` without one."""
         return self.problem.sense * self.seeds[0].objective if self.seeds else -np.inf
 
     def note(self, tree: Tree, packer: Packer) -> None:
-        """Keep the bound in the trace, if it is better."""
+        """Append the bound to the trace if it has improved."""
         bound = self.problem.sense * max(tree.bound, self.incumbent(packer))
-        known = [point.bound for point in self.trace if point.bound is not None]
-        if np.isfinite(bound) and (not known or self.problem.sense * (known[-1] - bound) > 0):
+        bounds = [point.bound for point in self.trace if point.bound is not None]
+        if np.isfinite(bound) and (not bounds or self.problem.sense * (bounds[-1] - bound) > 0):
             self.trace.append(self.point(None, self.problem.sense * bound))
 
     def left(self, share: float = 1.0) -> float | None:
-        """Return a share of the seconds that are left."""
+        """Return a share of the remaining seconds, at least 0.1; ``None`` without a limit."""
         limit = self.options.time_limit_s
         return None if limit is None else max(share * (limit - self.built_s - (clock.now() - self.began)), 0.1)
 
     def point(self, incumbent: float | None, bound: float | None, time_s: float | None = None) -> TracePoint:
-        """Return values as a point of the trace, now by default, in the problem's own sense."""
+        """Return a point of the trace in the problem's own sense, by default for now."""
         seconds = clock.now() - self.began if time_s is None else time_s
         values = (None if value is None else self.problem.sense * value for value in (incumbent, bound))
         return TracePoint(self.built_s + seconds, *values)
 
     def answer(self, bound: float, packed: Packed | None, tree: Tree | None, why: str) -> Answer:
-        """Return what was found, with times and trace."""
+        """Return the answer with times, trace and cross-check."""
         value = -np.inf if packed is None or packed.missing else packed.value
         seed = self.seeds[0] if self.known > value else None
-        told = (
-            f"{why} after {tree.nodes} nodes and {packed.moves} moves of ruin and recreate" if tree and packed else ""
-        )
-        told += f" from {len(self.seeds)} known decisions" if told else ""
-        solution = self.stated(bound, max(value, self.known), tree, why, told)
+        message = ""
+        if tree and packed:
+            message = f"{why} after {tree.nodes} nodes and {packed.moves} moves of ruin and recreate"
+            message += f" from {len(self.seeds)} known decisions"
+        solution = self.stated(bound, max(value, self.known), tree, why, message)
         times = replace(
             self.generated.times,
             build_s=self.built_s,
@@ -257,17 +257,17 @@ class _Solve:
         trace = tuple(sorted(self.trace, key=lambda point: point.time_s))
         generated, second = self.generated, None
         if self.options.cross_check and generated.master is not None and generated.ended != "error":
-            # The master's LP, with rows of all capacities, beside CBC on its statement in Pyomo.
+            # Compare the master's LP, with rows of all capacities, with CBC on its statement in Pyomo.
             master = Master(self.domain, generated.columns, self.options)
             master.move(self.domain)
-            known = Solution(status="optimal", termination="master", objective=master.solve().value)
+            optimum = Solution(status="optimal", termination="master", objective=master.solve().value)
             model = build(statement, self.domain.packing, generated.columns)
-            second = cross_check(model, known, self.options)
+            second = cross_check(model, optimum, self.options)
         solution = replace(solution, times=times, trace=trace, cross_check=second)
         return Answer(solution, self.generated, packed, seed, None if tree is None else tree.proof)
 
-    def stated(self, bound: float, value: float, tree: Tree | None, why: str, told: str) -> Solution:
-        """Return what bound and incumbent prove."""
+    def stated(self, bound: float, value: float, tree: Tree | None, why: str, message: str) -> Solution:
+        """Return the solution with the status that bound and incumbent imply."""
         root, sense = self.generated, self.problem.sense
         infeasible = root.ended == "infeasible" or bound == -np.inf
         solution = replace(
@@ -281,21 +281,22 @@ class _Solve:
         late = why == LATE
         if value == -np.inf:
             status: Status = "time limit without incumbent" if late else "gap left"
-            return replace(solution, status=status, solution_status=f"no schedule found for all jobs; {told}")
+            return replace(solution, status=status, solution_status=f"no schedule found for all jobs; {message}")
         closed = (bound - value) / max(abs(value), 1e-10) <= self.options.rel_gap
         status = "optimal" if closed else "time limit with incumbent" if late else "gap left"
-        return replace(solution, status=status, solution_status=told, objective=sense * value, column_values=np.ones(1))
+        solution = replace(solution, status=status, solution_status=message)
+        return replace(solution, objective=sense * value, column_values=np.ones(1))
 
 
 COVERING = 0.1
-"""Share of the time that is left after the first bound in which covers are sought before anything is decided.
+"""Fraction of the time remaining after the root bound that separation of covers at the root may take.
 
-On ``gen/200jobs`` (utility) 227 of them lower the bound from 3159.1 to 3158.0 in 4 s, and raise the dive from 3149.0 to
+On ``gen/200jobs`` (utility) 227 covers lower the bound from 3159.1 to 3158.0 in 4 s, and raise the dive from 3149.0 to
 3151.2; on ``gen/50jobs`` bounds are 504.9 and 503.8.
 """
 
 DIVING = 0.3
-"""Share of the time that is left then that the dive may take."""
+"""Fraction of the time remaining after that for the dive."""
 
 LATE = "the time limit is reached"
-"""Why a search ended that went on until its time limit."""
+"""Why a search ended that ran until its time limit."""

@@ -1,15 +1,14 @@
-"""Sums of capacities over windows of time, which stand for single slots in the master as far as that is good enough.
+"""Time aggregation of the master: one row per window of slots instead of one per slot, refined where necessary.
 
-What columns take in a window is at most what its slots have together: that follows from the rows of the slots, so that
-a master with rows of windows is a relaxation, and its prices, equal in all slots of a window, are some that bounds are
-valid at. They need to change only where demand does: on ``gen/200jobs`` in 864 slots of three types, 450 rows are
-within 0.02 % of all 2,592.
+The row of a window is the sum of the rows of its slots, so a master over windows is a relaxation. Its prices are equal
+in all slots of a window, and the Lagrangian bound is valid at any prices. Prices need to change only where demand does:
+on ``gen/200jobs`` in 864 slots of three types, 450 rows are within 0.02 % of all 2,592.
 
-Where a window is to be split, columns take more than there is before the split and less after it, or the other way
-round. The worth of splitting is how much that is, times how far the window's price is from those of its neighbours: it
-would move towards them. Without the second factor ties decide, since equal prices say nothing about when to run. A
-window that costs nothing, beside others that do not either, would cost what is usual if some of its slots had rows: a
-cluster with little to do can be too full for an hour.
+A window is worth splitting where columns exceed capacity before the split and leave capacity idle after it, or the
+other way round. The worth of a split is this excess times the difference between the window's price and those of its
+neighbours, towards which the price would move. Without the second factor ties decide, since equal prices say nothing
+about when to run. A window at price 0 whose neighbours also have price 0 is assigned the usual price instead, because
+its slots might have one if they had rows: even a lightly loaded cluster can be overfull for an hour.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ import scipy.sparse as sp
 from schedgap.instances.arrays import Array, Ints
 
 FIRST = 48
-"""Windows of a series at first, or fewer."""
+"""Largest number of windows per series at the start."""
 
 SHARE = 0.9
-"""Part of what all splits are worth that is split at once, the best ones first."""
+"""Fraction of the total worth of all splits that is realised in one refinement, best splits first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows that together are all capacities, of which `series` follow one another in time each.
+    """A partition of `count` capacities into windows; each series of `series` capacities is consecutive in time.
 
-    They begin with ``start (w,)``, and end where the next one begins.
+    Windows begin at ``start (w,)`` and end where the next one begins.
     """
 
     start: Ints
@@ -41,7 +40,7 @@ class Windows:
 
     @staticmethod
     def of(count: int, series: int) -> Windows:
-        """Return the first windows of so many capacities."""
+        """Return the initial windows."""
         inside = np.arange(0, series, -(-series // FIRST))
         return Windows((np.arange(0, count, series)[:, None] + inside).ravel(), count, series)
 
@@ -51,18 +50,18 @@ class Windows:
         return np.append(self.start, self.count)[1:]
 
     def split(self, over: Array, prices: Array, usual: float, least: float) -> tuple[Windows, Ints, Ints]:
-        """Return finer windows, and begins and ends of the parts of those that were split.
+        """Return finer windows, and the begins and ends of the new windows.
 
         Parameters
         ----------
         over
-            ``(count,)`` what columns take beyond the capacities; negative where they take less.
+            ``(count,)`` use by the columns minus capacity.
         prices
             ``(count,)`` prices, equal within windows.
         usual
-            A price as it is usual.
+            A typical price, assigned to windows of price 0.
         least
-            What splitting has to be worth in all; otherwise there is none.
+            Total worth that splitting must exceed; otherwise nothing is split.
         """
         start, end = self.start, self.end
         sizes, price = end - start, prices[start]
@@ -87,7 +86,7 @@ class Windows:
 
 
 def sums(start: Ints, end: Ints, total: int) -> sp.csr_array:
-    """Return ``(len(start), total)`` the sums of what is from each start up to its end."""
+    """Return the ``(len(start), total)`` matrix that sums entries from each start up to its end."""
     ends = np.concatenate([[0], np.cumsum(end - start)])
     index = np.arange(ends[-1]) + np.repeat(start - ends[:-1], end - start)
     return sp.csr_array((np.ones(ends[-1]), index, ends), shape=(len(start), total))

@@ -1,4 +1,4 @@
-"""Models of elastic jobs, for Zhou and the admission example: column generation, all placements of tiny instances."""
+"""Models of elastic jobs, for Zhou and the admission example: branch and price, and enumeration of tiny instances."""
 
 from schedgap.models.elastic.generation import Pricing, too_large
 from schedgap.models.elastic.jobs import ElasticJobs, Grid, runs

@@ -1,6 +1,6 @@
-"""Compiled moves of :mod:`.annealing`: take runs of some jobs out of real servers, and insert them anew where cheapest.
+"""Compiled moves of :mod:`.annealing`: remove the runs of some jobs from servers, and insert them again at least cost.
 
-Shapes: ``n`` jobs with ``o`` options together, ``h`` servers, ``R`` resources, ``T`` slots; see also
+Shapes: ``n`` jobs with ``o`` options in total, ``h`` servers, ``R`` resources, ``T`` slots; see also
 :mod:`schedgap.instances.elastic._kernels`.
 """
 
@@ -29,22 +29,22 @@ from schedgap.instances.elastic._kernels import (
 )
 
 ANYWHERE = 0.5
-"""Part of the moves that take out what runs at a time on any server, and not on one."""
+"""Fraction of the moves that remove runs at some time from all servers instead of from a single one."""
 
 WITHOUT = 0.5
-"""Part of the moves that are about a job without run, where there are some.
+"""Fraction of the moves that begin with a job without run, if there is one.
 
-On ``gen/200jobs``, ``zhou.ps.columns.maxweight`` leaves 0.91 % and 0.80 % open after 60 s of computing (two seeds), and
-1.2 % where any job may be first (and HOT was 0.5); ``admission.columns`` leaves 1.48 % and 1.58 %, before 1.44 % and
-1.78 %."""
+On ``gen/200jobs``, ``zhou.ps.columns.maxweight`` leaves a gap of 0.91 % and 0.80 % after 60 s of computing (two seeds),
+and of 1.2 % if moves may begin with any job (with HOT at 0.5); ``admission.columns`` leaves 1.48 % and 1.58 %, before
+1.44 % and 1.78 %."""
 
 
 class Jobs(NamedTuple):
-    """Options of all jobs, those of j at ``first[j] … first[j + 1] − 1``, and when they begin and end.
+    """Options of all jobs, those of j at ``first[j] … first[j + 1] − 1``, with earliest starts and costs of ends.
 
-    ``late (n, T + 1)`` is what ends cost and ``none (n,)`` what no run does. Where jobs are inserted, at one of ``F``
-    ways to weigh prices, ends count ``asked (F, n, T + 1)``, and totals stay below ``most (F, n)``. A ``rank``
-    of ``(k, n)`` is an order of insertion.
+    ``late (n, T + 1)`` is the cost of each end, and ``none (n,)`` that of having no run. Insertion scales prices by one
+    of ``F`` factors: the costs of ends are then ``asked (F, n, T + 1)``, and the total cost must stay below
+    ``most (F, n)``. Each of the ``rank (k, n)`` is an order of insertion.
     """
 
     first: Ints
@@ -62,9 +62,9 @@ class Jobs(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """The run of each job: types (−1: none), begin, end, host of ``ps`` parameter servers, and what it costs ``(n,)``.
+    """The run of each job ``(n,)``: types (−1: none), begin, end, host of its ``ps`` parameter servers, and cost.
 
-    ``workers (n, h)`` are its workers by server; who has no run has worker type −1.
+    ``workers (n, h)`` are its workers by server. A job without run has worker type −1.
     """
 
     worker_type: Ints
@@ -78,10 +78,11 @@ class Runs(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Servers, ``able (M, h)`` to run workers, tables of the search, and what it writes to.
+    """Servers, which are ``able (M, h)`` to run workers, the tables of the search, and its output.
 
-    So many runs have their end before each slot, ``ends (T + 1,)``: there others may begin, or end. What is free has
-    changed since workers were counted from the first slot before the last, ``changed (2, h)``: moves change most twice.
+    ``ends (T + 1,)`` counts the runs that end before each slot, where other runs may begin or end. ``changed (2, h)``
+    is the range of slots whose free capacity has changed since workers were last counted; most slots change twice in a
+    move, so counting is delayed.
     """
 
     servers: Servers
@@ -96,7 +97,7 @@ class Cluster(NamedTuple):
 
 @njit(cache=True)
 def book(runs: Runs, job: int, sign: int, cluster: Cluster) -> None:
-    """Take what a job's run needs; give it back with `sign` −1."""
+    """Reserve the resources of a job's run, or release them with `sign` −1."""
     servers, m, p = cluster.servers, runs.worker_type[job], runs.ps_type[job]
     begin, end = runs.begin[job], runs.end[job]
     for h in range(servers.copies.size):
@@ -117,7 +118,7 @@ def book(runs: Runs, job: int, sign: int, cluster: Cluster) -> None:
 
 @njit(cache=True)
 def settle(cluster: Cluster) -> None:
-    """Count how many workers fit, where what is free has changed."""
+    """Count again how many workers fit wherever free capacity has changed."""
     for h in range(cluster.servers.copies.size):
         first, last = cluster.changed[:, h]
         if first < last:
@@ -127,7 +128,7 @@ def settle(cluster: Cluster) -> None:
 
 @njit(cache=True)
 def remove(runs: Runs, job: int, jobs: Jobs, cluster: Cluster) -> None:
-    """Take a job's run out, if it has one."""
+    """Remove a job's run, if it has one."""
     if runs.worker_type[job] >= 0:
         book(runs, job, -1, cluster)
         runs.worker_type[job] = -1
@@ -136,7 +137,7 @@ def remove(runs: Runs, job: int, jobs: Jobs, cluster: Cluster) -> None:
 
 @njit(cache=True)
 def insert(runs: Runs, job: int, way: int, jobs: Jobs, cluster: Cluster) -> None:
-    """Give a job the run of least total in what is free, if there is one."""
+    """Give a job the run of least total cost within free capacity, if there is one."""
     a, z = jobs.first[job], jobs.first[job + 1]
     if a == z:
         return
@@ -158,7 +159,7 @@ def insert(runs: Runs, job: int, way: int, jobs: Jobs, cluster: Cluster) -> None
 
 @njit(cache=True)
 def put(runs: Runs, job: int, known: Runs, cluster: Cluster) -> None:
-    """Give a job the run that it has in `known`, if it has one that fits."""
+    """Give a job its run in `known`, if it has one and it fits."""
     m, p = known.worker_type[job], known.ps_type[job]
     if m < 0:
         return
@@ -175,12 +176,12 @@ def put(runs: Runs, job: int, known: Runs, cluster: Cluster) -> None:
 
 @njit(cache=True)
 def load(runs: Runs, known: Runs, order: Ints, jobs: Jobs, cluster: Cluster) -> None:
-    """Replace all runs by those that are known, as far as they fit, in that order."""
+    """Replace all runs by those of `known`, as far as they fit, in the given order."""
     for job in range(runs.begin.size):
         remove(runs, job, jobs, cluster)
     for r in range(cluster.servers.capacity.shape[1]):
         for h in range(cluster.servers.copies.size):
-            cluster.tables.free[:, h, r] = cluster.servers.capacity[h, r]  # what rounding has left is gone
+            cluster.tables.free[:, h, r] = cluster.servers.capacity[h, r]  # removes accumulated rounding errors
     cluster.changed[0], cluster.changed[1] = 0, len(cluster.tables.free)
     for job in order:
         put(runs, job, known, cluster)
@@ -188,7 +189,7 @@ def load(runs: Runs, known: Runs, order: Ints, jobs: Jobs, cluster: Cluster) -> 
 
 @njit(cache=True)
 def complete(runs: Runs, order: Ints, way: int, jobs: Jobs, cluster: Cluster) -> None:
-    """Insert the jobs that have no run, in that order."""
+    """Insert the jobs that have no run, in the given order."""
     for job in order:
         if runs.worker_type[job] < 0:
             insert(runs, job, way, jobs, cluster)
@@ -205,7 +206,7 @@ def copy(source: Runs, i: int, target: Runs, j: int) -> None:
 
 @njit(cache=True)
 def ruin(rng: Generator, runs: Runs, jobs: Jobs, chosen: Ints, near: Ints) -> int:
-    """Choose the jobs of a move: one, often without run, then some that run when it could, before it does; how many."""
+    """Choose the jobs of a move: one, often without run, and some that run when it could start; return their number."""
     n, end = runs.begin.size, jobs.late.shape[1] - 1
     without = np.flatnonzero(runs.worker_type < 0)
     some = without.size > 0 and rng.random() < WITHOUT
@@ -240,7 +241,7 @@ def ruin(rng: Generator, runs: Runs, jobs: Jobs, chosen: Ints, near: Ints) -> in
 
 @njit(cache=True)
 def ordered(rng: Generator, chosen: Ints, rank: Array) -> Ints:
-    """Return the jobs in a random order, or in about one of those by `rank`."""
+    """Return the jobs in random order, or approximately in the order of one `rank`."""
     way = int(rng.integers(0, 2 * len(rank)))
     key = rng.random(chosen.size)
     if way < len(rank):
@@ -252,9 +253,9 @@ def ordered(rng: Generator, chosen: Ints, rank: Array) -> Ints:
 def anneal(
     rng: Generator, moves: int, temperature: float, ruined: int, runs: Runs, best: Runs, jobs: Jobs, cluster: Cluster
 ) -> int:
-    """Ruin and recreate so many times; keep what is better, or not much worse. Returns how many were inserted.
+    """Ruin and recreate for a number of moves, accepting by the Metropolis rule; return the number of insertions.
 
-    `best` is what has cost least, before or here.
+    `best` holds the cheapest runs so far and is updated.
     """
     n, h = runs.workers.shape
     some, near = np.empty(min(ruined, n), np.int64), np.empty(n, np.int64)
@@ -291,7 +292,7 @@ def anneal(
 
 @njit(cache=True)
 def surcharge(workers, worker_type, alone, need, rows, kept, out):  # type: ignore[no-untyped-def]
-    """Write what options cost by covers, up to each slot: their host, resource, slot, spare and price are `rows`."""
+    """Add the cost of options in covers, cumulated by slot, to `out`; `rows`: host, resource, slot, spare, price."""
     host, resource, slot, spare, price = rows
     for o in range(len(workers)):
         for c in range(len(price)):

@@ -1,4 +1,4 @@
-"""Schedules of elastic jobs on real servers, annealed by compiled moves."""
+"""Simulated annealing of elastic schedules on real servers, with compiled moves."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from schedgap.models.columns import Packer, PackingOptions, Start
 from schedgap.models.elastic.jobs import ElasticJobs, Grid, Scheduled
 
 NOISE = (0.5, 0.8, 1.0, 1.2)
-"""Factors on the prices at which jobs are inserted anew."""
+"""Factors on the prices at which removed jobs are inserted again."""
 
 BEFORE = (0.5, 1.0, 0.0)
-"""How many times its shortest run before its mean end in the relaxation a job comes in a list: nearly as it begins.
+"""List orders: jobs sorted by mean end in the relaxation minus this multiple of the shortest run, roughly the begin.
 
 The best of these lists at all prices are 11.4 %, 12.2 % and 15.9 % above the bound on ``gen/zhou-ps``, and 14.9 %,
-13.5 % and 14.4 % on ``gen/zhou-ra``, where that by rank is 22.7 %."""
+13.5 % and 14.4 % on ``gen/zhou-ra``, where the best list by rank is 22.7 % above it."""
 
 SOME = 20
-"""Jobs that are inserted at once, where there is time."""
+"""Number of jobs inserted between two checks of the time limit."""
 
 FEWEST, OFTEN = 5, 50
-"""Jobs that a move takes out at most where there is little time, and how often each can be moved for each one more.
+"""A move removes up to one job per OFTEN times that each job can be moved within the time limit, but at least FEWEST.
 
 With 5 instead of 20, 18 s of moves on ``gen/zhou-ra`` end 13.7 % above the bound instead of 14.4 %, on ``gen/zhou-ps``
-14.3 % instead of 15.1 %; on ``gen/200jobs``, where jobs are moved 2,000 times in 10 s, large moves bring more."""
+14.3 % instead of 15.1 %; on ``gen/200jobs``, where jobs are moved 2,000 times in 10 s, large moves gain more."""
 
 QUICK = 0.1
-"""Work of inserting a job in compiled moves, where that of pricing one is 1: 12 µs and 190 µs on ``gen/200jobs``."""
+"""Work of inserting a job in compiled moves, where pricing a job is 1: 12 µs and 190 µs on ``gen/200jobs``."""
 
 
 class Annealer(Packer):
@@ -43,9 +43,9 @@ class Annealer(Packer):
     Parameters
     ----------
     jobs
-        What is scheduled.
+        Jobs and servers.
     bound, prices, options
-        What column generation proved, its prices ``(h·R·T,)``, and the effort.
+        Bound of column generation, its prices ``(h·R·T,)``, and options of the search.
     """
 
     def __init__(self, jobs: ElasticJobs, bound: float, prices: Array, options: PackingOptions | None = None) -> None:
@@ -59,7 +59,7 @@ class Annealer(Packer):
         self.cluster = kernels.Cluster(*(*self.ledger.parts, ends > 0, ends, changed))
         o, free = jobs.options, jobs.beyond is None
         none = np.zeros(jobs.size) if free else np.full(jobs.size, self.reward)
-        # At a part of the prices, ends count so many times as much.
+        # Scaling prices by a factor is the same as dividing the costs of ends by it.
         asked = np.stack([jobs.late / factor for factor in NOISE])
         most = np.full((len(NOISE), jobs.size), 0.0 if free else np.inf)
         kinds = o.slots, o.worker_type, o.ps_type, o.together, o.workers
@@ -68,95 +68,94 @@ class Annealer(Packer):
         self.inserted, self.moving_s = 0, 0.0
 
     def nothing(self) -> Any:
-        """Return no runs."""
+        """Return the state in which no job has a run."""
         n, h = self.jobs.size, self.jobs.machines.size
         m, p, begin, end, host, ps = (np.full(n, first) for first in (-1, -1, 0, 0, 0, 0))
         workers = np.zeros((n, h), np.int64)
         return self.kernels.Runs(m, p, begin, end, host, ps, self.problem.none.copy(), workers)
 
     def ranks(self) -> Array:
-        """Return orders ``(3, n)`` in which jobs may be inserted: by what a run brings, that by its size, and size."""
+        """Return orders of insertion ``(3, n)``: by the largest gain of a run per size, by that gain, and by size."""
         jobs, o = self.jobs, self.jobs.options
-        some = np.diff(o.first) > 0
+        runnable = np.diff(o.first) > 0
         none = np.zeros(jobs.size) if jobs.beyond is None else jobs.late[:, -1]
         first = np.minimum(jobs.earliest + o.shortest, jobs.slots)
-        brings = none - jobs.late[np.arange(jobs.size), first]
-        brings = np.where(some & np.isfinite(brings), brings, 0.0)
+        gain = none - jobs.late[np.arange(jobs.size), first]
+        gain = np.where(runnable & np.isfinite(gain), gain, 0.0)
         size = np.ones(jobs.size)
-        if some.any():
-            size[some] = np.minimum.reduceat(o.slots * o.workers, o.first[:-1][some])
-        return np.stack([-brings / size, -brings, -size])
+        if runnable.any():
+            size[runnable] = np.minimum.reduceat(o.slots * o.workers, o.first[:-1][runnable])
+        return np.stack([-gain / size, -gain, -size])
 
     @property
     def best(self) -> Start:
-        """The best that was found."""
+        """The columns of the best solution, by job."""
         return {job: self.choice(job) for job in np.flatnonzero(self.kept.worker_type >= 0).tolist()}
 
     def choice(self, job: int) -> Scheduled:
-        """Return the column of a job's best run."""
+        """Return the column of a job's run in the best solution."""
         kept = self.kept
         begin, end = int(kept.begin[job]), int(kept.end[job])
         types = int(kept.worker_type[job]), int(kept.ps_type[job])
         ps = np.zeros(self.jobs.machines.size, np.int64)
         if kept.ps[job]:
             ps[kept.host[job]] = kept.ps[job]
-        found = Found(0.0, 0.0, -1, begin, end - begin, *types, kept.workers[job].copy(), ps)
-        return Scheduled(-float(self.jobs.late[job, end]), *self.grid.taken(self.ledger.use(found), found), found)
+        run = Found(0.0, 0.0, -1, begin, end - begin, *types, kept.workers[job].copy(), ps)
+        return Scheduled(-float(self.jobs.late[job, end]), *self.grid.taken(self.ledger.use(run), run), run)
 
     def load(self, known: Start) -> None:
-        """Replace the runs by these, as far as they fit."""
-        given = self.nothing()
+        """Replace the current solution by these columns, as far as they fit."""
+        runs = self.nothing()
         for job, choice in known.items():
             if isinstance(choice, Scheduled):
                 run = choice.found
-                given.worker_type[job], given.ps_type[job] = run.worker_type, run.ps_type
-                given.begin[job], given.end[job], given.workers[job] = run.start, run.end, run.workers
-                given.host[job], given.ps[job] = run.ps.argmax(), run.ps.max(initial=0)
-                given.cost[job] = -choice.value
-        self._begin(given, np.array(list(known), np.int64))
+                runs.worker_type[job], runs.ps_type[job] = run.worker_type, run.ps_type
+                runs.begin[job], runs.end[job], runs.workers[job] = run.start, run.end, run.workers
+                runs.host[job], runs.ps[job] = run.ps.argmax(), run.ps.max(initial=0)
+                runs.cost[job] = -choice.value
+        self._begin(runs, np.array(list(known), np.int64))
 
     def back(self) -> None:
-        """Replace the runs by the best."""
+        """Return to the best solution."""
         self._begin(self.kept, np.arange(self.jobs.size))
 
-    def _begin(self, given: Any, order: Ints) -> None:
-        self.kernels.load(self.runs, given, order, self.problem, self.cluster)
+    def _begin(self, runs: Any, order: Ints) -> None:
+        self.kernels.load(self.runs, runs, order, self.problem, self.cluster)
         self._count(self.runs)
 
     def _count(self, runs: Any) -> None:
-        some = runs.worker_type >= 0
-        self.value, self.covered = -float(runs.cost[some].sum()), int(some.sum())
+        scheduled = runs.worker_type >= 0
+        self.value, self.covered = -float(runs.cost[scheduled].sum()), int(scheduled.sum())
 
     def complete(self) -> None:
-        """Insert the jobs that have no run, those first that bring most by their size."""
+        """Insert the jobs that have no run, by decreasing gain per size."""
         self._list(self.problem.rank[0], len(NOISE) // 2)
 
     def _list(self, rank: Array, way: int) -> None:
-        """Insert the jobs that have no run, the least rank first, at one of the ways to weigh prices."""
+        """Insert the jobs that have no run in order of `rank`, at prices times factor number `way`."""
         order = np.argsort(rank, kind="stable")
-        for some in np.split(order, np.arange(SOME, len(order), SOME)):
+        for batch in np.split(order, np.arange(SOME, len(order), SOME)):
             if not self.late():
-                self.kernels.complete(self.runs, some, way, self.problem, self.cluster)
+                self.kernels.complete(self.runs, batch, way, self.problem, self.cluster)
         self._count(self.runs)
 
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
-        """Yield lists of all jobs by begins that lead to these ends, and by all ranks, at all prices."""
+        """Yield list heuristics in order of begins that lead to the given ends, and of all ranks, at all prices."""
         begins = (ends - factor * self.jobs.options.shortest for factor in BEFORE)
         ways = product((*begins, *self.problem.rank), range(len(NOISE)))
         return (partial(self._list, rank, way) for rank, way in ways)
 
     def keep(self) -> None:
-        """Remember the runs as the best."""
-        for mine, best in zip(self.runs, self.kept, strict=True):
-            best[:] = mine
+        """Store the current solution as the best."""
+        for current, best in zip(self.runs, self.kept, strict=True):
+            best[:] = current
 
     def run(self, moves: int, temperature: float) -> None:
-        """Make so many moves, the colder the fewer jobs they take out."""
+        """Make ruin-and-recreate moves, at a temperature proportional to the number of jobs that they may remove."""
         began = clock.now()
         ruined = self.ruined()
-        heat = temperature * ruined / self.options.ruined
-        given = self.rng, moves, heat, ruined, self.runs, self.kept, self.problem, self.cluster
-        inserted = self.kernels.anneal(*given)
+        heat, state = temperature * ruined / self.options.ruined, (self.runs, self.kept, self.problem, self.cluster)
+        inserted = self.kernels.anneal(self.rng, moves, heat, ruined, *state)
         self.moving_s += clock.now() - began
         self.inserted += inserted
         self.work += QUICK * inserted
@@ -165,7 +164,7 @@ class Annealer(Packer):
         self.note(self.value, self.covered)
 
     def ruined(self) -> int:
-        """Return how many jobs a move takes out at most: fewer where the time allows few moves of each job."""
+        """Return how many jobs a move may remove: fewer if the time limit allows few moves per job."""
         most, limit = self.options.ruined, self.options.time_limit_s
         if limit is None or not self.inserted:
             return most

@@ -1,20 +1,20 @@
-"""Column generation for elastic jobs: what Zhou's ILP over exponentially many schedules and the admission ILP share.
+"""Column generation for elastic jobs, shared by Zhou's ILP over exponentially many schedules and the admission ILP.
 
 Blocks are jobs, columns are schedules, capacities are the resources of servers in slots.
 
 **Symmetry.** Servers of one class are interchangeable. Averaging a fractional solution over all permutations of equal
 servers shows that the LP over per-server rows has the same optimum as the LP over one row per class (capacity times
-count), as long as every column fits on real servers; so bounds are computed over classes, with one price per class, and
-only schedules over servers. :class:`Pricing` takes either, for the test that both agree.
+count), as long as every column fits on real servers. Bounds are therefore computed over classes, with one price per
+class, and only schedules over servers. :class:`Pricing` supports both, for the test that they agree.
 
 **Pricing** is exact (:class:`schedgap.instances.elastic.Ledger`).
 
-**Windows.** Where there are many slots, master problems begin with rows for windows of them
-(:mod:`schedgap.models.columns.windows`), and prices change at few slots, between which no run need begin or end.
+**Windows.** With many slots, the master starts with rows for windows of slots
+(:mod:`schedgap.models.columns.windows`). Prices then change at few slots, and no run needs to begin or end in between.
 
-**Horizon.** Where every job must complete and no end is given, slots end somewhere all the same. A job may then
-complete beyond them by a column that takes nothing and costs what the first end after the last slot costs: no more than
-any schedule that really ends there. So the bound holds for schedules of any length.
+**Horizon.** If every job must complete and there is no deadline, the slots still have to end somewhere. A job may
+complete after them by a column that uses no capacity and costs as much as an end right after the last slot. No schedule
+that really ends later costs less, so the bound holds for schedules of any length.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from schedgap.models.columns import Columns, Covers, Domain, Oracle, Priced
 from schedgap.models.elastic.jobs import ElasticJobs, Grid, bends
 
 CELLS, LARGEST = 2_000_000, 50_000_000
-"""Servers times slots, and jobs times slots times classes, up to which a schedule is sought unasked.
+"""Largest numbers of servers times slots, and of jobs times slots times classes, for which the models run by default.
 
-Tables of so many cells take about half a gigabyte."""
+Tables of that many cells take about half a gigabyte."""
 
 
 def too_large(jobs: int, machines: Machines, slots: int) -> str | None:
-    """Return why nobody should seek a schedule of so many jobs unasked, if so."""
+    """Return the reason why an instance is too large for the models to run by default, or ``None``."""
     if (cells := machines.size * slots) > CELLS:
         return f"servers x slots = {cells:,}, more than {CELLS:,}"
     size = jobs * classes(machines).size * slots
@@ -43,72 +43,73 @@ def too_large(jobs: int, machines: Machines, slots: int) -> str | None:
 
 
 class Pricing(Oracle):
-    """The oracle: the best schedule of every job at prices of resources.
+    """Exact pricing: the best schedule of every job at prices of resources.
 
     Parameters
     ----------
     jobs
-        What is scheduled.
+        Jobs and servers.
     grid
-        Capacities of classes, or of servers one by one.
+        Capacities of server classes, or of individual servers.
     """
 
     def __init__(self, jobs: ElasticJobs, grid: Grid) -> None:
         self.jobs, self.grid = jobs, grid
         self.ledger = Ledger(grid.machines, jobs.options, jobs.slots, constant=True)
         self.domain = Domain.of(grid.packing(jobs))
-        self._asked = self.domain, jobs.late, bends(jobs.late)
+        self._costs = self.domain, jobs.late, bends(jobs.late)
 
-    def asked(self, domain: Domain) -> tuple[Array, Bools]:
-        """Return what each end costs in a domain, and where that is not concave."""
-        known, late, found = self._asked
-        if domain is not known:
-            now = -domain.worth[:, : self.jobs.slots + 1]
-            found = found.copy()
-            changed = (now != late).any(axis=1)
-            found[changed] = bends(now[changed])
-            self._asked = domain, now, found
-        return self._asked[1:]
+    def costs(self, domain: Domain) -> tuple[Array, Bools]:
+        """Return the cost of each end in a domain, and where it is not concave; the last domain's are cached."""
+        last, before, nonconcave = self._costs
+        if domain is not last:
+            late = -domain.worth[:, : self.jobs.slots + 1]
+            nonconcave = nonconcave.copy()
+            changed = (late != before).any(axis=1)
+            nonconcave[changed] = bends(late[changed])
+            self._costs = domain, late, nonconcave
+        return self._costs[1:]
 
     def steps(self, prices: Array, covers: Covers) -> Bools:
         """Return ``(T + 1,)`` the slots at which a price changes.
 
-        While neither begin nor end of a run crosses one of them, the cost of a placement is linear in the begin; with a
-        concave cost of the end, the least total of all placements is concave, and least at an end of the interval.
+        As long as neither begin nor end of a run crosses one of them, the cost of a placement is linear in the begin.
+        If the cost of the end is concave, the least total cost over all placements is concave too, and hence smallest
+        at an end of the interval.
         """
-        found = np.ones(self.jobs.slots + 1, bool)
-        found[1:-1] = (np.diff(self.grid.by_slot(prices), axis=2) != 0).any(axis=(0, 1))
+        changes = np.ones(self.jobs.slots + 1, bool)
+        changes[1:-1] = (np.diff(self.grid.by_slot(prices), axis=2) != 0).any(axis=(0, 1))
         slot = covers.row[prices[self.grid.rows :] > 0] % self.jobs.slots
-        found[slot] = found[slot + 1] = True
-        return found
+        changes[slot] = changes[slot + 1] = True
+        return changes
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best schedule of every job in a domain; see :class:`schedgap.models.columns.Priced`."""
         jobs = self.jobs
         self.ledger.post(self.grid.by_slot(prices))
-        late, stops = self.asked(domain)
+        late, stops = self.costs(domain)
         stops = stops | self.steps(prices, domain.packing.covers)
         surcharge = self.surcharges(domain.packing.covers, prices[self.grid.rows :])
-        # Ending after all slots takes nothing; so does being rejected.
+        # Ending after all slots uses no capacity, and neither does rejection.
         other = np.where(domain.must, -np.inf, 0.0) if jobs.beyond is None else domain.worth[:, -1]
         most, listed, ends = other.copy(), [], []
         for job in range(jobs.size):
-            asked = {"late": late[job], "stops": stops[job], "limit": -other[job], "extra": surcharge(job)}
-            found = self.ledger.find(job, int(jobs.earliest[job]), **asked)
-            if found:
-                most[job] = -found.total
-                ends.append(found.end)
-                listed.append((job, -jobs.late[job, found.end], *self.grid.taken(self.ledger.use(found), found)))
+            costs = {"late": late[job], "stops": stops[job], "limit": -other[job], "extra": surcharge(job)}
+            run = self.ledger.find(job, int(jobs.earliest[job]), **costs)
+            if run:
+                most[job] = -run.total
+                ends.append(run.end)
+                listed.append((job, -jobs.late[job, run.end], *self.grid.taken(self.ledger.use(run), run)))
             elif jobs.beyond is not None and other[job] > -np.inf:
                 ends.append(jobs.slots + 1)
                 listed.append((job, -jobs.beyond[job], np.zeros(0, np.int64), np.zeros(0)))
         return Priced(most, Columns.of(self.grid.rows, listed, ends))
 
     def surcharges(self, covers: Covers, prices: Array) -> Callable[[int], Array | None]:
-        """Return what a job's options cost more by the prices of covers, up to each slot.
+        """Return a function of a job: the cost of its options at the prices of covers, cumulated by slot.
 
-        They are exact: covers are of what only workers take that fit on one class of servers alone, which is known
-        before a run is placed; see :attr:`Grid.whole`.
+        The costs are exact: covers exist only for resources that are used by workers which fit on a single class of
+        servers, so their use is known before a run is placed; see :attr:`Grid.whole`.
         """
         from schedgap.models.elastic import _moves as kernels
 
@@ -122,10 +123,10 @@ class Pricing(Oracle):
 
         def of(job: int) -> Array:
             own = o.of(job)
-            found = np.zeros((own.stop - own.start, self.jobs.slots + 1))
+            out = np.zeros((own.stop - own.start, self.jobs.slots + 1))
             kernels.surcharge(
-                o.workers[own], o.worker_type[own], alone, self.grid.machines.worker, rows, kept[job].copy(), found
+                o.workers[own], o.worker_type[own], alone, self.grid.machines.worker, rows, kept[job].copy(), out
             )
-            return found
+            return out
 
         return of

@@ -1,4 +1,4 @@
-"""Elastic jobs as blocks, capacities of servers as rows, and runs as columns."""
+"""Elastic jobs as blocks, server capacities as rows, and runs as columns."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ from schedgap.instances.elastic.machines import ROOM
 from schedgap.models.columns import Choice, Packed, Packing
 
 COVERED = 500
-"""Largest capacities that covers are sought for, by a dynamic program over what is left of them."""
+"""Largest capacity for which covers are separated; a dynamic program runs over the remaining capacity."""
 
 ROWS = 4000
-"""Capacities up to which master problems have all of them from the beginning; of more, windows.
+"""Largest number of capacities that a master contains from the beginning; with more, it starts with windows.
 
-On ``gen/200jobs`` the bound of ``admission.columns``, 3456 rows, takes 0.4 s of computing with all, 1.7 s with windows.
+On ``gen/200jobs`` the bound of ``admission.columns``, 3456 rows, takes 0.4 s of computing with all rows, and 1.7 s with
+windows.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class ElasticJobs:
-    """Jobs to be scheduled, and what each end costs; ``n`` jobs, ``T`` slots numbered from 0.
+    """``n`` jobs to be scheduled in ``T`` slots numbered from 0, with the cost of each end.
 
     Attributes
     ----------
     machines, options
-        Servers, and choices of the jobs.
+        Servers, and the options of the jobs.
     slots
         ``T``.
     earliest
         ``(n,)`` first slot of each job.
     late
-        ``(n, T + 1)`` what ending before each slot costs: the negative of its value. Non-decreasing, infinite where a
-        job must not end.
+        ``(n, T + 1)`` cost of ending before each slot, the negative of its value. Non-decreasing; infinite where a job
+        must not end.
     beyond
-        ``(n,)`` what ending after the last slot costs at least, where every job completes; ``None`` where jobs may be
-        rejected, at no cost.
+        ``(n,)`` lower bound on the cost of ending after the last slot, if every job must complete; ``None`` if jobs may
+        be rejected at no cost.
     """
 
     machines: Machines
@@ -57,7 +58,7 @@ class ElasticJobs:
 
     @cached_property
     def worth(self) -> Array:
-        """``(n, ends)`` what ending before each slot is worth, and last ending after all slots, where jobs may."""
+        """``(n, ends)`` value of ending before each slot and, last, of ending after all slots if jobs may."""
         return -self.late if self.beyond is None else -np.column_stack((self.late, self.beyond))
 
 
@@ -65,12 +66,12 @@ class ElasticJobs:
 class Grid:
     """The capacities: row ``(h·R + r)·T + t`` is resource r of entry h in slot t.
 
-    They are what whole workers and parameter servers can take of it: no server holds parts of them.
+    A capacity counts only what whole workers and parameter servers can use, since they cannot be split.
 
     Attributes
     ----------
     machines
-        Servers, or classes of them.
+        Servers, or classes of servers.
     slots
         Number of slots, ``T``.
     """
@@ -103,9 +104,9 @@ class Grid:
 
     @property
     def whole(self) -> Bools:
-        """``(h·R,)`` resources of which workers alone take some, in whole numbers, up to :data:`COVERED` in all.
+        """``(h·R,)`` whether a resource may have covers: only workers use it, in whole numbers, up to :data:`COVERED`.
 
-        All these workers fit on that entry only, so that what they take is known before they are placed.
+        These workers must fit on no other entry, so that their use is known before they are placed.
         """
         m = self.machines
         total = m.usable * m.count[:, None]
@@ -114,7 +115,7 @@ class Grid:
         return np.asarray(numbers & (total > 0) & (total <= COVERED) & ~elsewhere).ravel()
 
     def alone(self) -> Ints:
-        """Return ``(M,)`` the only entry that workers of a type fit on, −1 where there are several or none."""
+        """Return ``(M,)`` the only entry that workers of a type fit on, −1 if there are several or none."""
         fits = self.machines.room > 0
         return np.where(fits.sum(axis=1) == 1, fits.argmax(axis=1), -1)
 
@@ -123,35 +124,35 @@ class Grid:
         return prices[: self.rows].reshape(*self.machines.capacity.shape, self.slots)
 
     def expand(self, jobs: ElasticJobs, prices: Array) -> Array:
-        """Return prices of rows as those of the rows of real servers."""
-        found = self.by_slot(prices)
-        return (found if self.machines is jobs.machines else found[jobs.machines.kind]).ravel()
+        """Return prices of rows as prices of the rows of real servers."""
+        by_slot = self.by_slot(prices)
+        return (by_slot if self.machines is jobs.machines else by_slot[jobs.machines.kind]).ravel()
 
-    def taken(self, use: Array, found: Found) -> tuple[Ints, Array]:
-        """Return the rows that a schedule takes, and how much of each; `use` ``(h, R)`` is what it takes per slot."""
-        some = np.flatnonzero(use)
-        rows = some[:, None] * self.slots + np.arange(found.start, found.end)
-        return rows.ravel(), np.repeat(use.ravel()[some], found.slots)
+    def taken(self, use: Array, run: Found) -> tuple[Ints, Array]:
+        """Return the rows that a run uses, and the amounts; `use` ``(h, R)`` is its use per slot."""
+        used = np.flatnonzero(use)
+        rows = used[:, None] * self.slots + np.arange(run.start, run.end)
+        return rows.ravel(), np.repeat(use.ravel()[used], run.slots)
 
 
 def bends(late: Array) -> Bools:
-    """Return ``(…, T + 1)`` the slots where the cost of an end is not concave, and the last one."""
-    found = np.ones(late.shape, bool)
+    """Return ``(…, T + 1)`` where the cost of an end is not concave; true at the first and last slot."""
+    nonconcave = np.ones(late.shape, bool)
     with np.errstate(invalid="ignore"):
         steps = np.diff(late)
-        found[..., 1:-1] = ~(np.diff(steps) <= 1e-12 * np.abs(late[..., 1:-1]))
-    return found
+        nonconcave[..., 1:-1] = ~(np.diff(steps) <= 1e-12 * np.abs(late[..., 1:-1]))
+    return nonconcave
 
 
 @dataclass(frozen=True, eq=False)
 class Scheduled(Choice):
-    """A column with the run that it stands for."""
+    """A column with the run that it represents."""
 
     found: Found
 
 
 def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
-    """Yield the columns of runs whose first slot has the number `first_slot`; not of those that end after the last."""
+    """Yield the columns of a decision's runs that end in time; the decision numbers its slots from `first_slot`."""
     real = Grid(jobs.machines, jobs.slots)
     order = np.argsort(decision.run, kind="stable")
     entries = np.split(order, np.searchsorted(decision.run[order], np.arange(1, max(len(decision.job), 1))))
@@ -167,6 +168,6 @@ def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[t
 
 
 def runs(packed: Packed, first_slot: int) -> Runs:
-    """Return the chosen schedules as a decision whose first slot has the number `first_slot`."""
+    """Return the chosen schedules as a decision whose slots are numbered from `first_slot`."""
     chosen = [(job, c.found) for job, c in sorted(packed.chosen.items()) if isinstance(c, Scheduled)]
     return runs_of(chosen, first_slot)

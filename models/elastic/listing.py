@@ -1,4 +1,4 @@
-"""Domains in which few schedules on real servers are left, closed by the MILP over them."""
+"""Closing a node by enumeration: once few schedules on real servers remain, solve the MILP over them."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from schedgap.models.elastic.placements import Placement, TooManyError, schedule
 from schedgap.models.solve import SolveOptions
 
 LESS = 0.75
-"""Part of the slack at which schedules were too many, from which on they are listed again."""
+"""After too many schedules were found at a slack, enumeration is tried again below this fraction of it."""
 
 NODES = 1000
-"""Nodes of the MILP over listed columns, where branching is another way."""
+"""Node limit of the MILP over enumerated columns, if the node could be branched on instead."""
 
 LARGE = 1e300
-"""What is worth less is not allowed."""
+"""Values below −LARGE mean infeasible."""
 
 
 class Listing:
-    """Closes domains in which few schedules on real servers are left, by the MILP over them.
+    """Closes domains in which few schedules on real servers remain, by solving the MILP over them.
 
     Parameters
     ----------
     jobs, pricing
-        What is scheduled, and the relaxation's pricing.
+        Jobs and servers, and the relaxation's pricing.
     solver
         Gap, seed and threads.
     packer
-        Takes what is found.
+        Is offered the solutions.
     """
 
     def __init__(self, jobs: ElasticJobs, pricing: Pricing, solver: SolveOptions, packer: Packer) -> None:
         self.jobs, self.pricing, self.solver, self.packer = jobs, pricing, solver, packer
         self.enough = np.inf
 
-    def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
-        """Return a bound, and whether it settles the domain; see :data:`schedgap.models.columns.Close`."""
-        slack = max(found.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(found.bound)
+    def __call__(self, domain: Domain, relaxation: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
+        """Return a bound on the domain, and whether that closes it; see :data:`schedgap.models.columns.Close`."""
+        slack = max(relaxation.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(relaxation.bound)
         if not last and slack > self.enough:
             return np.inf, False
-        listed = self.within(domain, found, slack)
+        listed = self.within(domain, relaxation, slack)
         bound, done = (np.inf, False) if listed is None else self.chosen(domain, listed, last)
         self.enough = self.enough if done else LESS * slack
         return bound, done
 
     def chosen(self, domain: Domain, listed: list[tuple[int, Choice]], last: bool) -> tuple[float, bool]:
-        """Choose among schedules for the packer; return the bound, and whether it is the value of what was chosen."""
+        """Solve the MILP and offer its solution to the packer; return the bound, and whether a solution attains it."""
         real = replace(domain, packing=self.packer.packing)
         if len({job for job, _ in listed} | set(np.flatnonzero(~domain.must).tolist())) < self.jobs.size:
             return -np.inf, True
@@ -64,25 +64,25 @@ class Listing:
         left = left and max(left if last else left / 2, 0.1)
         limits = replace(self.solver, time_limit_s=left, nodes=nodes, cross_check=False)
         solution = choose(real, columns, limits)
-        real_ones = True
+        all_scheduled = True
         if solution.column_values is not None:
             chosen = [listed[c] for c in np.flatnonzero(solution.column_values > 0.5)]
             scheduled = {job: choice for job, choice in chosen if isinstance(choice, Scheduled)}
-            real_ones = len(scheduled) == len(chosen)
+            all_scheduled = len(scheduled) == len(chosen)
             self.packer.offer(scheduled)
         if solution.status == "infeasible":
             return -np.inf, True
-        return np.inf if solution.bound is None else solution.bound, solution.status == "optimal" and real_ones
+        return np.inf if solution.bound is None else solution.bound, solution.status == "optimal" and all_scheduled
 
-    def within(self, domain: Domain, found: Generated, slack: float) -> list[tuple[int, Choice]] | None:
-        """Return the schedules that pay at most `slack` less than the best of their jobs, if these are not too many.
+    def within(self, domain: Domain, relaxation: Generated, slack: float) -> list[tuple[int, Choice]] | None:
+        """Enumerate the schedules whose profit is at most `slack` below the best of their job; ``None`` if too many.
 
-        Ending after all slots takes nothing and counts as one of them, worth at least as much as what it stands for.
+        Ending after all slots uses no capacity and counts as one more schedule, worth no less than any it represents.
         """
         jobs, grid = self.jobs, self.pricing.grid
-        prices = grid.expand(jobs, found.prices).reshape(*jobs.machines.capacity.shape, jobs.slots)
+        prices = grid.expand(jobs, relaxation.prices).reshape(*jobs.machines.capacity.shape, jobs.slots)
         paid = np.concatenate([np.zeros((*prices.shape[:2], 1)), prices.cumsum(axis=2)], axis=2)
-        least = np.maximum(self.pricing(found.prices, domain).most - slack, -LARGE)
+        least = np.maximum(self.pricing(relaxation.prices, domain).most - slack, -LARGE)
         o, m = jobs.options, jobs.machines
 
         def wanted(option: int, placement: Placement, begin: Ints) -> Bools:

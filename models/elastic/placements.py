@@ -1,6 +1,6 @@
-"""All schedules of a tiny instance: every option, start and placement, for the ILPs over schedules.
+"""Enumeration of all schedules of a tiny instance (every option, start and placement) for the ILPs over schedules.
 
-Of larger ones, how many there are.
+For larger instances, the number of schedules is computed.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.models.elastic.jobs import ElasticJobs
 
 MOST_SCHEDULES = 10_000
-"""Schedules of all jobs together beyond which they are not enumerated."""
+"""Largest total number of schedules that are enumerated."""
 
 MOST_PLACEMENTS = 20_000
-"""Options with their placements beyond which they are not enumerated: one or two seconds."""
+"""Largest number of pairs of option and placement that are examined, which takes one or two seconds."""
 
 MOST_HELD = 150_000
-"""Servers times slots that all schedules together hold, beyond which they are not enumerated: ten seconds of Pyomo."""
+"""Largest total number of servers times slots held by enumerated schedules, which takes ten seconds in Pyomo."""
 
 MOST_STARTS = 1_000_000
-"""Slots in which a job may start up to which its schedules are enumerated: they are looked at one by one."""
+"""Largest number of possible start slots of an option, since starts are examined one by one."""
 
 MOST_SERVERS = 500
-"""Servers beyond which they are not enumerated: placements are found one server inside the other."""
+"""Largest number of servers for which schedules are enumerated, since the recursion is one level per server."""
 
 Placement = tuple[tuple[int, int, int], ...]
-"""Server, workers and parameter servers there."""
+"""For each server used: its number, workers and parameter servers."""
 
 Wanted = Callable[[int, Placement, Ints], Bools]
-"""``wanted(option, placement, starts)`` tells which schedules are listed."""
+"""``wanted(option, placement, starts)`` returns which of these schedules are kept."""
 
 
 def placements(m: Machines, worker_type: int, ps_type: int, together: bool, workers: int) -> Iterator[Placement]:
-    """Yield every placement on empty servers that takes no more than it needs: one host, as few PSs as cover the rest.
+    """Yield every minimal placement on empty servers: one host, with just enough PSs to serve the workers elsewhere.
 
-    The PS type is −1 in a ring.
+    The PS type is −1 for ring all-reduce.
     """
     free = m.capacity * (1 + ROUNDING)
     e, z = m.worker[worker_type], m.ps[ps_type] if ps_type >= 0 else np.zeros(len(m.resources))
@@ -57,16 +57,16 @@ def placements(m: Machines, worker_type: int, ps_type: int, together: bool, work
         return
     ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
     for host in range(m.size):
-        for beside in range(min(room[host], workers - 1) + 1):
-            servers = max(1, math.ceil((workers - beside) * ratio))
-            if (beside * e + servers * z <= free[host]).all():
-                for split in _splits(workers - beside, [*room[:host], 0, *room[host + 1 :]]):
+        for local in range(min(room[host], workers - 1) + 1):
+            servers = max(1, math.ceil((workers - local) * ratio))
+            if (local * e + servers * z <= free[host]).all():
+                for split in _splits(workers - local, [*room[:host], 0, *room[host + 1 :]]):
                     there = ((h, n, 0) for h, n in enumerate(split) if n)
-                    yield ((host, beside, servers), *there)
+                    yield ((host, local, servers), *there)
 
 
 def _splits(number: int, room: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield every way to put a number of workers onto servers with the given room."""
+    """Yield every way to distribute a number of workers over servers with the given room."""
     if not room:
         if number == 0:
             yield ()
@@ -79,14 +79,14 @@ def _splits(number: int, room: list[int]) -> Iterator[tuple[int, ...]]:
 
 
 class TooManyError(NotApplicableError):
-    """There are more schedules than are enumerated."""
+    """There are too many schedules to enumerate."""
 
 
 def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
-    """Return ``(o,)`` in how many slots each option can start.
+    """Return ``(o,)`` the number of slots in which each option can start.
 
-    Jobs run from their slots `earliest` ``(n,)`` on, and complete by the beginning of slot `end`, ``(n,)`` or one for
-    all.
+    Jobs run from their slots `earliest` ``(n,)`` on, and complete by the beginning of slot `end`, ``(n,)`` or one slot
+    for all jobs.
     """
     latest = np.broadcast_to(end, earliest.shape)
     return np.asarray(np.maximum((latest - earliest)[options.job] - options.slots + 1, 0))
@@ -95,15 +95,15 @@ def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
 def schedules(
     machines: Machines, options: Options, earliest: Ints, end: Ints | int, wanted: Wanted | None = None
 ) -> Runs:
-    """Return all schedules of the jobs, as runs of one decision, between `earliest` and `end` as in :func:`starts`.
+    """Enumerate all schedules of the jobs between `earliest` and `end` (see :func:`starts`), as runs of one decision.
 
-    They are on one server, or have all parameter servers on one: some optimum has no others. Those that are not
-    `wanted` are left out.
+    A schedule is on one server, or has all parameter servers on one; some optimum consists of such schedules only.
+    Those that are not `wanted` are left out.
 
     Raises
     ------
     TooManyError
-        If there are too many.
+        If there are too many schedules.
     """
     option: list[int] = []
     start: list[int] = []
@@ -130,11 +130,11 @@ def schedules(
 def _listed(
     m: Machines, o: Options, earliest: Ints, count: Ints, wanted: Wanted | None
 ) -> list[tuple[int, Ints, Placement]]:
-    """Return option, starts, and placement of all schedules."""
+    """Return all schedules, grouped by option and placement: the option, its starts, and the placement."""
     if m.size > MOST_SERVERS:
         raise TooManyError(f"schedules on more than {MOST_SERVERS} servers")
-    found: list[tuple[int, Ints, Placement]] = []
-    total = held = looked = 0
+    listed: list[tuple[int, Ints, Placement]] = []
+    total = held = examined = 0
     if count.max(initial=0) > MOST_STARTS:
         raise TooManyError(f"a job with more than {MOST_STARTS:,} slots to start in")
     for i, times in enumerate(count.tolist()):
@@ -142,21 +142,21 @@ def _listed(
         for placement in placements(m, *kind) if times else ():
             begin = earliest[o.job[i]] + np.arange(times)
             begin = begin[wanted(i, placement, begin)] if wanted else begin
-            looked += 1
+            examined += 1
             total += len(begin)
             held += len(begin) * int(o.slots[i]) * len(placement)
             if total > MOST_SCHEDULES:
                 raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules")
-            if wanted and looked > MOST_PLACEMENTS:
-                raise TooManyError(f"more than {MOST_PLACEMENTS:,} options with their placements")
-            found.append((i, begin, placement))
+            if wanted and examined > MOST_PLACEMENTS:
+                raise TooManyError(f"more than {MOST_PLACEMENTS:,} pairs of option and placement")
+            listed.append((i, begin, placement))
     if held > MOST_HELD:
-        raise TooManyError(f"more than {MOST_HELD:,} servers times slots of schedules")
-    return found
+        raise TooManyError(f"schedules that hold more than {MOST_HELD:,} servers times slots")
+    return listed
 
 
 def elastic_schedules(jobs: ElasticJobs) -> tuple[float, bool]:
-    """Return the logarithm of the number of schedules of elastic jobs: options, starts and placements on real servers.
+    """Return the base-10 logarithm of the number of schedules (option, start and placement on real servers), exactly.
 
     Dominated options are left out, as in :func:`schedules`.
     """
@@ -177,7 +177,7 @@ def elastic_schedules(jobs: ElasticJobs) -> tuple[float, bool]:
 
 
 def _count(m: Machines, worker_type: int, ps_type: int, together: bool, workers: Ints) -> Array:
-    """Return the number of placements of each number of workers, as :func:`placements` lists them."""
+    """Return the number of placements of each number of workers, as :func:`placements` yields them."""
     if not workers.size:
         return np.zeros(0)
     free, e = m.capacity * (1 + ROUNDING), m.worker[worker_type]
@@ -191,23 +191,23 @@ def _count(m: Machines, worker_type: int, ps_type: int, together: bool, workers:
         ways = _ways(room, most)[workers]
         return np.asarray(ways - (room >= workers[:, None]).sum(axis=1))
     ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
-    found = np.zeros(len(workers))
+    counts = np.zeros(len(workers))
     # Equal hosts have equal numbers of placements.
     hosts, count = np.unique(np.column_stack((m.capacity, room)), axis=0, return_counts=True)
     for host, times in zip(hosts, count.tolist(), strict=True):
-        capacity, beside_most = host[:-1] * (1 + ROUNDING), int(host[-1])
+        capacity, most_local = host[:-1] * (1 + ROUNDING), int(host[-1])
         others = np.delete(room, int(np.flatnonzero((np.column_stack((m.capacity, room)) == host).all(axis=1))[0]))
         ways = _ways(others, most)
         for i, number in enumerate(workers.tolist()):
-            beside = np.arange(min(beside_most, number - 1) + 1)
-            servers = np.maximum(1, np.ceil((number - beside) * ratio))
-            fits = (beside[:, None] * e + servers[:, None] * z <= capacity).all(axis=1)
-            found[i] += times * ways[number - beside[fits]].sum()
-    return found
+            local = np.arange(min(most_local, number - 1) + 1)
+            servers = np.maximum(1, np.ceil((number - local) * ratio))
+            fits = (local[:, None] * e + servers[:, None] * z <= capacity).all(axis=1)
+            counts[i] += times * ways[number - local[fits]].sum()
+    return counts
 
 
 def _ways(room: Ints, most: int) -> Array:
-    """Return ``(most + 1,)`` the numbers of ways to put 0, 1, … workers onto servers with the given room."""
+    """Return ``(most + 1,)`` the numbers of ways to distribute 0, 1, … workers over servers with the given room."""
     ways = np.zeros(most + 1)
     ways[0] = 1.0
     for space in np.minimum(room, most).tolist():

@@ -1,29 +1,30 @@
-r"""Lower bounds on gangs of fixed duration that hold with and without interruptions, each with its proof.
+r"""Lower bounds on gangs of fixed duration that hold with and without preemption, each with its proof.
 
-**Shares.** A function :math:`f` on (0, 1] is *dual feasible* if numbers that add up to at most 1 have values that do.
-Jobs that run at a moment have parts :math:`g_j/G` of the pool that add up to at most 1, so that
-:math:`\sum f(g_j/G) \le 1` over them. A job therefore takes at least the volume :math:`v_j = p_j f(g_j/G)` of a single
-machine of speed 1 that may interrupt jobs and share itself among them, and a part of its run that part of the volume.
-Besides :math:`f(x) = x`, the *squashed area*, there are two families (Fekete and Schepers, New classes of fast lower
-bounds for bin packing problems, 2001): :math:`x \mapsto 0` below :math:`\lambda`, 1 above :math:`1 - \lambda`, else x,
-for :math:`\lambda \le 1/2`: of two parts above 1/2 only one can be there, and beside one above :math:`1 - \lambda`
-only such below :math:`\lambda`; and :math:`x \mapsto \lfloor (k+1) x \rfloor / k` where :math:`(k+1) x` is no whole
-number, else x. Gangs above half of the pool then exclude each other, as they do in truth.
+**Shares.** A function :math:`f` on (0, 1] is *dual feasible* if, for any numbers that add up to at most 1, their values
+also add up to at most 1. Jobs that run at the same time take fractions :math:`g_j/G` of the pool that add up to at most
+1, so :math:`\sum f(g_j/G) \le 1` over them. A job therefore takes at least the volume :math:`v_j = p_j f(g_j/G)` of a
+single machine of speed 1 that may preempt jobs and share itself among them, and a fraction of its run that fraction of
+the volume. Besides :math:`f(x) = x`, the *squashed area*, two families are used (Fekete and Schepers, New classes of
+fast lower bounds for bin packing problems, 2001). One maps x to 0 below :math:`\lambda`, to 1 above
+:math:`1 - \lambda`, and otherwise to x, for :math:`\lambda \le 1/2`: two fractions above 1/2 exclude each other, and
+next to one above :math:`1 - \lambda` only fractions below :math:`\lambda` fit. The other is
+:math:`x \mapsto \lfloor (k+1) x \rfloor / k` if :math:`(k+1) x` is not a whole number, and otherwise x. Gangs of more
+than half the pool then exclude each other, as they really do.
 
-**Completion times.** On that machine hold the relaxations of :mod:`schedgap.models.single_machine`: (a) shortest
-remaining volume first, and (d) mean busy times mixed with every job alone. Wherever the machine is idle at a moment and
-no job has volume left, the jobs before and after do not meet: all schedules above divide there, a bound for a set of
-jobs is one for their part of any schedule, and **the better of (a) and (d) counts in each busy period on its own**.
-Flow times are completions less releases; slowdowns, bounded at 10 s, have weights :math:`1/\max(p_j, 10)` and are no
-less than 1, which is a completion no earlier than :math:`e_j = r_j + \max(p_j, 10)`.
+**Completion times.** The relaxations of :mod:`schedgap.models.single_machine` apply to that machine: (a) shortest
+remaining volume first, and (d) mean busy times mixed with every job alone. Whenever the machine is idle because no job
+has volume left, the jobs before and after do not interact: all these schedules split there, and a bound for a set of
+jobs bounds their part of any schedule. So **the better of (a) and (d) counts in each busy period separately**. Flow
+times are completions less releases. Slowdowns, bounded at 10 s, have weights :math:`1/\max(p_j, 10)` and are at least
+1, that is, a job completes no earlier than :math:`e_j = r_j + \max(p_j, 10)`.
 
-**Makespan.** For every release t, what is released from t on has to go through the machine: the last completion is no
+**Makespan.** For every release t, all jobs released from t on have to go through the machine: the last completion is no
 earlier than :math:`t + \sum_{r_j \ge t} v_j`, nor than any :math:`r_j + p_j`.
 
-**Idle GPU-hours** are at least 0; nothing better is proved here.
+**Idle GPU-hours** are at least 0; no better bound is proved here.
 
-**Moves.** Where jobs may choose among pools, these count as one with all of their GPUs, and :math:`p_j` is the shortest
-duration. Whatever runs at a moment fits into that pool, and no run is shorter, so that all of the above bounds it.
+**Moves.** If jobs may choose among pools, these are merged into one with all of their GPUs, and :math:`p_j` is the
+shortest duration. Any set of concurrent runs fits into that pool, and no run is shorter, so all these bounds hold.
 """
 
 from __future__ import annotations
@@ -45,19 +46,19 @@ from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times,
 from schedgap.models.solve import SolveOptions
 
 TINY = 1e-9
-"""Ticks, or hours, that a run of no length counts as, where something is divided by it."""
+"""Duration in ticks, or hours, assigned to runs of no length so that one can divide by it."""
 
 PARTS = 1024
-"""Parts of weights on mean busy times are multiples of one in so many, which certificates have as whole numbers."""
+"""Multipliers of mean busy times are multiples of 1/PARTS; certificates store them as whole numbers."""
 
 ROUNDING = 1e-15
-"""Relative error of one operation, several times over."""
+"""Several times the relative error of one floating-point operation."""
 
 MARGIN = 1e-9
-"""Part of a bound by which sums of floats may be wrong."""
+"""Relative error allowed for floating-point sums in a bound."""
 
 MOST_JOBS = 20_000
-"""Most jobs for intervals by column generation: 12 s of computing and 600 MB."""
+"""Largest number of jobs for column generation over intervals, which takes 12 s of computing and 600 MB."""
 
 SUMS = ("flow", "slowdown", "weighted")
 """Objectives that are weighted sums of completion times."""
@@ -65,34 +66,34 @@ SUMS = ("flow", "slowdown", "weighted")
 
 @dataclass(frozen=True, eq=False)
 class Gangs(Jobs):
-    """Gangs on machines, of which runs take `uses` ``(n, d)``."""
+    """Gangs on ``d`` machines; the run of each job takes the volumes `uses` ``(n, d)``."""
 
     uses: Array
 
     @property
     def ways(self) -> Ways:
-        """One way each."""
+        """A single way for each job."""
         every = np.arange(len(self.start))
         return Ways(every, self.alone, every, np.ones(len(every)))
 
     def cost(self, weights: Array) -> Array:
-        """Return ``(n,)`` how long the run of each job takes the whole cluster."""
+        """Return ``(n,)`` the weighted volume of each job's run."""
         return np.asarray(self.uses @ weights)
 
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return ``(m, d)`` what runs take of the machines."""
+        """Return ``(m, d)`` the volumes of runs on the machines."""
         return self.uses[which]
 
 
 class Goal(NamedTuple):
-    """A weighted sum of completion times, less what the releases take off: `weight` ``(n,)``, `earliest` ``(n,)``."""
+    """A weighted sum of times since release: the `weight` ``(n,)``, and the `earliest` ``(n,)`` end that counts."""
 
     weight: Array
     earliest: Array
 
 
 def goal_of(view: View, objective: str) -> Goal:
-    """Return the sum that an objective is, in the unit of its problem; nobody is faster than at its fastest."""
+    """Return an objective as a weighted sum, in the unit of its problem; no job ends before its shortest duration."""
     view = view.relaxed
     alone = view.release + view.duration
     if objective == "slowdown":
@@ -104,7 +105,7 @@ def goal_of(view: View, objective: str) -> Goal:
 
 
 class Share(NamedTuple):
-    """A dual feasible function: its name, how certificates write it, and ``(n,)`` values at parts of a pool."""
+    """A dual feasible function: its name, its code in certificates, and its values ``(n,)`` at the jobs' fractions."""
 
     name: str
     code: tuple[Any, ...]
@@ -112,24 +113,24 @@ class Share(NamedTuple):
 
 
 def shares(gpus: Ints, capacity: int) -> list[Share]:
-    """Return dual feasible functions at the parts of the pool that gangs are."""
+    """Return the dual feasible functions, evaluated at the fractions of the pool that gangs take."""
     part = gpus / capacity
-    found = [Share("squashed area", ("area",), part)]
+    functions = [Share("squashed area", ("area",), part)]
     for least in np.unique(np.minimum(gpus, capacity - gpus)).tolist():
-        if 0 < 2 * least <= capacity and len(found) < 8:
+        if 0 < 2 * least <= capacity and len(functions) < 8:
             value = np.where(gpus > capacity - least, 1.0, np.where(gpus < least, 0.0, part))
-            found.append(Share(f"area of gangs of {least:g} GPUs and more", ("from", least), value))
+            functions.append(Share(f"area of gangs of {least:g} GPUs and more", ("from", least), value))
     for k in (1, 2, 3):
         whole = (k + 1) * gpus % capacity == 0
         value = np.where(whole, part, (k + 1) * gpus // capacity / k)
-        found.append(Share(f"gangs above {f'1/{k + 1}'} of the pool", ("above", k), value))
-    return found
+        functions.append(Share(f"gangs above 1/{k + 1} of the pool", ("above", k), value))
+    return functions
 
 
 class Least(NamedTuple):
-    """A bound: which one, its value, and ``(n,)`` completions with which it counts; single ones may be too early.
+    """A bound: its name, its value, and the completions ``(n,)`` that add up to it, some of which may be too early.
 
-    `pools` has for each pool with jobs what certificates say: the function, and parts on mean busy times.
+    `pools` holds the certificate's content for each pool with jobs: the function, and multipliers of mean busy times.
     """
 
     name: str
@@ -140,34 +141,34 @@ class Least(NamedTuple):
 
 def least_sum(view: View, objective: str) -> Least:
     """Return the best bound on a weighted sum of flow times."""
-    goal, names, total, told = goal_of(view, objective), [], 0.0, []
+    goal, names, total, pools = goal_of(view, objective), [], 0.0, []
     completion = np.zeros(view.size)
     for jobs, capacity in view.by_pool():
         release, duration = view.release[jobs].astype(float), view.duration[jobs].astype(float)
-        found = shares(view.gpus[jobs], capacity)
-        best = max(found, key=lambda share: shortest_first_ends(release, duration * share.value).sum())
+        functions = shares(view.gpus[jobs], capacity)
+        best = max(functions, key=lambda share: shortest_first_ends(release, duration * share.value).sum())
         volume, alone = duration * best.value, np.maximum(duration, TINY)
         run = gangs(release, alone, goal, jobs, volume[:, None])
         part = np.rint(blended(run, volume)[1] * PARTS)
         how, ends = _by_period(run, volume, part / PARTS)
         completion[jobs] = ends
         names.append(f"{how} ({best.name})")
-        told.append({"share": list(best.code), "parts": part.astype(int).tolist()})
+        pools.append({"share": list(best.code), "parts": part.astype(int).tolist()})
         rounding = TINY + ROUNDING * len(jobs) * float(release[-1] + volume.sum() + alone.max())
         total += float(goal.weight[jobs] @ (ends - release)) - rounding * float(goal.weight[jobs].sum())
     sure = float(goal.weight @ (goal.earliest - view.release)) * (1 - MARGIN)
-    return Least("; ".join(dict.fromkeys(names)), max(total, sure), completion, told)
+    return Least("; ".join(dict.fromkeys(names)), max(total, sure), completion, pools)
 
 
 def gangs(start: Array, alone: Array, goal: Goal, jobs: Ints, uses: Array) -> Gangs:
-    """Return jobs, which alone take so long, on machines of which their runs take `uses` ``(n, d)``."""
+    """Return jobs with durations `alone` whose runs take the volumes `uses` ``(n, d)`` of machines."""
     machines = uses.shape[1]
     weight, earliest = goal.weight[jobs], goal.earliest[jobs]
     return Gangs(start, alone, earliest, weight, np.zeros(machines, np.int64), np.ones(machines), uses)
 
 
 def _by_period(run: Gangs, volumes: Array, part: Array) -> tuple[str, Array]:
-    """Return the best bound in each busy period of the machine: which one it is for most jobs, and its completions."""
+    """Return the best bound in each busy period of the machine: its name for most jobs, and its completions."""
     busy = mean_busy_times(run.start, volumes, part * run.weight)
     bounds = {
         "every job alone": run.earliest,
@@ -186,21 +187,21 @@ def _by_period(run: Gangs, volumes: Array, part: Array) -> tuple[str, Array]:
 
 def least_makespan(view: View) -> Least:
     """Return the best bound on the makespan, in hours."""
-    name, last, told = "every job alone", float((view.release + view.duration).max()), []
+    name, last, pools = "every job alone", float((view.release + view.duration).max()), []
     for jobs, capacity in view.by_pool():
-        found = []
+        bounds = []
         for share in shares(view.gpus[jobs], capacity):
             after = np.cumsum((view.duration[jobs] * share.value)[::-1])[::-1]
-            found.append((float((view.release[jobs] + after).max()), share.name, share.code))
-        best = max(found, key=lambda bound: bound[0])
-        told.append({"share": list(best[2])})
+            bounds.append((float((view.release[jobs] + after).max()), share.name, share.code))
+        best = max(bounds, key=lambda bound: bound[0])
+        pools.append({"share": list(best[2])})
         last, name = max((last, name), best[:2], key=lambda bound: bound[0])
     value = (last * (1 - ROUNDING * view.size) - float(view.release.min())) / view.ticks_of_hour
-    return Least(name, max(value, 0.0), (view.release + view.duration).astype(float), told)
+    return Least(name, max(value, 0.0), (view.release + view.duration).astype(float), pools)
 
 
 def least(view: View, objective: str) -> Least:
-    """Return the best bound in closed form on an objective, in the unit of its problem."""
+    """Return the best closed-form bound on an objective, in the unit of its problem."""
     view = view.relaxed
     if objective == "idle":
         return Least("an amount is 0 or more", 0.0, (view.release + view.duration).astype(float))
@@ -214,18 +215,18 @@ def bound(view: View, options: SolveOptions, objective: str = "flow") -> Outcome
     --------
     schedgap.models.rigid.bounds : the relaxations and their proofs.
     """
-    found = single_machine.closed_form(lambda: view, float, lambda view: least(view, objective))
-    return replace(found, prices=found.evidence.completion)
+    outcome = single_machine.closed_form(lambda: view, float, lambda view: least(view, objective))
+    return replace(outcome, prices=outcome.evidence.completion)
 
 
 def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     r"""Return the relaxation to one machine per pool as an LP over its busy intervals.
 
-    - :math:`v_j`: volume, how long the run of j takes its pool at least (its area over the GPUs here).
+    - :math:`v_j`: volume, the least time that the run of j takes its whole pool (here, its area over the GPUs).
     - :math:`b_{j,t}`: begin of interval t of j's pool, or the job's release if that is later.
-    - :math:`u_{j,t}`: most of its run that a job can do in an interval.
+    - :math:`u_{j,t}`: largest fraction of its run that a job can do in an interval.
     - :math:`w_j`: weight in the objective; :math:`e_j`: earliest end; :math:`\Delta`: length of an interval.
-    - ``x`` :math:`x_{j,t} \in [0, u_{j,t}]`: part of the run of j that is done in interval t.
+    - ``x`` :math:`x_{j,t} \in [0, u_{j,t}]`: fraction of the run of j that is done in interval t.
     - ``end`` :math:`C_j \ge e_j`: completion.
     - ``last`` :math:`C \ge 0`: the makespan, where that is minimised.
 
@@ -237,11 +238,11 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     .. math:: C \ge r_k + \sum_{j \colon r_j \ge r_k} v_j \quad \forall k \label{area}
 
     A job completes no earlier than half its duration after its mean busy time (Goemans et al., Single machine
-    scheduling with release dates, 2002). Work counts as done at the begin of an interval, so that the optimum is a
-    bound. The last two rows are there where the makespan, C, is minimised instead; idle GPU-hours have no rows that
-    bound them, and 0 is minimised.
+    scheduling with release dates, 2002). Work counts as done at the begin of an interval, so the optimum is a lower
+    bound. The last two rows exist only if the makespan C is minimised instead; idle GPU-hours have no rows that bound
+    them, and 0 is minimised.
 
-    Duals: that of an interval is what more GPUs would save there.
+    Duals: that of an interval is what additional GPUs would save there.
     """
     view = view.relaxed
     goal, hour = goal_of(view, objective), view.ticks_of_hour
@@ -274,7 +275,7 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
 
 
 def _cells(view: View) -> single_machine.Cells:
-    """Return the jobs in the intervals of all pools, one pool's after the other's, which begin in hours."""
+    """Return the cells of jobs in intervals, with begins in hours; the intervals of all pools are numbered in turn."""
     found = {}
     for n, (jobs, capacity) in enumerate(view.by_pool()):
         release, duration = view.release[jobs].astype(float), np.maximum(view.duration[jobs].astype(float), TINY)
@@ -285,7 +286,7 @@ def _cells(view: View) -> single_machine.Cells:
 
 
 def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
-    """Bound a weighted sum of flow times by column generation over intervals, with a price of each pool in each.
+    """Bound a weighted sum of flow times by column generation over intervals, with a price per pool and interval.
 
     See Also
     --------
@@ -299,42 +300,42 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     machines = machines_of(view)
     uses = alone[:, None] * np.stack([machine.value for machine in machines], axis=1)
     run = gangs(start, alone, goal, np.arange(view.size), uses)
-    found = intervals.least_completion(run, 0.0, options)
+    tightest = intervals.least_completion(run, 0.0, options)
     before = arrived(view, weight)
-    return found.outcome(began, -1, lambda least: least * (1 - MARGIN) - before)
+    return tightest.outcome(began, -1, lambda bound: bound * (1 - MARGIN) - before)
 
 
 def arrived(view: View, weight: Array) -> float:
-    """Return what a sum of completions has beyond that of flow times: the releases, and runs of no length that count.
+    """Return the weighted sum of releases, by which completions exceed flow times, plus a margin for empty runs.
 
-    Each run of no length takes :data:`TINY` hours in the fluid, which delays nobody by more than all of them.
+    Each run of no length takes :data:`TINY` hours in the fluid, and no job is delayed by more than all of these.
     """
     empty = int((view.relaxed.duration == 0).sum())
     return float(weight @ view.release + weight.sum() * TINY * view.ticks_of_hour * empty)
 
 
 def machines_of(view: View) -> list[Share]:
-    """Return all shares, whose codes begin with their pools, at all jobs: machines that pools are at the same time."""
-    found: dict[bytes, Share] = {}
+    """Return the machines that pools are relaxed to, all at once, one per dual feasible function; codes name pools."""
+    machines: dict[bytes, Share] = {}
     for jobs, capacity in view.by_pool():
         for name, code, value in shares(view.gpus[jobs], capacity):
             if value.any():
                 everywhere = np.zeros(view.size)
                 everywhere[jobs] = value
-                found.setdefault(everywhere.tobytes(), Share(name, (int(view.pool[jobs[0]]), code), everywhere))
-    return list(found.values())
+                machines.setdefault(everywhere.tobytes(), Share(name, (int(view.pool[jobs[0]]), code), everywhere))
+    return list(machines.values())
 
 
 def too_many(view: View, most: int = MOST_JOBS) -> str | None:
-    """Say that there are too many jobs for intervals, if there are."""
+    """Return the reason if there are too many jobs for intervals, or ``None``."""
     return f"{view.size} jobs in intervals (more than {most})" if view.size > most else None
 
 
 def minimised(names: tuple[str, ...], wider: str = ".preemptive", *more: Parameter) -> dict[str, Any]:
-    """Return the parameter that says what a model is about, which changes its problem, others, and its variants."""
+    """Return a spec's `parameters` (the objective, which changes the problem, and `more`) and its `variants`."""
     problems: Changes = {name: {"problem": f"rigid.{name}{wider}"} for name in names if name != "flow"}
-    asked = Parameter("objective", "what is minimised", choices=names, changes=problems)
-    return {"parameters": (asked, *more), "variants": tuple(f"objective={name}" for name in problems)}
+    objective = Parameter("objective", "what is minimised", choices=names, changes=problems)
+    return {"parameters": (objective, *more), "variants": tuple(f"objective={name}" for name in problems)}
 
 
 model(

@@ -1,4 +1,4 @@
-"""The best schedule without interruptions: exactly for a few jobs, by a large-neighbourhood search for many."""
+"""The best schedule without preemption: exact for a few jobs, by large-neighbourhood search for many."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from schedgap.models.rigid.bounds import SUMS, Goal, goal_of, least, minimised
 from schedgap.models.solve import Size, Solution, SolveOptions, Times, TracePoint, peak_mb
 
 MOST_EXACT = 9
-"""Most jobs for which precedences are branched on."""
+"""Largest number of jobs for the program over precedences."""
 
 MOST_SERIAL = 2000
-"""Most jobs of a pool for which every other list is one of reservations; they take time by the square."""
+"""Most jobs of a pool for which every other list is scheduled by reservations, which takes quadratic time."""
 
 USED = 0.75
-"""Part of the time limit that the search takes."""
+"""Fraction of the time limit that the search takes."""
 
 SLICE_S = 0.2
-"""Seconds of search in a pool before it is the next one's turn."""
+"""Seconds of search in a pool before it is the next pool's turn."""
 
 STALE = 50
-"""Rounds per job, and rounds for a hundred jobs at least, without a better schedule, after which the search ends."""
+"""The search of a pool ends after this many rounds per job (counting at least 100 jobs) without improvement."""
 
 REGULAR = (*SUMS, "makespan")
-"""Objectives that get no better when a job ends later."""
+"""Regular objectives: they never improve when a job ends later."""
 
 
 def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
-    r"""Return the program over precedences and flows of GPUs from job to job.
+    r"""Return the MILP over precedences and flows of GPUs from job to job.
 
-    - :math:`T`: a time by which all can be done.
+    - :math:`T`: a time by which all jobs can be done.
     - :math:`w_j`: weight in the objective; :math:`e_j`: earliest end that counts.
     - ``start`` :math:`S_j \ge r_j`: start.
     - ``end`` :math:`C_j \ge e_j`: completion.
-    - ``last`` :math:`C \ge 0`: the makespan, where that is minimised.
+    - ``last`` :math:`C \ge 0`: the makespan, if that is minimised.
     - ``before`` :math:`y_{i,j} \in \{0, 1\}`: j starts after the end of i.
-    - ``flow`` :math:`f_{i,j} \ge 0`: GPUs that j gets from i.
-    - ``fresh`` :math:`f_{0,j} \ge 0`: GPUs that nobody had before j.
+    - ``flow`` :math:`f_{i,j} \ge 0`: GPUs that pass from i to j.
+    - ``fresh`` :math:`f_{0,j} \ge 0`: GPUs that no job held before j.
 
     .. math:: \min \sum_j w_j \cdot (C_j - r_j)
     .. math:: C_j \ge S_j + p_j \quad \forall j \label{runs}
@@ -55,13 +55,13 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     .. math:: \sum_j f_{0,j} \le G \quad \forall pool \label{room}
     .. math:: C \ge C_j \quad \forall j \label{latest}
 
-    The last row is there where C is minimised instead. Jobs of different pools have no rows in common; jobs that may
-    choose among pools have no such program (`NotApplicableError`).
+    The last row exists only if C is minimised instead. Jobs of different pools have no rows in common. Jobs that may
+    choose among pools cannot be modelled (`NotApplicableError`).
 
     Duals (of the relaxation) say little: the rows with T are slack at any price.
     """
     if view.moves is not None:
-        raise NotApplicableError("jobs may choose among pools, which this program does not say")
+        raise NotApplicableError("jobs may choose among pools, which this model does not support")
     goal, hour = goal_of(view, objective), view.ticks_of_hour
     release, duration = (view.release / hour).tolist(), (view.duration / hour).tolist()
     pool = view.pool.tolist()
@@ -115,21 +115,22 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
 
 
 def decode(view: View, built: pyo.ConcreteModel, solution: Solution) -> Schedule:
-    """Return the schedule in which jobs reserve their earliest places in the order of the program's starts.
+    """Return the schedule in which jobs, in order of the solution's starts, reserve the earliest time possible.
 
-    Nobody starts later than there: what runs before it in this order has not moved back.
+    No job starts later than in the solution, since the jobs before it do not either.
     """
-    order, found = np.argsort(solution.array(built.start), kind="stable"), np.zeros(view.size, np.int64)
+    order, starts = np.argsort(solution.array(built.start), kind="stable"), np.zeros(view.size, np.int64)
     for jobs, capacity in view.by_pool():
         places = np.empty(view.size, np.int64)
         places[jobs] = np.arange(jobs.size)
         turn = places[order[np.isin(order, jobs)]]
-        found[jobs] = kernels().in_turn(view.release[jobs], view.duration[jobs], view.gpus[jobs], capacity, turn, False)
-    return starts_of(view, found)
+        data = view.release[jobs], view.duration[jobs], view.gpus[jobs], capacity
+        starts[jobs] = kernels().in_turn(*data, turn, False)
+    return starts_of(view, starts)
 
 
 class Pool:
-    """The search in one pool."""
+    """Large-neighbourhood search in one pool."""
 
     def __init__(self, view: View, jobs: Ints, capacity: int, goal: Goal, latest: bool, seed: int) -> None:
         self.jobs, self.latest, self.rng = jobs, latest, np.random.default_rng(seed)
@@ -146,7 +147,7 @@ class Pool:
             self.offer(kernels().by_list(*self.of, key, False))
 
     def offer(self, start: Ints) -> None:
-        """Keep starts if nothing known is better."""
+        """Keep starts if they are the best so far."""
         cost = kernels().cost(start, self.of[1], self.weight, self.floor, self.latest)
         if cost < self.cost:
             self.best, self.cost = start, cost
@@ -154,57 +155,58 @@ class Pool:
     def search(self) -> None:
         """Search for about :data:`SLICE_S`."""
         began, serial = clock.now(), self.jobs.size <= MOST_SERIAL
-        about = self.weight, self.floor, self.latest
-        found, cost = kernels().improve(*self.of, *about, self.best, self.rounds, self.rng, serial)
+        goal = self.weight, self.floor, self.latest
+        starts, cost = kernels().improve(*self.of, *goal, self.best, self.rounds, self.rng, serial)
         self.stale = 0 if cost < self.cost else self.stale + self.rounds
-        self.best, self.cost = found, min(cost, self.cost)
+        self.best, self.cost = starts, min(cost, self.cost)
         took = clock.now() - began
         self.rounds = max(1, min(4 * self.rounds, int(self.rounds * SLICE_S / max(took, 1e-6))))
 
     @property
     def over(self) -> bool:
-        """Whether it has found nothing better for long, or has nothing to decide."""
+        """Whether the search has stalled, or there is nothing to decide."""
         return self.jobs.size < 2 or self.stale > STALE * max(self.jobs.size, 100)
 
 
 def search(view: View, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
-    """Search the best schedule, and bound it by the best relaxation in closed form.
+    """Search for the best schedule, and bound it by the best closed-form relaxation.
 
-    The first schedules are lists by duration, area, weight and release, what really ran, and, if `seeded`, what others
-    decided. Rounds of a large-neighbourhood search follow, pool by pool: some jobs that start one after another change
-    places in the list, and all start anew. Jobs that may choose among pools are where they ran, or where each would end
-    first at its release, whichever has the better lists; there they stay.
+    The first schedules are list schedules by duration, area, weight and release, what really ran and, if `seeded`, the
+    known decisions of other methods. Rounds of large-neighbourhood search follow, pool by pool: some consecutive jobs
+    of the list change places, and all jobs are scheduled again. Jobs that may choose among pools are assigned either to
+    where they ran or to where each would end first at its release, whichever has the better list schedules; there they
+    stay.
     """
     began = clock.now()
     bound, goal, latest = least(view, objective), goal_of(view, objective), objective == "makespan"
     tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]
-    pools = [[Pool(v, *each, goal, latest, options.seed) for each in v.by_pool()] for v in tried]
-    view, found = min(zip(tried, pools, strict=True), key=lambda one: _value(view, objective, goal, one[1]))
-    known = [seed.decision for seed in options.seeds] if seeded else []
+    candidates = [(v, [Pool(v, *jobs, goal, latest, options.seed) for jobs in v.by_pool()]) for v in tried]
+    view, pools = min(candidates, key=lambda candidate: _value(view, objective, goal, candidate[1]))
+    schedules = [seed.decision for seed in options.seeds] if seeded else []
     if view.executed is not None and view.executed.job.size == view.size:
-        known.append(view.executed)
-    for schedule in known:
+        schedules.append(view.executed)
+    for schedule in schedules:
         if (schedule.pool != view.pool[schedule.job]).any():
             continue
         starts = first_starts(view, schedule)
-        for pool in found:
+        for pool in pools:
             pool.offer(starts[pool.jobs])
     trace: list[TracePoint] = []
-    known_value = np.inf
+    incumbent = np.inf
     while True:
-        value = _value(view, objective, goal, found)
-        if value < known_value:
-            known_value = value
+        value = _value(view, objective, goal, pools)
+        if value < incumbent:
+            incumbent = value
             trace.append(TracePoint(clock.now() - began, value, bound.value))
         late = options.time_limit_s is not None and clock.now() - began > USED * options.time_limit_s
-        left = [pool for pool in found if not pool.over]
+        left = [pool for pool in pools if not pool.over]
         proved = value <= bound.value * (1 + options.rel_gap)
         if late or not left or proved:
             break
         for pool in left:
             pool.search()
     starts = np.zeros(view.size, np.int64)
-    for pool in found:
+    for pool in pools:
         starts[pool.jobs] = pool.best
     solution = Solution(
         status="optimal" if proved else "time limit with incumbent" if late else "gap left",
@@ -219,12 +221,12 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
     return Outcome(solution, starts_of(view, starts), prices=bound.completion, evidence=bound)
 
 
-def _value(view: View, objective: str, goal: Goal, found: list[Pool]) -> float:
+def _value(view: View, objective: str, goal: Goal, pools: list[Pool]) -> float:
     """Return the objective of the best starts of all pools."""
     if objective == "makespan":
-        return (max(pool.cost for pool in found) - float(view.release.min())) / view.ticks_of_hour
-    flows = [np.maximum(p.best + p.of[1], p.floor) - p.of[0] for p in found]
-    return float(sum((goal.weight[p.jobs] * flow).sum() for p, flow in zip(found, flows, strict=True)))
+        return (max(pool.cost for pool in pools) - float(view.release.min())) / view.ticks_of_hour
+    flows = [np.maximum(p.best + p.of[1], p.floor) - p.of[0] for p in pools]
+    return float(sum((goal.weight[p.jobs] * flow).sum() for p, flow in zip(pools, flows, strict=True)))
 
 
 def _too_many(view: View) -> str | None:

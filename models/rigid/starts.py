@@ -1,17 +1,17 @@
-r"""Bounds on gangs that nobody interrupts, by column generation over their starts.
+r"""Bounds on gangs that are never preempted, by column generation over their starts.
 
-A *column* is a job and its start s. It ends at :math:`s + p_j`, and takes each machine that its pool is at the same
-time (:mod:`schedgap.models.rigid.bounds`), at the value of its part, for as long as it overlaps an interval of time.
-All columns together take at most :math:`t_{i+1} - t_i` of a machine in interval i, and any amount after the last one.
+A *column* is a job and its start s. It ends at :math:`s + p_j`. In every interval of time it takes each machine of its
+pool (:mod:`schedgap.models.rigid.bounds`) for as long as it overlaps the interval, times the value of its fraction. All
+columns together take at most :math:`t_{i+1} - t_i` of a machine in interval i, and any amount after the last interval.
 So every schedule is a choice of columns, and at any prices :math:`\pi_{di} \ge 0` per unit of time
 
 .. math:: \sum_j \min_{s \ge r_j} (w_j (\max(s + p_j, e_j) - r_j) + \Pi_j(s + p_j) - \Pi_j(s))
     - \sum_{d,i} (t_{i+1} - t_i) \pi_{di}
 
-is a bound, where :math:`\Pi_j(t)` is what j pays for its machines up to t. As a function of s the bracket is linear
-between the moments at which j starts or ends with an interval, or ends at :math:`e_j`, so that the least value is at
-one of these or at :math:`r_j`: pricing is exact. A job cannot do the cheap parts of its work at any time, as in the
-fluid of :mod:`schedgap.models.intervals`, which bounds schedules with interruptions, too.
+is a bound, where :math:`\Pi_j(t)` is the price of the machines of j up to t. As a function of s, the term of a job is
+piecewise linear; it bends only where j starts or ends at an edge of an interval, or ends at :math:`e_j`. So its minimum
+is at one of these or at :math:`r_j`, and pricing is exact. Unlike in the fluid of :mod:`schedgap.models.intervals`,
+which also bounds preemptive schedules, a job cannot do its work whenever that is cheap.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from schedgap.models.rigid.bounds import MARGIN, SUMS, goal_of, machines_of, min
 from schedgap.models.solve import SolveOptions
 
 MOST_JOBS = 3000
-"""Most jobs: beyond, the fluid's bound is the tighter one of what is found in 15 s."""
+"""Largest number of jobs; with more, the fluid gives the better bound within 15 s."""
 
 FIRST = 60
-"""Intervals at first, about, which end where a job can start at once, or ends then."""
+"""Approximate number of intervals at first; their edges are releases and earliest ends of jobs."""
 
 MANY = 400
-"""Intervals beyond which none is cut any more."""
+"""Largest number of intervals up to which they are cut."""
 
 FINEST = 1e-5
-"""Part of all time that an interval takes at least, so that sums of prices keep ten digits."""
+"""Smallest length of an interval, as a fraction of the horizon, so that sums of prices keep ten digits."""
 
 
 class Starts(IntervalOracle):
-    """The oracle: when each job should start, at prices of machines in intervals, in hours; they end with ticks."""
+    """Exact pricing: the best start of each job at prices of machines in intervals; times are in hours."""
 
     must = True
 
@@ -63,8 +63,8 @@ class Starts(IntervalOracle):
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best start of every job; see :class:`schedgap.models.columns.Priced`."""
-        each = prices.reshape(self.uses.shape[1], -1) * np.diff(self.edges)
-        paid = self.uses @ np.hstack([np.zeros((len(each), 1)), np.cumsum(each, axis=1)])
+        by_interval = prices.reshape(self.uses.shape[1], -1) * np.diff(self.edges)
+        paid = self.uses @ np.hstack([np.zeros((len(by_interval), 1)), np.cumsum(by_interval, axis=1)])
         cost = self.delay.copy()
         for j, curve in enumerate(paid):
             cost[j] += np.interp(self.ends[j], self.edges, curve) - np.interp(self.turns[j], self.edges, curve)
@@ -73,7 +73,7 @@ class Starts(IntervalOracle):
         return Priced(-np.take_along_axis(cost, best, axis=1)[:, 0], self._columns(start))
 
     def _delay(self, ends: Array) -> Array:
-        """Return what ``(n, x)`` ends of jobs cost."""
+        """Return the costs of ends ``(n, x)`` of jobs."""
         return self.weight[:, None] * (np.maximum(ends, self.earliest[:, None]) - self.release[:, None])
 
     def _columns(self, start: Array) -> Columns:
@@ -87,11 +87,11 @@ class Starts(IntervalOracle):
         return Columns(np.arange(n), -self._delay(ends)[:, 0], sp.csc_array(use.T), number)
 
     def cuts(self, found: Generated, whole: bool) -> Array:
-        """Return the starts and ends of columns in use that lie inside of dear intervals, the dearest ones."""
-        some = found.x > 0
-        job, start = found.columns.block[some], np.concatenate(self.made)[found.columns.end[some]]
+        """Return starts or ends, in ticks, of columns in use, one for each interval in which they matter most."""
+        used = found.x > 0
+        job, start = found.columns.block[used], np.concatenate(self.made)[found.columns.end[used]]
         at = np.rint(np.concatenate([start, start + self.duration[job]]) * self.hour) / self.hour
-        job, share = np.tile(job, 2), np.tile(found.x[some], 2)
+        job, share = np.tile(job, 2), np.tile(found.x[used], 2)
         inside = np.searchsorted(self.edges, at, side="right") - 1
         kept = (inside >= 0) & (inside < len(self.edges) - 1)
         at, job, share, inside = at[kept], job[kept], share[kept], inside[kept]
@@ -100,28 +100,28 @@ class Starts(IntervalOracle):
         unsure = share * near * (self.uses[job] * prices[:, inside].T).sum(axis=1)
         kept = (unsure > UNSURE * abs(found.bound)) & (near > FINEST * (self.edges[-1] - self.edges[0]))
         dearest = np.flatnonzero(kept)[np.argsort(-unsure[kept], kind="stable")]
-        _, once = np.unique(inside[dearest], return_index=True)  # another cut of an interval waits for the next round
+        _, once = np.unique(inside[dearest], return_index=True)  # further cuts of an interval wait for the next round
         return np.asarray(np.sort(at[dearest[once]]))
 
 
 def first_edges(view: View) -> Array:
-    """Return the first ends of intervals, in hours, up to a time by which all can be done."""
+    """Return the first edges of intervals, in hours, up to a time by which all jobs can be done."""
     alone = np.unique(np.concatenate([view.release, view.release + view.duration])).astype(float)
-    some = alone[np.unique(np.linspace(0, len(alone) - 1, FIRST).round().astype(int))]
+    spaced = alone[np.unique(np.linspace(0, len(alone) - 1, FIRST).round().astype(int))]
     area = max(float((view.duration[jobs] * view.gpus[jobs]).sum() / room) for jobs, room in view.by_pool())
     horizon = float(view.release.max() + view.duration.max()) + 2 * area
     later = np.linspace(alone[-1], np.ceil(horizon), FIRST // 2)
-    edges = np.unique(np.rint(np.concatenate([[float(view.release.min())], some, later])))
+    edges = np.unique(np.rint(np.concatenate([[float(view.release.min())], spaced, later])))
     least = FINEST * (edges[-1] - edges[0])
     return np.asarray(edges[np.append(True, np.diff(edges) > least)] / view.ticks_of_hour)
 
 
 def build_starts(view: View, objective: str = "flow") -> pyo.ConcreteModel:
-    r"""Return the relaxation over starts and intervals, and the columns that generation made for it.
+    r"""Return the relaxation over starts and intervals, with the columns generated for it.
 
-    - :math:`i`: intervals of :math:`|i|` hours; :math:`d`: machines that a pool is, by dual feasible functions.
+    - :math:`i`: intervals of :math:`|i|` hours; :math:`d`: machines of the pools, one per dual feasible function.
     - :math:`s \in S_j'`: columns of j, starts; :math:`a_{j,s,i}` hours that a run from there overlaps with i.
-    - :math:`u_{j,d}`: value of the part of machine d that j takes.
+    - :math:`u_{j,d}`: fraction of machine d that j takes.
     - :math:`w_j`: weight in the objective; :math:`e_j`: earliest end that counts.
     - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
 
@@ -130,7 +130,7 @@ def build_starts(view: View, objective: str = "flow") -> pyo.ConcreteModel:
         \label{within}
     .. math:: \sum_{s \in S_j'} x_{j,s} = 1 \quad \forall j \label{once}
 
-    Relaxed are that a job has one start, and when within an interval jobs run.
+    Two things are relaxed: that a job has a single start, and when jobs run within an interval.
 
     Duals: the prices of machines in intervals.
     """
@@ -139,15 +139,15 @@ def build_starts(view: View, objective: str = "flow") -> pyo.ConcreteModel:
 
 
 def by_starts(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
-    """Bound a weighted sum of flow times without interruptions, by columns over starts and ever shorter intervals.
+    """Bound a weighted sum of flow times without preemption, by columns over starts and ever shorter intervals.
 
     See Also
     --------
     schedgap.models.rigid.starts : the proof.
     """
     view, began = view.relaxed, clock.now()
-    found = tightest(partial(Starts, view, objective), first_edges(view), True, options, many=MANY)
-    return found.outcome(began, -1, lambda least: least * (1 - MARGIN))
+    best = tightest(partial(Starts, view, objective), first_edges(view), True, options, many=MANY)
+    return best.outcome(began, -1, lambda bound: bound * (1 - MARGIN))
 
 
 model(

@@ -1,4 +1,4 @@
-"""The one solve path: readable Pyomo in, HiGHS out, everything that can be certified in the answer.
+"""The single solve path: a readable Pyomo model in, a HiGHS solution with everything that can be certified out.
 
 >>> import pyomo.environ as pyo
 >>> from schedgap.models.solve import build, solve
@@ -40,11 +40,11 @@ CROSS_CHECK_TOLERANCE = 1e-6
 
 
 def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solution:
-    """Solve a Pyomo model, best built inside :func:`building`, and return all there is to know.
+    """Solve a Pyomo model, best built inside :func:`building`, and return the complete solution.
 
-    Infeasible, unbounded, stopped by the time limit (with or without incumbent) and interrupted are answers, not
+    Infeasible, unbounded, stopped by the time limit (with or without incumbent) and interrupted are statuses, not
     exceptions. Models that do not compile to arrays go through Pyomo's own HiGHS interface (``path == "pyomo"``). It
-    raises `UsageError` if an option is impossible (time limit 0, MIP start of an unknown variable), and
+    raises `UsageError` if an option is invalid (time limit 0, MIP start of an unknown variable), and
     `NotCertifiableError` if coefficients of one row are too far apart for any solver.
     """
     from pyomo.common.errors import InfeasibleConstraintException
@@ -68,17 +68,17 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
 
 
 def checked(solution: Solution, options: SolveOptions, builder: Callable[..., Any], *args: Any) -> Solution:
-    """Return a solution with CBC's opinion on the model ``builder(*args)``, where that was asked for."""
+    """Return a solution with the cross-check by CBC on the model ``builder(*args)``, if the options require it."""
     if not options.cross_check:
         return solution
     return replace(solution, cross_check=cross_check(build(builder, *args), solution, options))
 
 
 def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOptions) -> float | None:
-    """Return the relative difference between `solution` and CBC's optimum of `model`, a linear one.
+    """Return the relative difference between `solution` and CBC's optimum of the linear `model`.
 
-    It is ``|CBC − HiGHS|`` relative to the larger one, 0 where it is rounding, or ``None`` where one of them proved no
-    optimum.
+    This is ``|CBC − HiGHS|`` relative to the larger one; 0 if it is within rounding; ``None`` if either of them did not
+    prove an optimum.
     """
     from schedgap.models.solve.through_pyomo import cbc_objective
 

@@ -1,4 +1,4 @@
-"""From a Pyomo model to arrays: the fast way of building, and the standard form that HiGHS takes.
+"""From a Pyomo model to arrays: fast building with templates, and the standard form that is passed to HiGHS.
 
 Pyomo's usual interfaces expand every row as an expression tree. Building with templates (one expression per indexed
 constraint) and compiling with :class:`LinearStandardFormCompiler` passes the same model 6–10 times faster; see
@@ -23,22 +23,23 @@ from schedgap.instances.arrays import Array, Ints
 T = TypeVar("T")
 
 TIES = "ties"
-"""Name of the Pyomo ``Suffix`` with which an LP says which of its optima it wants: the one at which the sum of its
-variables, weighted by the suffix, is largest. Without it the vertex is whichever the solver meets first."""
+"""Name of the Pyomo ``Suffix`` by which an LP selects among its optima: the one that maximises the sum of variables
+weighted by the suffix. Without it, the solution is whichever vertex the solver finds first."""
 
 SCALING = "scaling_factor"
-"""Name of Pyomo's ``Suffix`` with which a model declares the units in which a solver counts, see :func:`counted`."""
+"""Name of Pyomo's ``Suffix`` by which a model declares the units in which a solver counts; see :func:`counted`."""
 
 
 class NotLinearError(ValueError):
-    """The model cannot be compiled to arrays (nonlinear, or of components the compiler does not know)."""
+    """The model cannot be compiled to arrays: it is nonlinear, or has components that the compiler does not support."""
 
 
 @contextmanager
 def building() -> Iterator[None]:
-    """Build Pyomo models inside: rules become templates, and the cyclic garbage collector pauses.
+    """Context for building Pyomo models: rules become templates, and the cyclic garbage collector pauses.
 
-    Rules that templatize use ``Param``, ``Set`` and the builtin ``sum``; a condition on an index belongs into the set.
+    Rules can become templates if they use ``Param``, ``Set`` and the builtin ``sum``; a condition on an index belongs
+    in the set.
     """
     from pyomo.common.gc_manager import PauseGC
     from pyomo.core.base import constraint, objective
@@ -59,11 +60,11 @@ def build(builder: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def counted(model: pyo.ConcreteModel, units: Iterable[tuple[Any, float]]) -> None:
-    """Declare in which units a solver counts variables, rows or the objective, so that its tolerances are relative.
+    """Declare the units in which a solver counts variables, rows or the objective, to make its tolerances relative.
 
-    `units` are parts of the model, or containers of them, each with what one unit of the solver's is in theirs,
-    positive; integer variables stay as they are. The model stays in its own units, and so do values, prices, reduced
-    costs, objective and bound of its solutions.
+    `units` pairs components of the model, or single members of them, with the size of one solver unit in their own
+    units, a positive number. Integer variables are not scaled. The model itself stays in its own units, and so do the
+    values, prices, reduced costs, objective and bound of its solutions.
     """
     if model.component(SCALING) is None:
         model.add_component(SCALING, pyo.Suffix(direction=pyo.Suffix.LOCAL))
@@ -72,7 +73,7 @@ def counted(model: pyo.ConcreteModel, units: Iterable[tuple[Any, float]]) -> Non
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Keep back what Pyomo logs. Its own means to do so forgets what all loggers of the process have found out."""
+    """Suppress Pyomo's log messages. Pyomo's own tool for this clears the caches of all loggers in the process."""
     logger = logging.getLogger("pyomo")
     before = logger.handlers, logger.propagate
     logger.handlers, logger.propagate = [logging.NullHandler()], False
@@ -97,11 +98,11 @@ class StandardForm:
     maximise
         Sense of the objective.
     model
-        The Pyomo model that the columns and rows are parts of.
+        The Pyomo model of the columns and rows.
     ties
-        ``(columns,)`` second objective, to be maximised among the optima (:data:`TIES`), where the model has one.
+        ``(columns,)`` secondary objective, to be maximised among the optima (:data:`TIES`), if the model has one.
     column_unit, row_unit, cost_unit
-        Declared units (:func:`counted`), ``(columns,)`` and ``(rows,)`` where there are any.
+        Declared units (:func:`counted`), ``(columns,)`` and ``(rows,)`` if there are any.
     """
 
     cost: Array
@@ -126,7 +127,7 @@ Part = NDArray[Any] | float
 
 
 class RowBlocks:
-    """Rows of a form that is stated in arrays, block by block: Pyomo takes 15 ms for a model of any size."""
+    """Builds a form from blocks of rows given as arrays; Pyomo takes 15 ms even for the smallest model."""
 
     def __init__(self) -> None:
         self.lower: list[Array] = []
@@ -135,7 +136,7 @@ class RowBlocks:
         self.size = 0
 
     def add(self, lower: NDArray[Any], upper: NDArray[Any], *entries: tuple[Part, Part, Part]) -> None:
-        """Append ``lower ≤ … ≤ upper``, with entries (values, rows of this block, columns), which are broadcast."""
+        """Append rows ``lower ≤ … ≤ upper`` with entries ``(values, rows of this block, columns)``, broadcast."""
         for entry in entries:
             value, row, column = np.broadcast_arrays(*map(np.atleast_1d, entry))
             self.entries.append((value.astype(float), row + self.size, column))
@@ -151,7 +152,7 @@ class RowBlocks:
         upper: Array | None = None,
         maximise: bool = False,
     ) -> StandardForm:
-        """Return the form with these columns, by default of 0 or more."""
+        """Return the form; columns are nonnegative by default."""
         value, row, column = (np.concatenate(part) for part in zip(*self.entries, strict=True))
         return StandardForm(
             cost=cost,
@@ -169,14 +170,14 @@ class RowBlocks:
 def compile_model(model: pyo.ConcreteModel) -> StandardForm:
     """Compile a linear Pyomo model (LP or MILP with one objective) to arrays.
 
-    It raises `NotLinearError` if the model is not linear, has a component the compiler does not know, or has not
-    exactly one objective, and `pyomo.common.errors.InfeasibleConstraintException` if a constraint without variables is
-    violated.
+    It raises `NotLinearError` if the model is not linear, has a component that the compiler does not support, or does
+    not have exactly one objective, and `pyomo.common.errors.InfeasibleConstraintException` if a constraint without
+    variables is violated.
     """
     from pyomo.common.errors import InfeasibleConstraintException
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-    # Pyomo logs an error before it raises; whoever catches NotLinearError decides what is said.
+    # Pyomo logs an error before it raises; reporting is left to the code that catches NotLinearError.
     try:
         with silent():
             form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
@@ -186,7 +187,7 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
     except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
         raise NotLinearError(" ".join(str(error).split())) from error
     if len(form.objectives) != 1:
-        raise NotLinearError(f"a model has one active objective, not {len(form.objectives)}")
+        raise NotLinearError(f"a model needs exactly one active objective, and this one has {len(form.objectives)}")
     kinds = np.fromiter((row.bound_type for row in form.rows), np.int8, len(form.rows))
     rhs = np.asarray(form.rhs, float)
     n, rows = len(form.columns), [row.constraint for row in form.rows]
@@ -211,7 +212,7 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
 
 
 def _of(model: pyo.ConcreteModel, name: str, parts: Sequence[Any], default: float) -> Array:
-    """Return what a suffix says of parts of the model, or of the containers that they are in."""
+    """Return the values of a suffix for members of the model, or else for the components that contain them."""
     suffix = model.component(name)
     if suffix is None:
         return np.full(len(parts), default)

@@ -1,9 +1,9 @@
-"""Units in which a solver's absolute tolerances become relative, and forms that no units make solvable.
+"""Scaling: units in which a solver's absolute tolerances become relative, and forms that no scaling can rescue.
 
-HiGHS compares rows, columns and reduced costs with absolute tolerances (1e-9 to 1e-7), drops coefficients below 1e-9,
-and calls points optimal that its tolerances cannot tell from others: a largest utility of 1e-9 is 0 to it. So a form
+HiGHS applies absolute tolerances (1e-9 to 1e-7) to rows, columns and reduced costs, drops coefficients below 1e-9, and
+accepts any point as optimal that it cannot distinguish from an optimum: a largest utility of 1e-9 is 0 to it. So a form
 whose rows, columns, right-hand sides or costs are far from 1 is solved in units in which the largest coefficient is
-about 1. They are powers of two, which are exact; ordinary forms are solved as they are.
+about 1. Units are powers of two, so scaling is exact; ordinary forms are solved as they are.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.solution import Solution, SolveOptions
 
 ORDINARY = 2.0**10
-"""Largest coefficients between 1 / this and this stay as they are."""
+"""No scaling if the largest coefficient lies between 1/ORDINARY and ORDINARY."""
 
 CERTIFIABLE = 1e10
-"""Ratio of the coefficients of a row, brought together, up to which a solver sees them all: models leave out what is
-below 1e-9 of a capacity, and gangs take several times that."""
+"""Largest ratio of coefficients of a row, after equilibration, at which a solver still takes all of them into account:
+models leave out amounts below 1e-9 of a capacity, and gangs take several times that."""
 
 FAR = 1e7
-"""Ratio of the coefficients of a row from which on they are brought together: in units of the largest one, HiGHS drops
-those below 1e-9."""
+"""Ratio of coefficients of a row from which on forms are equilibrated: in units of the largest one, HiGHS drops those
+below 1e-9."""
 
 
 class NotCertifiableError(NotApplicableError):
-    """Numbers of the model are so far apart, so small or so large that no answer could be trusted."""
+    """Coefficients of the model are so far apart, so small or so large that no answer could be trusted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of a scaled form's rows, columns (1 where integer) and objective, in units of the original."""
+    """Units of a scaled form's rows, columns (1 for integer ones) and objective, measured in the original units."""
 
     row: Array
     column: Array
@@ -70,14 +70,14 @@ class Units:
         )
 
     def start(self, form: StandardForm, options: SolveOptions) -> SolveOptions:
-        """Return options whose MIP start is in these units."""
+        """Return the options with the MIP start in these units."""
         if not options.mip_start or self.ordinary:
             return options
         unit = {variable.name: float(u) for variable, u in zip(form.columns, self.column, strict=True)}
         return replace(options, mip_start={k: v / unit.get(k, 1.0) for k, v in options.mip_start.items()})
 
     def undone(self, solution: Solution) -> Solution:
-        """Return a solution of the scaled form as one of the original."""
+        """Return a solution of the scaled form as a solution of the original."""
         if self.ordinary:
             return solution
 
@@ -100,9 +100,9 @@ class Units:
 
 
 def units(form: StandardForm) -> Units:
-    """Return the units that the model declares and, where these are far from 1, what makes them about 1.
+    """Return the units that the model declares, multiplied by factors that bring numbers far from 1 to about 1.
 
-    These are the largest coefficients of every row, of every column and of the objective and, where all columns are
+    The factors are the largest coefficients of every row, of every column and of the objective and, if all columns are
     continuous, the largest right-hand side or bound. It raises `NotCertifiableError` if a row has coefficients more
     than :data:`CERTIFIABLE` apart.
     """
@@ -113,7 +113,7 @@ def units(form: StandardForm) -> Units:
     )
     form = declared.scaled(form)
     entries = _Entries(form)
-    # A solver might not see all coefficients of a row that are so far apart.
+    # A solver might ignore some coefficients of a row that are this far apart.
     row, column = entries.together() if entries.apart(entries.size).max(initial=0.0) > FAR else entries.largest()
     if not form.integer.any():
         amount = _power(_largest(form.row_lower / row, form.row_upper / row, form.lower / column, form.upper / column))
@@ -123,11 +123,11 @@ def units(form: StandardForm) -> Units:
 
 
 PASSES = 6
-"""Passes over rows and columns; those of OEF with weights of 1e±9 are within 1e5 after three."""
+"""Passes of the equilibration; forms of OEF with weights of 1e±9 are within 1e5 after three."""
 
 
 class _Entries:
-    """The nonzero coefficients of a form, as powers of two."""
+    """The nonzero coefficients of a form, as logarithms to base 2."""
 
     def __init__(self, form: StandardForm) -> None:
         entries = sp.coo_array(form.matrix)
@@ -144,10 +144,10 @@ class _Entries:
         return np.exp2(row), np.exp2(column)
 
     def together(self) -> tuple[Array, Array]:
-        """Return units that bring the coefficients of each row together.
+        """Return units that equilibrate the form, bringing the coefficients of each row together.
 
-        Each pass divides by the geometric mean of the least and the largest coefficient, first of rows, then of
-        columns. It raises `NotCertifiableError` if those of a row stay too far apart.
+        Each pass divides by the geometric mean of the smallest and the largest coefficient, first of rows, then of
+        columns. It raises `NotCertifiableError` if the coefficients of a row stay too far apart.
         """
         row, column = np.zeros(self.rows), np.zeros(self.columns)
         for _ in range(PASSES):
@@ -158,9 +158,9 @@ class _Entries:
         apart = self.apart(self.size - row[self.at] + column[self.of])
         if apart.max(initial=0.0) > CERTIFIABLE:
             i = int(np.argmax(apart > CERTIFIABLE))
-            what, mine = self.form.rows[i].name if len(self.form.rows) else f"row {i}", np.exp2(self.size[self.at == i])
-            told = f"{what}: coefficients from {mine.min():.3g} to {mine.max():.3g} in one row"
-            raise NotCertifiableError(f"{told}, too far apart to certify any answer")
+            name, mine = self.form.rows[i].name if len(self.form.rows) else f"row {i}", np.exp2(self.size[self.at == i])
+            extent = f"coefficients from {mine.min():.3g} to {mine.max():.3g} in one row"
+            raise NotCertifiableError(f"{name}: {extent}, too far apart to certify any answer")
         return np.exp2(row), np.exp2(column)
 
     def apart(self, size: Array) -> Array:
@@ -170,7 +170,7 @@ class _Entries:
 
 
 def _ends(group: NDArray[np.int64], size: Array, count: int) -> tuple[Array, Array]:
-    """Return the least and the largest size of each group; 0 where a group is empty."""
+    """Return the smallest and the largest size in each group, 0 for empty groups."""
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(least, group, size)
     np.maximum.at(most, group, size)
@@ -184,12 +184,12 @@ def _middle(group: NDArray[np.int64], size: Array, count: int) -> Array:
 
 
 def _largest(*numbers: Array) -> Array:
-    """Return ``(1,)`` the largest finite absolute value, 0 where there is none."""
+    """Return ``(1,)`` the largest finite absolute value, or 0."""
     everything = np.abs(np.concatenate(numbers))
     return np.asarray(everything[np.isfinite(everything)].max(initial=0.0, keepdims=True))
 
 
 def _power(largest: Array) -> Array:
-    """Return the power of two at or below each number; 1 for 0 and for ordinary ones."""
+    """Return the largest power of two up to each number; 1 for 0 and for ordinary numbers."""
     ordinary = (largest == 0) | ((largest >= 1 / ORDINARY) & (largest <= ORDINARY))
     return np.asarray(np.where(ordinary, 1.0, np.exp2(np.floor(np.log2(np.where(ordinary, 1.0, largest))))))

@@ -1,4 +1,4 @@
-"""One HiGHS object: pass arrays once, solve, add rows or columns, solve again from the last basis."""
+"""A HiGHS session: pass arrays once, solve, add rows or columns, and solve again from the last basis."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from schedgap.models.solve.scaling import NotCertifiableError
 from schedgap.models.solve.solution import Size, Solution, SolveOptions, Times, TracePoint
 
 AGREES = 1e-6
-"""Largest relative difference of an LP's objective and the bound that its prices prove."""
+"""Largest relative difference allowed between an LP's objective and the bound proved by its duals."""
 
 DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
 
 PRICE = 1e-7
-"""Reduced costs and prices up to this part of the largest cost are noise: HiGHS's tolerance for them."""
+"""Reduced costs and prices up to this fraction of the largest cost count as 0: HiGHS's tolerance for them."""
 
 SMALL = 10_000
-"""Nonzeros up to which an LP is solved before anybody waits for it: in milliseconds, mostly."""
+"""LPs with at most this many nonzeros are solved in the calling thread: they mostly take milliseconds."""
 
 _M: Any = highspy.HighsModelStatus
 _STATUS: dict[Any, Status] = {
@@ -46,12 +46,12 @@ _scheduler = {"threads": 0}
 
 
 class Session:
-    """A standard form inside HiGHS, with options set and checked; it may be extended later."""
+    """A standard form in HiGHS, with checked options; rows and columns may be added later."""
 
     def __init__(self, form: StandardForm, options: SolveOptions) -> None:
         if options.solver != "highs":
-            told = f"it adds rows or columns to its model as it goes, for which it needs highs, not {options.solver}"
-            raise NotApplicableError(told)
+            reason = f"it adds rows or columns to its model as it goes, for which it needs highs, not {options.solver}"
+            raise NotApplicableError(reason)
         began = clock.now()
         self.form = form
         self.options = options
@@ -62,7 +62,7 @@ class Session:
         self.highs = highspy.Highs()
         self._set_options()
         if self.highs.passModel(_highs_lp(form)) != highspy.HighsStatus.kOk:
-            # A warning means that HiGHS dropped or changed coefficients: what it then solves is another model.
+            # A warning means that HiGHS dropped or changed coefficients, and would solve a different model.
             raise NotCertifiableError("coefficients below 1e-9 or above 1e15: a solver would change or drop them")
         if options.basis is not None:
             _must(self.highs.setBasis(options.basis), "take the starting basis (is it of this model's shape?)")
@@ -77,14 +77,14 @@ class Session:
         self.highs.HandleUserInterrupt = True
         if self.is_mip:
             self.highs.cbMipLogging.subscribe(lambda event: self._record(event, finite(event.data_out.mip_dual_bound)))
-            # At an improving solution HiGHS 1.15 reports the incumbent as bound (3 where the optimum is 4): keep ours.
+            # At an improving solution HiGHS 1.15 reports the incumbent as bound (3 if the optimum is 4): keep ours.
             self.highs.cbMipImprovingSolution.subscribe(
                 lambda event: self._record(event, self._trace[-1].bound if self._trace else None)
             )
         self.transfer_s = clock.now() - began
 
     def set_option(self, name: str, value: object) -> None:
-        """Set a HiGHS option; unlike HiGHS itself, refuse a name or value it does not know."""
+        """Set a HiGHS option; unlike HiGHS itself, raise an error for an unknown name or value."""
         if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise ValueError(f"HiGHS refuses option {name} = {value!r}")
 
@@ -99,7 +99,7 @@ class Session:
         self.set_option("random_seed", options.seed)
         self.set_option("mip_rel_gap", options.rel_gap)
         self.set_option("mip_abs_gap", 0.0 if options.rel_gap == 0 else 1e-9)
-        algorithm, name = options.method, "solver"  # of linear programs, also of those of a MIP's nodes with a basis
+        algorithm, name = options.method, "solver"  # for linear programs, including a MIP's nodes that have a basis
         if self.is_mip and algorithm in ("ipm", "hipo", "pdlp"):
             name = "mip_lp_solver"
             if algorithm == "pdlp":
@@ -107,8 +107,8 @@ class Session:
         if algorithm == "hipo" and self.highs.setOptionValue(name, algorithm) != highspy.HighsStatus.kOk:
             raise NotApplicableError("highs:hipo is not installed: pip install 'schedgap[solvers]'")
         self.set_option(name, algorithm)
-        # HiGHS takes a tenth of it for reduced costs: at its own 1e-6, thousands of columns of little worth that count
-        # as settled add up to a bound below the optimum (P1, utilities from 1e-5 to 1: 0.99828 instead of 0.99839).
+        # HiGHS applies a tenth of it to reduced costs. At its default of 1e-6, it ignores thousands of columns of small
+        # value, and the bound ends up below the optimum (P1, utilities from 1e-5 to 1: 0.99828 instead of 0.99839).
         self.set_option("mip_feasibility_tolerance", 1e-9)
         if options.nodes is not None:
             self.set_option("mip_max_nodes", options.nodes)
@@ -119,23 +119,23 @@ class Session:
             self._trace.append(TracePoint(clock.now() - self._began, incumbent, bound))
 
     def add_rows(self, lower: Array, upper: Array, matrix: sp.csr_array) -> None:
-        """Append rows ``lower ≤ matrix x ≤ upper``; the basis stays dual feasible, so the dual simplex goes on."""
+        """Append rows ``lower ≤ matrix x ≤ upper``; the basis stays dual feasible, so dual simplex continues."""
         _must(self.highs.addRows(len(lower), lower, upper, *_entries(sp.csr_array(matrix))), "add rows")
         self.set_option("simplex_strategy", DUAL_SIMPLEX)
 
     def add_columns(self, cost: Array, lower: Array, upper: Array, matrix: sp.csc_array) -> None:
-        """Append columns; the basis stays primal feasible, so the primal simplex goes on (twice as fast as dual)."""
+        """Append columns; the basis stays primal feasible, so primal simplex continues (twice as fast as dual)."""
         _must(self.highs.addCols(len(cost), cost, lower, upper, *_entries(sp.csc_array(matrix))), "add columns")
         self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
 
     def delete_columns(self, which: NDArray[np.int64]) -> None:
-        """Remove columns by index; the basis stays valid where they are out of it."""
+        """Remove columns by index; the basis stays valid if they are nonbasic."""
         _must(self.highs.deleteCols(len(which), which.astype(np.int32)), "delete columns")
 
     def run(self, time_limit_s: float | None = None) -> Solution:
-        """Solve from where the last run ended, within its own time limit or the options', and return the answer."""
+        """Solve from where the last run ended, within the given time limit or that of the options."""
         limit_s = self.options.time_limit_s if time_limit_s is None else time_limit_s
-        # The limit of an LP is compared with the cumulative clock of the object, that of a MIP with this run's.
+        # HiGHS compares an LP's limit with the total time of the object, and a MIP's with the time of this run.
         if limit_s is not None:
             self.set_option("time_limit", limit_s if self.is_mip else self.highs.getRunTime() + limit_s)
         began = self._began = clock.now()
@@ -152,10 +152,10 @@ class Session:
         return replace(solution, times=times)
 
     def keep_optima(self, optimum: Solution) -> None:
-        """Leave only the optima of an LP feasible, and look among them for the best in the form's second objective.
+        """Restrict an LP to its optimal face, and set the form's secondary objective.
 
-        By complementary slackness the optima are the feasible points at which every column with a reduced cost, and
-        every row with a price, stays where it is in one of them.
+        By complementary slackness, the optimal face consists of the feasible points at which every column with a
+        nonzero reduced cost and every row with a nonzero price have the same value as in the given optimum.
         """
         values, rows = optimum.column_values, np.array(self.highs.getSolution().row_value)
         assert values is not None
@@ -171,13 +171,13 @@ class Session:
         self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
 
     def preferred(self, optimum: Solution) -> Solution:
-        """Return an optimum of an LP at the vertex that the second objective chooses, if there is time to find it."""
+        """Return the optimum of an LP that is best in the secondary objective, if there is time to find it."""
         limit_s = self.options.time_limit_s
         self.keep_optima(optimum)
         return self.at(self.run(None if limit_s is None else max(limit_s - optimum.times.solve_s, 1e-3)), optimum)
 
     def at(self, chosen: Solution, optimum: Solution) -> Solution:
-        """Return `optimum` with the values of one `chosen` after :meth:`keep_optima`; unchanged if that has none."""
+        """Return `optimum` at the point `chosen` after :meth:`keep_optima`, or unchanged if that has none."""
         times = replace(optimum.times, solve_s=optimum.times.solve_s + chosen.times.solve_s)
         if chosen.status != "optimal" or chosen.column_values is None:
             return replace(optimum, times=times)
@@ -185,13 +185,13 @@ class Session:
         return replace(optimum, times=times, objective=objective, column_values=chosen.column_values)
 
     def _run_interruptibly(self) -> None:
-        """Run HiGHS so that Ctrl-C, which only the main thread hears of, becomes an orderly interruption.
+        """Run HiGHS so that Ctrl-C, which only the main thread receives, becomes an orderly interruption.
 
-        Python hears of it between its own steps, so that others than small LPs run in a thread beside it. To start one
-        takes a third of a small LP's time. Workers ignore Ctrl-C, and need none.
+        Python handles it between its own bytecodes only, so MIPs and larger LPs run in a second thread. Starting one
+        takes a third of the time of a small LP. Workers ignore Ctrl-C and need no thread.
         """
-        heard = threading.current_thread() is threading.main_thread()
-        if not heard or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        main = threading.current_thread() is threading.main_thread()
+        if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             self.highs.run()
         elif self.is_mip or self.highs.getNumNz() > SMALL:
             self._run_beside()
@@ -252,21 +252,21 @@ class Session:
         proved = dual_bound(self.form, row_duals) if row_duals is not None and same_shape else None
         if status not in (_M.kOptimal, _M.kModelEmpty):
             return proved
-        # An optimum that its own prices contradict is not one: the prices bound, not the point.
+        # If the duals contradict the claimed optimum, only the bound that they prove is certain.
         if objective is None or proved is None or abs(proved - objective) <= AGREES * max(abs(proved), abs(objective)):
             return objective
         return proved
 
 
 def dual_bound(form: StandardForm, row_duals: Array) -> float | None:
-    """Return the Lagrangian bound of an LP at any row prices, or ``None`` where it is infinite.
+    """Return the Lagrangian bound of an LP at any row prices, or ``None`` if it is infinite.
 
     For ``min c·x`` the bound is ``Σ_i min(y_i·row) + Σ_j min(d_j·x_j)`` over the rows' and the columns' intervals, with
-    ``d = c − Aᵀy``: valid whatever `row_duals` are, so an LP stopped early still certifies something.
+    ``d = c − Aᵀy``. It is valid for any `row_duals`, so an LP stopped early still certifies something.
     """
     sign = -1.0 if form.maximise else 1.0
     prices = sign * row_duals
-    # A price that rounding has left on the side where its row is unbounded proves nothing; 0 is as valid.
+    # A price whose sign, due to rounding, points to the infinite side of its row proves nothing; use 0 instead.
     prices = np.where((prices > 0) & np.isinf(form.row_lower), 0.0, prices)
     prices = np.where((prices < 0) & np.isinf(form.row_upper), 0.0, prices)
     reduced = sign * form.cost - form.matrix.T @ prices
@@ -275,7 +275,7 @@ def dual_bound(form: StandardForm, row_duals: Array) -> float | None:
 
 
 def _least(coefficients: Array, lower: Array, upper: Array) -> float:
-    """Smallest value of ``coefficients · z`` over the box."""
+    """Return the smallest value of ``coefficients · z`` over the box."""
     used = coefficients != 0
     at = np.where(coefficients > 0, lower, upper)
     return float(coefficients[used] @ at[used])
@@ -313,7 +313,7 @@ def _highs_lp(form: StandardForm) -> highspy.HighsLp:
 
 
 def interior_point(form: StandardForm) -> Array:
-    """Return an interior point of an LP's optimal face, without crossover to a vertex: theorems on these fail there."""
+    """Return an interior point of an LP's optimal face (no crossover), to show where theorems about vertices fail."""
     highs = highspy.Highs()
     for name, value in (("output_flag", False), ("solver", "ipm"), ("run_crossover", "off"), ("presolve", "off")):
         highs.setOptionValue(name, value)
@@ -323,16 +323,16 @@ def interior_point(form: StandardForm) -> Array:
 
 
 def _entries(matrix: Any) -> tuple[int, Any, Any, Array]:
-    """Return the nonzeros of a compressed matrix as HiGHS takes them: their number, starts, indices and values."""
+    """Return the nonzeros of a compressed matrix in HiGHS's form: their number, starts, indices and values."""
     return matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
 
 
 def _must(status: Any, what: str) -> None:
-    """Raise where HiGHS answers with an error; a warning (such as a dropped tiny coefficient) passes."""
+    """Raise an error if HiGHS returned one; warnings (such as a dropped tiny coefficient) pass."""
     if status == highspy.HighsStatus.kError:
         raise ValueError(f"HiGHS could not {what}")
 
 
 def finite(number: float) -> float | None:
-    """Return a number of HiGHS's, ``None`` for one that is infinite or none."""
+    """Return a number from HiGHS, or ``None`` if it is infinite or NaN."""
     return float(number) if abs(number) < highspy.kHighsInf and np.isfinite(number) else None

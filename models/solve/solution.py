@@ -1,4 +1,4 @@
-"""What a solve is asked (:class:`SolveOptions`) and what it answers (:class:`Solution`)."""
+"""Options (:class:`SolveOptions`) and result (:class:`Solution`) of a solve."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from schedgap.instances.registry import Status, unknown
 Algorithm = Literal["choose", "simplex", "ipm", "hipo", "pdlp"]
 
 HIGHS: dict[str, Algorithm] = {"highs": "choose", "highs:ipm": "ipm", "highs:hipo": "hipo", "highs:pdlp": "pdlp"}
-"""HiGHS's algorithms for linear programs, by what they are called as solvers."""
+"""HiGHS's algorithms for linear programs, by their names as solvers."""
 
 LICENSED = ("gurobi", "cplex", "copt", "xpress")
 
 SOLVERS = (*HIGHS, "cbc", "scip", "cp-sat", *LICENSED)
-"""Everything that a whole model can be handed to."""
+"""All solvers for models that are solved as one program."""
 
 
 class Seed(NamedTuple):
-    """A decision of the problem that is known to be feasible: the method it comes from, and its objective."""
+    """A feasible decision of the problem, with the method that found it and its objective."""
 
     method: str
     decision: Any
@@ -41,25 +41,25 @@ class SolveOptions:
     Parameters
     ----------
     time_limit_s
-        Seconds HiGHS may run; ``None`` for no limit.
+        Time limit of the solver in seconds; ``None`` for none.
     rel_gap
         Relative gap at which a MIP counts as solved.
     nodes
-        Most branch-and-bound nodes of a MIP; ``None`` for no limit.
+        Node limit of branch and bound; ``None`` for none.
     threads, seed
         Passed to the solver.
     method
-        ``"simplex"`` where a vertex matters, ``"ipm"`` (with crossover), or ``"choose"``; HiGHS's other algorithms.
+        ``"simplex"`` where a vertex matters, ``"ipm"`` (with crossover), ``"choose"``, or HiGHS's other algorithms.
     solver
-        One of :data:`SOLVERS`; for models that are solved whole. MIP start, basis and cross-check are for HiGHS alone.
+        One of :data:`SOLVERS`, for models solved as one program. MIP start, basis and cross-check are for HiGHS only.
     mip_start
-        Values by variable name; a partial start is completed by HiGHS.
+        Values by variable name; HiGHS completes a partial start.
     basis
-        Starting basis, from an earlier :attr:`Solution.basis` of a model of the same shape.
+        Starting basis, from :attr:`Solution.basis` of a model of the same shape.
     cross_check
-        Solve the same Pyomo model with PuLP/CBC too, and report the relative difference of the objectives.
+        Whether to also solve the Pyomo model with PuLP/CBC, and report the relative difference of the objectives.
     seeds
-        Known decisions for models that can start from some.
+        Known decisions, for models that can start from them.
     """
 
     time_limit_s: float | None = None
@@ -75,7 +75,7 @@ class SolveOptions:
     seeds: Sequence[Seed] = ()
 
     def __post_init__(self) -> None:
-        """Refuse limits that no solve can meet."""
+        """Raise `UsageError` for invalid options."""
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise UsageError(f"time limit = {self.time_limit_s:g} s: a solve needs a positive number of seconds")
         if not self.rel_gap >= 0:
@@ -88,14 +88,14 @@ class SolveOptions:
             raise UnknownNameError(unknown("solver", self.solver, SOLVERS))
 
     def since(self, began: float) -> SolveOptions:
-        """Return the options with the time that a solve begun at that moment of the clock has left, 1 ms at least."""
+        """Return the options with the remaining time limit of a solve that `began` then, at least 1 ms."""
         if self.time_limit_s is None:
             return self
         return replace(self, time_limit_s=max(self.time_limit_s - (clock.now() - began), 1e-3))
 
 
 class TracePoint(NamedTuple):
-    """Progress of a MIP (or of an iterative method): seconds since its start, incumbent and bound."""
+    """Progress of a MIP or of an iterative method: seconds since its start, incumbent and bound."""
 
     time_s: float
     incumbent: float | None
@@ -106,8 +106,8 @@ class TracePoint(NamedTuple):
 class Times:
     """Seconds spent on one solve, by phase.
 
-    `build_s`: Pyomo model from data. `transfer_s`: compiling it, handing it to HiGHS and reading the answer back.
-    `solve_s`: HiGHS itself (and pricing or separation, in iterative methods).
+    `build_s`: building the Pyomo model. `transfer_s`: compiling it, passing it to HiGHS and reading the answer back.
+    `solve_s`: HiGHS itself, and pricing or separation in iterative methods.
     """
 
     build_s: float = 0.0
@@ -127,15 +127,16 @@ class Size:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Answer of one solve. Absent numbers are ``None``, never NaN or a sentinel.
+    """Result of one solve. Missing numbers are ``None``, never NaN or a sentinel.
 
     Attributes
     ----------
     status
-        What it means for the user. ``"feasible"``: the method ended by itself with a point that it does not bound.
-        ``"gap left"``: it did all it can or may, such as so many nodes, and bound and incumbent differ.
+        Status for the user. ``"feasible"``: the method ended by itself, with a solution but without a bound.
+        ``"gap left"``: it did all that it can, or reached a limit such as that of nodes, with a gap between bound and
+        incumbent.
     termination, solution_status
-        HiGHS's own words for why it stopped and what it holds.
+        HiGHS's own messages for why it stopped and what solution it has.
     objective
         Value of the incumbent, in the model's own sense.
     bound
@@ -150,15 +151,15 @@ class Solution:
     peak_mb
         Peak resident memory of the process so far, in megabytes.
     cross_check
-        Relative difference to the objective of PuLP/CBC, where that was asked for.
+        Relative difference to the objective of PuLP/CBC, if requested.
     basis
         Final basis of a simplex solve, for a warm start.
     path, solver
-        ``"highspy"`` or ``"pyomo"`` (the fallback interface), and who solved it (:attr:`SolveOptions.solver`).
+        ``"highspy"`` or ``"pyomo"`` (the fallback interface), and the solver (:attr:`SolveOptions.solver`).
     scale
         Largest absolute cost of a column: rounding of the objective is relative to it.
     model
-        The Pyomo model; its parts know their names only as long as it lives.
+        The Pyomo model; its components lose their names if it is garbage collected.
     """
 
     status: Status
@@ -191,14 +192,14 @@ class Solution:
 
     @property
     def gap(self) -> float | None:
-        """Relative distance of incumbent and bound, or ``None`` where one of them is missing."""
+        """Relative gap of incumbent and bound, or ``None`` if one of them is missing."""
         if self.objective is None or self.bound is None:
             return None
         return abs(self.bound - self.objective) / max(abs(self.objective), 1e-10)
 
     @cached_property
     def values(self) -> Mapping[str, float]:
-        """Value of each variable of the incumbent, by name (empty without incumbent)."""
+        """Value of each variable in the incumbent, by name (empty without incumbent)."""
         return self._by_name(self.columns, self.column_values)
 
     @cached_property
@@ -210,7 +211,7 @@ class Solution:
     def duals(self) -> Mapping[str, float]:
         """Shadow price of each constraint of an LP, by name: change of the objective per unit of right-hand side.
 
-        A range constraint is two rows; its price is their sum.
+        A range constraint has two rows; its price is their sum.
         """
         prices: dict[str, float] = {}
         for row, price in zip(self.rows, [] if self.row_duals is None else self.row_duals.tolist(), strict=False):
@@ -220,7 +221,7 @@ class Solution:
     def array(self, variable: Any, shape: tuple[int, ...] | None = None) -> Array:
         """Return the values of an indexed Pyomo variable in the order of its index set.
 
-        They are one-dimensional without a `shape`. Members that occur in no row are at their value nearest to 0.
+        They are one-dimensional without a `shape`. Members that occur in no row take the feasible value nearest to 0.
         """
         values, where = self.column_values, self._column_of
         if values is None:
@@ -238,7 +239,7 @@ class Solution:
 
 
 def _idle(variable: Any) -> float:
-    """Return the value of a variable that no row or objective mentions: fixed, or as near to 0 as bounds allow."""
+    """Return the value of a variable that occurs in no row or objective: fixed, or as near to 0 as bounds allow."""
     if variable.fixed:
         return float(variable.value)
     lower, upper = variable.bounds

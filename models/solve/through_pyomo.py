@@ -1,8 +1,8 @@
-"""What reads Pyomo models without compiling them: Pyomo's own HiGHS interface, and CBC through PuLP.
+"""Solving Pyomo models without compiling them: Pyomo's own HiGHS interface, and CBC through PuLP.
 
-The former takes models that do not compile to arrays (quadratic objectives and the like). The latter is a second
+The former is for models that do not compile to arrays (quadratic objectives and the like). The latter is a second
 modelling layer and a second solver: it reads the Pyomo constraints row by row and shares nothing with
-:mod:`schedgap.models.solve.form`, so that a mistake in the fast path shows as a difference of objectives.
+:mod:`schedgap.models.solve.form`, so a mistake in the fast path shows as a difference of objectives.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENDED: dict[Any, Status] = {
 
 
 def solve_through_pyomo(model: pyo.ConcreteModel, options: SolveOptions) -> Solution:
-    """Solve `model` by Pyomo's ``highs`` interface and return the same kind of answer.
+    """Solve `model` by Pyomo's ``highs`` interface.
 
     Duals, basis, MIP starts and traces are not available here.
     """
@@ -78,7 +78,7 @@ def cbc_objective(model: pyo.ConcreteModel, options: SolveOptions) -> float | No
     columns: dict[int, pulp.LpVariable] = {}
     problem += _affine(objective.expr, problem, columns)
     for i, row in enumerate(model.component_data_objects(pyo.Constraint, active=True)):
-        # Reading `expr` makes Pyomo run the rule anew where the row was a template: the template is checked as well.
+        # Reading `expr` makes Pyomo evaluate the rule of a template row again, which checks the template as well.
         _ = row.expr
         lower, expression, upper = row.to_bounded_expression(evaluate_bounds=True)
         body = _affine(expression, problem, columns)
@@ -90,13 +90,13 @@ def cbc_objective(model: pyo.ConcreteModel, options: SolveOptions) -> float | No
         if upper is not None:
             problem += (body <= upper, f"r{i}u")
     with warnings.catch_warnings():
-        # PuLP 3 bundles CBC; PuLP 4 will not, and says so. The dependency is pinned below 4.
+        # PuLP 3 bundles CBC and warns that PuLP 4 will not. The dependency is pinned below 4.
         warnings.simplefilter("ignore", DeprecationWarning)
         solver = pulp.PULP_CBC_CMD(
             msg=False, timeLimit=options.time_limit_s, gapRel=options.rel_gap, threads=options.threads
         )
     problem.solve(solver)
-    # `status` says Optimal for a time limit with an incumbent too; `sol_status` tells them apart.
+    # `status` is also Optimal for a time limit with an incumbent; `sol_status` distinguishes the two.
     if problem.sol_status != pulp.LpSolutionOptimal:
         return None
     return float(pulp.value(problem.objective))

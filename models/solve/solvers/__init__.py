@@ -1,7 +1,7 @@
-"""Other solvers than HiGHS on the arrays of a whole model: an adapter each, and one answer.
+"""HiGHS and, through one adapter each, other solvers, for models that are solved as one program.
 
-An adapter is a function of a form and options, in a module that is imported when it is asked for.
-What it returns is the solver's claim; whether that is correct, the harness's checkers say.
+An adapter is a function of a form and options, in a module that is imported on first use.
+It returns what the solver claims; the harness's checkers decide whether the claim is correct.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ADAPTERS: Mapping[str, str] = {
     **{"cbc": "cbc:run", "scip": "programs:scip", "cp-sat": "programs:cp_sat"},
     **dict.fromkeys(LICENSED, "ampl:run"),
 }
-"""Module and function of each."""
+"""Module and function of each adapter."""
 
 UNSCALED = ("cp-sat", *LICENSED)
-"""Solvers that take a form as it is: rows of whole numbers are to stay that, and Pyomo's interface takes the model."""
+"""Solvers whose forms are not scaled: CP-SAT needs rows of whole numbers, and licensed ones get the Pyomo model."""
 
 
 def run(form: StandardForm, options: SolveOptions) -> Solution:
-    """Hand a form to the solver that the options name; raise `NotApplicableError` if that takes no such model."""
+    """Solve a form with the solver of the options; raise `NotApplicableError` if it does not support the model."""
     if options.solver in HIGHS:
         return highs(form, options)
     adapter: Adapter = resolve_name(f"{__name__}.{ADAPTERS[options.solver]}")
@@ -39,16 +39,16 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
 
 
 def highs(form: StandardForm, options: SolveOptions, **settings: object) -> Solution:
-    """Solve a form with HiGHS, in units in which its tolerances are relative, and with more of its options.
+    """Solve a form with HiGHS, in units that make its tolerances relative; `settings` are additional HiGHS options.
 
     It raises `NotApplicableError` if the options name another solver, and `NotCertifiableError` if coefficients of one
     row are too far apart for any solver.
     """
-    scale, asked = units(form), options
+    scale, resolved = units(form), options
     if options.solver in HIGHS:
         algorithm = HIGHS[options.solver]
-        asked = replace(options, solver="highs", method=options.method if algorithm == "choose" else algorithm)
-    session = Session(scale.scaled(form), scale.start(form, asked))
+        resolved = replace(options, solver="highs", method=options.method if algorithm == "choose" else algorithm)
+    session = Session(scale.scaled(form), scale.start(form, resolved))
     for name, value in settings.items():
         session.set_option(name, value)
     solution = session.run()

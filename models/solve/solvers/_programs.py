@@ -1,8 +1,8 @@
-"""Run SCIP or CP-SAT on a model in a file, as a program that imports nothing of this package.
+"""Program that runs SCIP or CP-SAT on a model file; it imports nothing from this package.
 
-CP-SAT's library and highspy's hold two versions of HiGHS by one name: whichever is loaded second finds the other's
-functions and fails, so that both cannot be in one process. Every line that the program prints is a JSON object; numbers
-are those of the file's model, which is minimised.
+The libraries of CP-SAT and highspy contain two versions of HiGHS under one name: whichever is loaded second picks up
+the other's functions and fails, so they cannot share a process. The program prints one JSON object per line; numbers
+refer to the model in the file, which is minimised.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ WATCHED = ("BESTSOLFOUND", "DUALBOUNDIMPROVED")
 
 
 def begun() -> Callable[..., None]:
-    """Return the function that tells something, with the seconds since now."""
+    """Start the clock; return the function that prints a record with the seconds since now."""
     began = time.perf_counter()
 
-    def tell(**what: Any) -> None:
-        sys.stdout.write(json.dumps({"at": time.perf_counter() - began, **what}) + "\n")
-        sys.stdout.flush()
+    def tell(**record: Any) -> None:
+        print(json.dumps({"at": time.perf_counter() - began, **record}), flush=True)
 
     tell(built=True)
     return tell
 
 
 def scip(path: str, settings: dict[str, Any]) -> None:
-    """Solve the model in an MPS file, tell better incumbents and bounds, and at the end the values."""
+    """Solve the model in an MPS file; print improved incumbents and bounds, and finally the values."""
     import pyscipopt
 
     scip = pyscipopt.Model()
@@ -39,7 +38,7 @@ def scip(path: str, settings: dict[str, Any]) -> None:
         scip.setParam(name, value)
 
     class Watch(pyscipopt.Eventhdlr):  # type: ignore[misc]
-        """Tells every better incumbent and bound."""
+        """Prints improved incumbents and bounds."""
 
         def eventinit(self) -> None:
             for kind in WATCHED:
@@ -52,32 +51,32 @@ def scip(path: str, settings: dict[str, Any]) -> None:
         def eventexec(self, event: Any) -> None:
             tell(incumbent=self.model.getPrimalbound(), bound=self.model.getDualbound())
 
-    scip.includeEventhdlr(Watch(), "watch", "tells better incumbents and bounds")
+    scip.includeEventhdlr(Watch(), "watch", "prints improved incumbents and bounds")
     tell = begun()
     scip.optimize()
-    told, feasible = scip.getStatus(), scip.getNSols() > 0
-    if told == "inforunbd":
+    status, feasible = scip.getStatus(), scip.getNSols() > 0
+    if status == "inforunbd":
         scip.freeTransform()
         scip.setPresolve(pyscipopt.SCIP_PARAMSETTING.OFF)
         scip.optimize()
-        told = scip.getStatus()
-    found = {"status": told, "bound": scip.getDualbound(), "nodes": int(scip.getNTotalNodes())}
+        status = scip.getStatus()
+    answer = {"status": status, "bound": scip.getDualbound(), "nodes": int(scip.getNTotalNodes())}
     if feasible:
         best = scip.getBestSol()
         values = {column.name: scip.getSolVal(best, column) for column in scip.getVars()}
-        found |= {"objective": scip.getObjVal(), "values": values}
-    tell(**found)
+        answer |= {"objective": scip.getObjVal(), "values": values}
+    tell(**answer)
 
 
 def cp_sat(path: str, settings: dict[str, Any]) -> None:
-    """Solve the model in an ``.npz`` file, tell better incumbents and bounds, and at the end the values."""
+    """Solve the model in an ``.npz`` file; print improved incumbents and bounds, and finally the values."""
     import numpy as np
     from ortools.sat.python import cp_model
 
     model, solver = cp_model.CpModel(), cp_model.CpSolver()
     with np.load(path) as loaded:
         arrays = {name: loaded[name].tolist() for name in loaded.files}
-    # Written into CP-SAT's model: its own functions for that take three times as long.
+    # Fill CP-SAT's protocol buffer directly; its modelling functions take three times as long.
     proto, starts = model.proto, arrays["indptr"]
     for bounds in zip(arrays["lower"], arrays["upper"], strict=True):
         proto.variables.add().domain.extend(bounds)
@@ -92,7 +91,7 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
         setattr(solver.parameters, name, value)
 
     class Watch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
-        """Tells every better incumbent."""
+        """Prints improved incumbents."""
 
         def on_solution_callback(self) -> None:
             tell(incumbent=self.objective_value, bound=self.best_objective_bound)
@@ -100,10 +99,10 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
     solver.best_bound_callback = lambda bound: tell(bound=bound)
     tell: Callable[..., None] = begun()
     status = solver.solve(model, Watch())
-    found = {"status": solver.status_name(status), "nodes": int(solver.num_branches)}
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):  # without a solution, its bound is 0 until it has another one
-        found |= {"values": list(solver.response_proto.solution), "bound": solver.best_objective_bound}
-    tell(**found)
+    answer = {"status": solver.status_name(status), "nodes": int(solver.num_branches)}
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):  # without a solution, its bound may be an uninitialised 0
+        answer |= {"values": list(solver.response_proto.solution), "bound": solver.best_objective_bound}
+    tell(**answer)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Solvers with a licence, through Pyomo's interface to AMPL's drivers: ``gurobi``, ``cplex``, ``copt``, ``xpress``.
+"""Licensed solvers through Pyomo's interface to AMPL's drivers: ``gurobi``, ``cplex``, ``copt``, ``xpress``.
 
-The executables of these names speak AMPL's format and share their options; with ``mip:bestbound`` they return the
-bound, without which a MIP that they stop early would have none.
+The executables of these names use AMPL's format and share their options. ``mip:bestbound`` makes them return the bound,
+which a MIP that stops early would otherwise lack.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schedgap.models.solve.solution import Solution, SolveOptions
 from schedgap.models.solve.solvers.answer import Run, absent
 
 BOUND = "bestbound"
-"""Suffix in which a driver returns the bound."""
+"""Name of the suffix in which a driver returns the bound."""
 
 STATUS: dict[Any, Status] = {
     TerminationCondition.optimal: "optimal",
@@ -33,35 +33,35 @@ STATUS: dict[Any, Status] = {
 
 
 def run(form: StandardForm, options: SolveOptions) -> Solution:
-    """Solve the form's Pyomo model by the executable of the solver's name."""
+    """Solve the form's Pyomo model with the executable named like the solver."""
     name = options.solver
     if shutil.which(name) is None:
-        raise absent(name, f"put AMPL's driver {name!r} on the path, and its licence where it looks for it")
-    one, model = Run(form, options), form.model
+        raise absent(name, f"put AMPL's driver {name!r} on the path, and its licence where the driver expects it")
+    attempt, model = Run(form, options), form.model
     solver = pyo.SolverFactory("asl", executable=shutil.which(name))
     settings = {"mip:gap": options.rel_gap, "tech:threads": options.threads, "mip:bestbound": 1, "solver": name}
     solver.options.update(settings | ({} if options.time_limit_s is None else {"lim:time": options.time_limit_s}))
     model.add_component(BOUND, pyo.Suffix(direction=pyo.Suffix.IMPORT))
-    one.begin()
+    attempt.begin()
     try:
-        with LoggingIntercept(module="pyomo", level=logging.ERROR):  # it warns of every end but an optimum
+        with LoggingIntercept(module="pyomo", level=logging.ERROR):  # Pyomo warns of every status but optimal
             results = solver.solve(model, load_solutions=False)
             if len(results.solution):
                 model.solutions.load_from(results)
         bounds = list(getattr(model, BOUND).values())
     except (ApplicationError, ValueError) as error:
-        return one.ended("error", " ".join(str(error).split())[:300])
+        return attempt.ended("error", " ".join(str(error).split())[:300])
     finally:
         model.del_component(BOUND)
-    told = results.solver.termination_condition
-    # Columns that the driver left out are 0.
-    found = np.array([float(column.value or 0.0) for column in form.columns])
-    values = found if len(results.solution) else None
-    status = STATUS.get(told, "error")
-    if told in (TerminationCondition.maxTimeLimit, TerminationCondition.maxIterations):  # what AMPL's 400 to 499 are
-        status = one.stopped(values is not None)
+    ended = results.solver.termination_condition
+    values = None
+    if len(results.solution):  # columns that the driver left out are 0
+        values = np.array([float(column.value or 0.0) for column in form.columns])
+    status = STATUS.get(ended, "error")
+    if ended in (TerminationCondition.maxTimeLimit, TerminationCondition.maxIterations):  # AMPL's codes 400 to 499
+        status = attempt.stopped(values is not None)
     objective = None if values is None else float(form.cost @ values)
     bound = bounds[0] - form.offset if bounds else None
     if status == "optimal" and not form.integer.any():
         bound = objective
-    return one.ended(status, str(results.solver.message or told), values, objective, bound)
+    return attempt.ended(status, str(results.solver.message or ended), values, objective, bound)

@@ -1,4 +1,4 @@
-"""What adapters have in common: absent solvers, the trace, and the answer from its parts."""
+"""Common parts of the adapters: missing solvers, waiting for programs, the trace, and the solution."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ EXTRA = "pip install 'schedgap[solvers]'"
 
 
 def absent(solver: str, how: str = EXTRA) -> NotApplicableError:
-    """Return the error that says that a solver is not installed, and how it would be."""
+    """Return the error for a solver that is not installed; `how` says how to install it."""
     return NotApplicableError(f"{solver} is not installed: {how}")
 
 
 GRACE_S = 30.0
-"""Seconds after its limit within which a program ends by itself: CBC looks at its clock between nodes only."""
+"""Seconds after its time limit before a program is killed; CBC checks its clock only between nodes."""
 
 
 def wait(process: subprocess.Popen[bytes], options: SolveOptions) -> int:
-    """Wait for a solver's program, and end it where it does not end by itself; return its exit code.
+    """Wait for a solver's program, and kill it if it does not end by itself; return its exit code.
 
-    Ctrl-C reaches it as well, and makes it stop at the next node.
+    Ctrl-C is passed on to it, and makes it stop at the next node.
     """
     with process:
         try:
@@ -52,7 +52,7 @@ def wait(process: subprocess.Popen[bytes], options: SolveOptions) -> int:
 
 @dataclass
 class Run:
-    """One run of a solver: made before the model is passed, told when solving begins, and at the end a solution."""
+    """One run of a solver: created before the model is passed, it records times and trace, and returns the solution."""
 
     form: StandardForm
     options: SolveOptions
@@ -61,7 +61,7 @@ class Run:
     began: float = 0.0
 
     def begin(self) -> None:
-        """Note that the solver begins now."""
+        """Record that the solver starts now."""
         self.began = clock.now()
 
     def program(
@@ -71,15 +71,15 @@ class Run:
         incumbent: Callable[[float], float],
         bound: Callable[[float], float],
     ) -> tuple[dict[str, Any], float | None]:
-        """Run the program of the solver on a model, and note what it tells, each number as its function says.
+        """Run the solver's program on a model, and record the incumbents and bounds that it prints.
 
-        Settings that are ``None`` are left to the solver.
-        Return its last line and its last bound. Killed or interrupted, it leaves what it has told, and the last line is
-        status and reason of its ``failure``. Starting it is no part of solving.
+        The functions `incumbent` and `bound` convert its numbers to the form's. Settings that are ``None`` are omitted.
+        Return its last record and its last bound. If the program is killed or fails, the last record is the status and
+        reason of its ``failure``, and what it printed before is kept. Starting it does not count as solving time.
         """
         program = Path(__file__).with_name("_programs.py")
-        given = json.dumps({name: value for name, value in settings.items() if value is not None})
-        command = [sys.executable, "-P", str(program), self.options.solver, str(model), given]
+        parameters = json.dumps({name: value for name, value in settings.items() if value is not None})
+        command = [sys.executable, "-P", str(program), self.options.solver, str(model), parameters]
         log, errors = model.with_name("log"), model.with_name("errors")
         with log.open("w") as out, errors.open("w") as err:
             self.begin()
@@ -91,34 +91,34 @@ class Run:
         elif code < 0:
             last = {"failure": ("interrupted", f"killed by signal {-code}")}
         else:
-            last = {"failure": ("error", f"ended with code {code}: {errors.read_text().strip()[-200:]}")}
-        known: float | None = None
+            last = {"failure": ("error", f"exited with status {code}: {errors.read_text().strip()[-200:]}")}
+        best: float | None = None
         for line in lines:
-            known = bound(line["bound"]) if "bound" in line else known
-            self.reached(incumbent(line["incumbent"]) if "incumbent" in line else None, known, line["at"])
-        return last, known
+            best = bound(line["bound"]) if "bound" in line else best
+            self.reached(incumbent(line["incumbent"]) if "incumbent" in line else None, best, line["at"])
+        return last, best
 
     def reached(self, incumbent: float | None, bound: float | None, at_s: float | None = None) -> None:
-        """Note incumbent and bound, in the form's own sense and without its constant; ``None``: as before."""
+        """Record incumbent and bound, in the form's own sense and without its constant; ``None`` means unchanged."""
         last = self.trace[-1] if self.trace else TracePoint(0.0, None, None)
-        known = self.value(incumbent), self.value(bound)
-        point = tuple(old if new is None else new for new, old in zip(known, last[1:], strict=True))
+        values = self.value(incumbent), self.value(bound)
+        point = tuple(old if new is None else new for new, old in zip(values, last[1:], strict=True))
         if last[1:] != point:
             self.trace.append(TracePoint(clock.now() - self.began if at_s is None else at_s, *point))
 
     def value(self, number: float | None) -> float | None:
-        """Return a number of the solver's with the constant; ``None`` for one that means infinity."""
-        known = None if number is None or abs(number) >= 1e20 else finite(number)
-        return None if known is None else known + self.form.offset
+        """Return a number from the solver with the form's constant added; ``None`` if it stands for infinity."""
+        number = None if number is None or abs(number) >= 1e20 else finite(number)
+        return None if number is None else number + self.form.offset
 
     @property
     def late(self) -> bool:
-        """Whether its time is up, or nearly so: solvers look at their clocks now and then."""
+        """Whether the time limit is reached, or nearly so, since solvers check their clocks only now and then."""
         limit_s = self.options.time_limit_s
         return limit_s is not None and clock.now() - self.began >= 0.95 * limit_s
 
     def stopped(self, feasible: bool) -> Status:
-        """Return the status of a run that its time limit has ended."""
+        """Return the status of a run that reached its time limit."""
         return "time limit with incumbent" if feasible else "time limit without incumbent"
 
     def ended(
@@ -130,7 +130,7 @@ class Run:
         bound: float | None = None,
         nodes: int | None = None,
     ) -> Solution:
-        """Return the solution; `objective` and `bound` are what the solver claims, as in :meth:`reached`."""
+        """Return the solution; `objective` and `bound` are the solver's claims, as in :meth:`reached`."""
         form, ended = self.form, clock.now()
         is_mip = bool(form.integer.any())
         if is_mip:

@@ -1,4 +1,4 @@
-"""SCIP, by PySCIPOpt, and OR-Tools' CP-SAT, each in a process of its own; killed or interrupted, they leave a bound."""
+"""SCIP (by PySCIPOpt) and OR-Tools' CP-SAT, each in its own process; if killed or interrupted, their bound is kept."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ STATUS: dict[str, Status] = {
     "userinterrupt": "interrupted",
     "nodelimit": "gap left",
 }
-"""SCIP's words."""
+"""Statuses by SCIP's status strings."""
 
 
 def scip(form: StandardForm, options: SolveOptions) -> Solution:
-    """Solve a form by SCIP, in one thread.
+    """Solve a form with SCIP, in one thread.
 
-    The model goes over as a file: building rows as expressions takes ten times as long.
+    The model is passed as a file: building rows as expressions takes ten times as long.
     """
     if importlib.util.find_spec("pyscipopt") is None:
         raise absent("scip")
-    one, sign = Run(form, options), -1.0 if form.maximise else 1.0
+    attempt, sign = Run(form, options), -1.0 if form.maximise else 1.0
     limits = {"limits/gap": options.rel_gap, "limits/time": options.time_limit_s, "limits/nodes": options.nodes}
     settings = {**limits, "randomization/randomseedshift": options.seed}
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.mps"
         names = files.write_numbered(form, model)
-        last, bound = one.program(model, settings, lambda number: sign * number, lambda number: sign * number)
+        last, bound = attempt.program(model, settings, lambda number: sign * number, lambda number: sign * number)
     if "failure" in last:
         status, words = last["failure"]
-        return one.ended(status, words, bound=bound)
+        return attempt.ended(status, words, bound=bound)
     feasible = "values" in last
-    status = one.stopped(feasible) if last["status"] == "timelimit" else STATUS.get(last["status"], "error")
+    status = attempt.stopped(feasible) if last["status"] == "timelimit" else STATUS.get(last["status"], "error")
     kept = feasible and status != "unbounded"
-    return one.ended(
+    return attempt.ended(
         status,
         last["status"],
-        # SCIP sorts its columns by kind; their numbers are in their names.
+        # SCIP sorts its columns by kind, so values are looked up by name.
         np.array([last["values"][name] for name in names]) if kept else None,
         sign * last["objective"] if feasible else None,
         bound if status not in ("infeasible", "unbounded") else None,
@@ -60,15 +60,15 @@ def scip(form: StandardForm, options: SolveOptions) -> Solution:
 
 
 def cp_sat(form: StandardForm, options: SolveOptions) -> Solution:
-    """Solve a form that is in whole numbers (:mod:`schedgap.models.solve.solvers.whole`) by CP-SAT.
+    """Solve a form with CP-SAT, in whole numbers (:mod:`schedgap.models.solve.solvers.whole`).
 
-    Costs are rounded to whole numbers as rows are; the bound is widened by what that can be.
+    Costs are rounded to whole numbers, like rows; the bound is widened by the largest possible rounding error.
     """
     if importlib.util.find_spec("ortools") is None:
         raise absent("cp-sat")
-    one, reduced = Run(form, options), whole(form)
+    attempt, reduced = Run(form, options), whole(form)
     integral, sign = reduced.form, -1.0 if form.maximise else 1.0
-    # Costs, to be minimised, as a row in whole numbers.
+    # The costs, to be minimised, as a row in whole numbers.
     endless = np.full(1, np.inf)
     costs = scaled(sp.csr_array(sign * integral.cost[None, :]), -endless, endless, _most(integral))
     rows = scaled(integral.matrix.tocsr(), integral.row_lower, integral.row_upper, _most(integral))
@@ -87,21 +87,21 @@ def cp_sat(form: StandardForm, options: SolveOptions) -> Solution:
             cost=costs.matrix.data,
             cost_indices=costs.matrix.indices,
         )
-        last, bound = one.program(
+        last, bound = attempt.program(
             model,
             settings,
-            lambda found: sign * found / factor + moved,
-            lambda found: sign * (found - rounding) / factor + moved,
+            lambda incumbent: sign * incumbent / factor + moved,
+            lambda bound: sign * (bound - rounding) / factor + moved,
         )
     if "failure" in last:
         status, words = last["failure"]
-        return one.ended(status, words, bound=bound)
+        return attempt.ended(status, words, bound=bound)
     values = reduced.back(np.array(last["values"], float)) if "values" in last else None
-    unproved: Status = one.stopped(values is not None) if one.late else "interrupted"
-    known: dict[str, Status] = {"OPTIMAL": "optimal", "INFEASIBLE": "infeasible", "MODEL_INVALID": "error"}
-    status = known.get(last["status"], unproved)
+    unproved: Status = attempt.stopped(values is not None) if attempt.late else "interrupted"
+    proved: dict[str, Status] = {"OPTIMAL": "optimal", "INFEASIBLE": "infeasible", "MODEL_INVALID": "error"}
+    status = proved.get(last["status"], unproved)
     objective = None if values is None else float(form.cost @ values)
-    return one.ended(
+    return attempt.ended(
         status, last["status"], values, objective, None if status in ("infeasible", "error") else bound, last["nodes"]
     )
 

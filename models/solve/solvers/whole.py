@@ -1,7 +1,7 @@
-"""A form in whole numbers: continuous columns that follow from integer ones are substituted, rows are scaled.
+"""Forms in whole numbers: continuous columns determined by integer ones are substituted, and rows are scaled.
 
-P1's rate, work done and time left are continuous in the model and follow from the decisions by equations, so that
-solvers of whole numbers can have it; a model with a free continuous column they cannot.
+In P1, rate, work done and remaining time are continuous but determined by the decisions through equations, so a solver
+for whole numbers can handle it. It cannot handle a model with a free continuous column.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.models.solve.form import StandardForm
 
 EXACT = tuple(10.0**k for k in range(7))
-"""Factors by which a row becomes whole without rounding, if one does."""
+"""Factors that are tried to make a row whole without rounding."""
 
 LARGEST = 2.0**40
-"""Largest activity of a row that is rounded: 1e-12 of it is then the most that a term is off. With 2^45 the presolve of
-CP-SAT 9.15 called P1 of ``gen/20jobs?jobs=6`` infeasible, of which it accepted a solution with all columns fixed."""
+"""Largest activity of a rounded row; each term is then off by at most 1e-12 of it. With 2^45, the presolve of CP-SAT
+9.15 called P1 of ``gen/20jobs?jobs=6`` infeasible, although it accepted a solution with all columns fixed."""
 
 LARGEST_EXACT = 2.0**60
 
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """A form whose columns are the whole ones of another, and how those of the other follow.
+    """A form in the integer columns of an original form, and how to recover the original's other columns.
 
-    `values` of the whole form are ``columns`` of the other; the others are ``matrix @ values + constant``.
+    The `values` of this form are those of ``columns`` in the original; ``others`` are ``matrix @ values + constant``.
     """
 
     form: StandardForm
@@ -40,44 +40,44 @@ class Whole:
 
     def back(self, values: Array) -> Array:
         """Return the values of all columns of the original form."""
-        found = np.zeros(len(self.columns) + len(self.others))
-        found[self.columns] = values
-        found[self.others] = self.matrix @ values + self.constant
-        return found
+        full = np.zeros(len(self.columns) + len(self.others))
+        full[self.columns] = values
+        full[self.others] = self.matrix @ values + self.constant
+        return full
 
 
 def whole(form: StandardForm) -> Whole:
-    """Return the form in its integer columns alone.
+    """Return the form in its integer columns only.
 
-    It raises `NotApplicableError` if a continuous column does not follow from integer ones by equations, or an integer
-    one has no bounds.
+    It raises `NotApplicableError` if a continuous column is not determined by integer ones through equations, or if an
+    integer column is unbounded.
     """
     form = _bounded(form)
     endless = np.flatnonzero(form.integer & (np.isinf(form.lower) | np.isinf(form.upper)))
     if endless.size:
         raise NotApplicableError(f"cp-sat takes bounded columns only, and {_named(form, endless)} without bounds")
-    rows, columns, free, found = _following(form)
+    rows, columns, free, integral = _following(form)
     if free.size:
         raise NotApplicableError(f"cp-sat takes whole numbers only, and {_named(form, free)} continuous")
-    form = replace(form, integer=found)
-    integer = np.flatnonzero(found)
+    form = replace(form, integer=integral)
+    integer = np.flatnonzero(integral)
     fixed = np.flatnonzero(~form.integer & (form.lower == form.upper))
     matrix = form.matrix.tocsr()
-    # L x = b − A_I x_I with L lower triangular after the order in which they follow: L = D (I − N), N nilpotent.
+    # L x = b − A_I x_I, where L is lower triangular in the order of substitution: L = D (I − N) with N nilpotent.
     own = matrix[rows]
     scale = 1 / np.asarray(own[np.arange(rows.size), columns]).ravel() if rows.size else np.zeros(0)
     towards = sp.csr_array(sp.diags_array(scale) @ own)
     inside = sp.csr_array(sp.eye_array(rows.size) - towards[:, columns])
     right = scale * form.row_lower[rows] - towards[:, fixed] @ form.lower[fixed]
-    given = sp.csr_array(sp.hstack([-towards[:, integer], sp.csr_array(right[:, None])]))
+    affine = sp.csr_array(sp.hstack([-towards[:, integer], sp.csr_array(right[:, None])]))
     while inside.nnz:
-        given, inside = sp.csr_array(given + inside @ given), sp.csr_array(inside @ inside)
+        affine, inside = sp.csr_array(affine + inside @ affine), sp.csr_array(inside @ inside)
         inside.eliminate_zeros()
     empty = sp.csr_array((fixed.size, integer.size))
-    depends = sp.csr_array(sp.vstack([given[:, : integer.size], empty]))
-    constant = np.concatenate([given[:, [integer.size]].toarray().ravel(), form.lower[fixed]])
+    depends = sp.csr_array(sp.vstack([affine[:, : integer.size], empty]))
+    constant = np.concatenate([affine[:, [integer.size]].toarray().ravel(), form.lower[fixed]])
     others = np.concatenate([columns, fixed])
-    # Without the other columns: rows that are left, and the bounds that these had.
+    # Eliminate the other columns: substitute them in the remaining rows, and turn their binding bounds into rows.
     kept = np.setdiff1d(np.arange(len(form.row_lower)), rows)
     matrix = matrix[kept]
     shift = matrix[:, others] @ constant
@@ -101,7 +101,7 @@ def whole(form: StandardForm) -> Whole:
 
 
 def _bounded(form: StandardForm) -> StandardForm:
-    """Return the form with upper bounds of its integer columns where a row of nothing negative implies them."""
+    """Return the form with upper bounds on integer columns that follow from rows with nonnegative terms only."""
     endless = form.integer & np.isinf(form.upper)
     if not endless.any():
         return form
@@ -117,10 +117,10 @@ def _bounded(form: StandardForm) -> StandardForm:
 
 
 def _following(form: StandardForm) -> tuple[Ints, Ints, Ints, Bools]:
-    """Return rows and the continuous columns that follow from them, in their order; those that do not follow.
+    """Return the rows that determine continuous columns, these columns, in order, and the undetermined columns.
 
-    Also return which columns are whole: the integer ones, and those that equations of whole numbers with such columns
-    determine. They stay, since to substitute them would fill the matrix.
+    Also return which columns are whole: the integer ones, and those determined by equations with whole numbers and
+    whole columns. They are kept, since substituting them would fill the matrix.
     """
     open_ = ~form.integer & (form.lower < form.upper)
     integer = form.integer | (~open_ & _is_whole(form.lower))
@@ -135,7 +135,7 @@ def _following(form: StandardForm) -> tuple[Ints, Ints, Ints, Bools]:
         mine, amounts = matrix.indices[part], matrix.data[part]
         left = open_[mine]
         if left.sum() != 1:
-            continue  # followed from another row meanwhile; this one stays a row
+            continue  # another row has determined the column meanwhile; this one stays a row
         column, own = mine[left][0], amounts[left][0]
         bounded = np.isfinite(form.lower[column]) and np.isfinite(form.upper[column])
         numbers = np.append(amounts, form.row_lower[row]) / own
@@ -148,16 +148,16 @@ def _following(form: StandardForm) -> tuple[Ints, Ints, Ints, Bools]:
         above = by_column.indices[by_column.indptr[column] : by_column.indptr[column + 1]]
         unknown[above] -= 1
         ready += above[equal[above] & (unknown[above] == 1)].tolist()
-    integer &= form.integer | (form.lower < form.upper)  # what has one value only is no column
+    integer &= form.integer | (form.lower < form.upper)  # columns fixed at a value are substituted
     return np.array(rows, np.int64), np.array(columns, np.int64), np.flatnonzero(open_), integer
 
 
 SLACK = 1e-12
-"""Part of a bound by which rounding alone may exceed it."""
+"""Fraction of a bound by which rounding alone may exceed it."""
 
 
 def activities(matrix: sp.csr_array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return the least and the largest value of each row."""
+    """Return the smallest and the largest activity of each row."""
     up, down = matrix.maximum(0), matrix.minimum(0)
     return up @ lower + down @ upper, up @ upper + down @ lower
 
@@ -169,9 +169,9 @@ def _named(form: StandardForm, which: Ints) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows in whole numbers: matrix and sides, the factor by which each was multiplied, and how far rounding moved it.
+    """Rows in whole numbers: matrix and sides, the factor of each row, and its largest rounding error `moved`.
 
-    Sides of rounded rows are moved outwards by that, so that every point of the original rows is one of these.
+    Sides of rounded rows are moved outwards by this error, so every feasible point of the original rows stays feasible.
     """
 
     matrix: sp.csr_array
@@ -182,7 +182,7 @@ class Rows:
 
 
 def scaled(matrix: sp.csr_array, lower: Array, upper: Array, most: Array) -> Rows:
-    """Return rows in whole numbers, by one of :data:`EXACT` where that makes them whole.
+    """Return rows in whole numbers, multiplied by a factor of :data:`EXACT` if one makes them whole without rounding.
 
     `most` is the largest absolute value of every column.
     """
@@ -199,8 +199,8 @@ def scaled(matrix: sp.csr_array, lower: Array, upper: Array, most: Array) -> Row
     np.add.at(moved, at, abs(numbers - nearest) * most[matrix.indices])
     moved = np.where(rounded, moved * (1 + SLACK), 0.0)
     low, high = (np.where(rounded, side * factor, np.rint(side * factor)) for side in (lower, upper))
-    found = sp.csr_array((nearest.astype(np.int64), matrix.indices, matrix.indptr), shape=matrix.shape)
-    return Rows(found, _side(np.floor(low - moved), -1), _side(np.ceil(high + moved), 1), factor, moved)
+    whole_matrix = sp.csr_array((nearest.astype(np.int64), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return Rows(whole_matrix, _side(np.floor(low - moved), -1), _side(np.ceil(high + moved), 1), factor, moved)
 
 
 def _is_whole(numbers: Array) -> Bools:
@@ -209,7 +209,7 @@ def _is_whole(numbers: Array) -> Bools:
 
 
 def _side(numbers: Array, sign: int) -> Ints:
-    """Return whole sides; infinite ones as the least or largest number there is."""
+    """Return sides as integers, with infinite ones as the smallest or largest 64-bit integer."""
     endless = np.iinfo(np.int64)
     wide = np.isinf(numbers) | (abs(numbers) > 2.0**62)
     return np.where(wide, endless.max if sign > 0 else endless.min, np.where(wide, 0, numbers).astype(np.int64))
