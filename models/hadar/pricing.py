@@ -1,19 +1,18 @@
-"""Hadar's pricing problem: the schedule of a job with the largest utility less what its GPUs cost, exactly.
+"""Hadar's pricing problem, solved exactly: the schedule of a job with the largest utility less the cost of its GPUs.
 
-In a slot, a gang whose slowest type has the job's ``k``-th best rate (its *level*) advances by ``p[k]`` iterations; the
-cheapest such gang takes the cheapest types at or above that rate, type by type as far as their GPUs go. So a slot has
-at most as many options as there are rates, and a dynamic program over (slot, work left) finds the cheapest schedule for
-every last slot in one sweep.
+In a slot, a gang whose slowest type has the job's ``k``-th best rate (its *level*) advances by ``p[k]`` iterations. The
+cheapest such gang takes the cheapest types at or above that rate, type by type until their GPUs run out. So a slot has
+at most one option per rate, and a dynamic program over (slot, work left) finds the cheapest schedule for every last
+slot in one sweep.
 
-Work left is a real number, but all that matters is which slots still lead to the end. The :func:`automaton
-<models.hadar._kernels.automaton>` of a job merges the amounts of work left that are equal in this sense, which makes
-the program exact: half of the jobs of ``gen/200jobs`` have less than a hundred states. Where an automaton is too
-large, the slots with the cheapest work are taken first, as many as do the work; without the part of the last one that
-is too much they cost no more than any schedule. Prices settle with what these :meth:`rough <Pricing.rough>` answers
-say. Then, where such a job matters, a grid takes their place: progress in units ``q[k]``, and a number of units that is
-*necessary* (the bound is valid) and one that is *sufficient* (the column is feasible). A schedule found from the
-necessary units that really does the work is exact as well; what difference remains anywhere is reported as the
-discretisation error.
+Work left is a real number, but only one thing matters about it: which slots still complete the job. The
+:func:`automaton <models.hadar._kernels.automaton>` of a job merges amounts of work left that are equal in this sense,
+which makes the program exact; half of the jobs of ``gen/200jobs`` have fewer than a hundred states. Where an automaton
+is too large, a greedy choice takes the slots with the cheapest work until the work is done; without the excess of the
+last slot they cost no more than any schedule. Prices first converge with these :meth:`rough <Pricing.rough>` answers.
+Then, where the error of such a job matters, a grid replaces them: progress in units ``q[k]``, with a *necessary* number
+of units (the bound is valid) and a *sufficient* one (the column is feasible). A schedule found from the necessary units
+that really does the work is exact as well; any remaining difference is reported as the discretisation error.
 """
 
 from __future__ import annotations
@@ -32,24 +31,24 @@ from schedgap.instances.views.hadar import View
 from schedgap.models.columns import Choice, Columns, Domain, Oracle, Packing, Price, Priced
 
 COARSE, FINE = 1_500, 60_000
-"""Largest number of states of automata, and of the grids where the cheapest slots leave an error.
+"""Largest number of states of automata, and of the grids used where the cheapest slots leave an error.
 
-Rounds of pricing on ``gen/200jobs`` take 9 ms without grids and 50 ms with them, with slots of 300 s 24 and 370 ms.
+A round of pricing on ``gen/200jobs`` takes 9 ms without grids and 50 ms with them; with slots of 300 s, 24 and 370 ms.
 """
 
 RESIDUALS = 30
-"""Amounts of work left, per state, up to which an automaton is tried."""
+"""Amounts of work left, per allowed state, up to which an automaton is tried."""
 
 TOLERANCE = 1e-6
-"""Error of a job, as part of the total payoff, up to which the cheapest slots are good enough."""
+"""Error of a job, as a fraction of the total payoff, up to which the cheapest slots are good enough."""
 
 NEARLY = 5e-7
-"""The same where there are thousands of slots, as part of the total payoff at the first prices."""
+"""The same for thousands of slots, as a fraction of the total payoff at the first prices."""
 
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """What the kernels need of ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
+    """Kernel inputs for ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
 
     Attributes
     ----------
@@ -58,7 +57,7 @@ class Jobs:
     order
         ``(n, k)`` types by rate, fastest first.
     among
-        ``(n, k)`` how many of them may serve at each level.
+        ``(n, k)`` number of types, in this order, that may serve at each level.
     progress
         ``(n, k)`` iterations of the gang in a slot at each level.
     levels
@@ -75,12 +74,12 @@ class Jobs:
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """What a kernel takes of it."""
+        """The fields that a kernel takes."""
         return self.arrival, self.gpus, self.work, self.order, self.among, self.progress
 
 
 def levels(view: View) -> Jobs:
-    """Return the levels of all jobs: rates at which enough GPUs are at least as fast."""
+    """Return the levels of all jobs: the rates at which enough GPUs are at least as fast."""
     work = view.workload
     n, k = work.rates.shape
     order = np.argsort(-work.rates, axis=1, kind="stable")
@@ -100,7 +99,7 @@ def levels(view: View) -> Jobs:
 class Machine:
     """States of one job: ``table[s, k]`` is the state after one more slot at level ``k``; 0 is done.
 
-    From state `need` on, every schedule that does the work is accepted; from state `enough` on, no other one is.
+    Starting in state `need`, it accepts every schedule that does the work; starting in `enough`, only such schedules.
     `credit` is the work that dropped levels may contribute.
     """
 
@@ -111,12 +110,12 @@ class Machine:
 
     @property
     def exact(self) -> bool:
-        """Whether exactly the schedules that do the work are accepted."""
+        """Whether it accepts exactly the schedules that do the work."""
         return self.need == self.enough
 
 
 def automaton(progress: Array, work: float, largest: int) -> Machine | None:
-    """Return the automaton of a job, ``None`` if it has more than `largest` states; see :func:`machine`."""
+    """Return the automaton of a job, or ``None`` if it has more than `largest` states; see :func:`machine`."""
     from schedgap.models.hadar import _kernels as kernels
 
     left = kernels.residuals(progress, work, RESIDUALS * largest)
@@ -132,13 +131,13 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
     Parameters
     ----------
     progress
-        ``(levels,)`` iterations of a slot at each level, descending.
+        ``(levels,)`` iterations in a slot at each level, descending.
     work
         Iterations.
     slots
         Slots that the job may use.
     largest
-        Number of states.
+        Largest number of states.
     """
     from schedgap.models.hadar import _kernels as kernels
 
@@ -146,7 +145,7 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
         return exact
     fastest = math.ceil(work / progress[0])
     largest = max(largest // 2, 2 * fastest)
-    # A level that would need more slots alone than there are units gets none; what it may add is credited.
+    # Levels that alone would need more slots than half the units are dropped; the work they may add is credited.
     kept = np.append(True, progress[1:] * largest >= 2 * work)
     credit = slots * float(progress[~kept].max(initial=0.0))
     units, need, enough = kernels.grid(progress[kept], work, credit, fastest, largest)
@@ -156,7 +155,7 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
 
 @dataclass(frozen=True, eq=False)
 class Machines:
-    """Machines of several jobs behind one another; jobs without one have empty tables."""
+    """Machines of several jobs, concatenated; jobs without one have empty tables."""
 
     tables: NDArray[np.int32]
     offset: Ints
@@ -166,7 +165,7 @@ class Machines:
 
     @staticmethod
     def of(machines: dict[int, Machine], n: int) -> Machines:
-        """Return the machines of jobs by index, out of `n` jobs."""
+        """Concatenate the machines of some of `n` jobs, given by job."""
         none = Machine(np.zeros((0, 1), np.int32), 0, 0)
         listed = [machines.get(j, none) for j in range(n)]
         return Machines(
@@ -179,7 +178,7 @@ class Machines:
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """The fields, for a kernel."""
+        """The fields that a kernel takes."""
         return self.tables, self.offset, self.need, self.enough, self.kept
 
 
@@ -191,9 +190,9 @@ class Pricing(Oracle):
     view
         Jobs, GPUs, slots.
     complete
-        Whether every job needs a schedule, whatever it pays.
+        Whether every job needs a schedule, whatever its payoff.
     several
-        Whether a pricing also returns each job's best schedule with another last slot: a fifth to a third fewer rounds.
+        Whether to return also each job's best schedule with another last slot: saves a fifth to a third of the rounds.
     """
 
     def __init__(self, view: View, complete: bool = False, several: bool = True) -> None:
@@ -221,7 +220,7 @@ class Pricing(Oracle):
         self._total, self._close = math.inf, 0.0
 
     def _task(self, job: int) -> tuple[Array, float]:
-        """Return what a job does in a slot at each level, and its work."""
+        """Return the iterations of a job in a slot at each level, and its work."""
         return self.jobs.progress[job, : self.jobs.levels[job]], float(self.jobs.work[job])
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
@@ -230,13 +229,13 @@ class Pricing(Oracle):
 
     @property
     def rough(self) -> Price:
-        """The same with the cheapest slots for all jobs that have many states."""
+        """The same oracle, with the cheapest slots for all jobs that have many states."""
         return partial(self._priced, tolerance=math.inf)
 
     def nearly(self, prices: Array, closely: bool) -> Priced:
-        """Return schedules that pay nearly as much as any at prices ``(k, T)``, in less time where slots are many.
+        """Return nearly optimal schedules at prices ``(k, T)``, in less time if there are many slots.
 
-        If `closely`, jobs to which that matters get automata of up to :data:`FINE` states, which they keep.
+        If `closely`, jobs with an error that matters get automata of up to :data:`FINE` states and keep them.
         """
         view, given = self.view, (prices, self.room, self._anything)
         found = self._price(view.possible, self._machines, *given, alone=True, close=self._close)
@@ -281,7 +280,7 @@ class Pricing(Oracle):
         return _Goal.of(self.anything, np.zeros(0))
 
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
-        """Return the best schedule of one job in what is left, if there is one.
+        """Return the best schedule of `job` on the free GPUs, or ``None``.
 
         Parameters
         ----------
@@ -298,7 +297,7 @@ class Pricing(Oracle):
         found = self._price(np.array([job]), self._machines, *given, alone=True, close=self._close)
         if not len(found.last):
             return None
-        # A view would keep all that the kernel could have filled: 6 GB for 20,000 jobs in 1152 slots.
+        # A view would keep the kernel's whole buffer alive: 6 GB for 20,000 jobs in 1152 slots.
         return Choice(float(self.worth[job, found.last[0]]), found.cell.copy(), found.gpus.astype(float))
 
     def _price(
@@ -332,9 +331,9 @@ class Pricing(Oracle):
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What a domain asks: ``worth (n, T)`` by last slot, the ``floor (n,)`` that payoffs must beat, ``uses (4, u)``.
+    """A domain as kernel inputs: `worth` ``(n, T)`` by last slot, the `floor` ``(n,)`` of payoffs, `uses` ``(4, u)``.
 
-    `covers` are cells, spares, who keeps all of a gang, and prices of the covers that cost something.
+    `covers` holds the cells, spares, members (jobs that keep all of their gang) and prices of covers with a price.
     """
 
     worth: Array
@@ -352,9 +351,9 @@ class _Goal:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What pricing found: payoffs of `job`, at most, attained and by last slot, and schedules one behind another.
+    """Result of pricing: payoffs of each `job` (upper bound, attained, by last slot), and concatenated schedules.
 
-    A schedule has an `owner`, a `last` slot and entries up to `ends`: cells and their GPUs.
+    A schedule has an `owner`, a `last` slot, and entries (`cell`, `gpus`) that end at `ends`.
     """
 
     job: Ints
