@@ -197,7 +197,7 @@ def least_cost(cost, begin, progress, work, a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def earliest_end(forced, a):  # type: ignore[no-untyped-def]
-    """Return the last forced slot (0 for none), or the number of slots if one is before `a`: the job never ends then."""
+    """Return the last forced slot (0 for none), or the number of slots if one is before `a`: the job never ends."""
     if forced[:a].any():
         return len(forced)
     final = 0

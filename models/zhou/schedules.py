@@ -1,4 +1,4 @@
-"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its relaxation, and the dual (9), (18) as its own LP."""
+"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its relaxation, and its dual (9), (18) as its own LP."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
-    """Return all schedules from slots `earliest` ``(n,)`` on that complete by the beginning of slot `end`.
+    """Return all schedules that start in slots `earliest` ``(n,)`` or later and complete by the beginning of `end`.
 
     They are the runs of one decision.
 
     Raises
     ------
     TooManyError
-        If there are too many.
+        If there are too many schedules to enumerate.
     """
     return Schedule(**vars(elastic.schedules(a.machines, a.options, earliest, end)))
 
 
 def offline_schedules(a: Architecture) -> Schedule:
-    """Return schedules among which there is an optimal schedule of all jobs."""
+    """Return schedules that include those of some optimal solution for all jobs."""
     return schedules(a, a.arrival, horizon(a))
 
 
 def weight_schedules(a: Architecture, deadline: int | None = None) -> Schedule:
-    """Return the schedules until τ, the architecture's by default, of jobs that are all there in slot 1."""
+    """Return the schedules that complete by slot τ (`deadline`, the architecture's by default) from slot 1 on."""
     return schedules(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline)
 
 
 def taken(a: Architecture, found: Schedule) -> Array:
-    """Return ``(e, R)`` what each entry of schedules takes: ``f``."""
+    """Return the amounts ``(e, R)`` that each entry of schedules takes: ``f``."""
     use = found.workers[:, None] * a.machines.worker[found.worker_type[found.run]]
     if a.id == "ps":
         use = use + found.ps[:, None] * a.machines.ps[found.ps_type[found.run]]
@@ -52,7 +52,7 @@ def taken(a: Architecture, found: Schedule) -> Array:
 
 
 def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
-    """Return what (8) and (9) share: schedules, resources of servers in slots, weights and uses."""
+    """Build the sets and parameters of both (8) and (9): schedules, resources of servers in slots, weights and uses."""
     m = pyo.ConcreteModel()
     m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
     m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
@@ -79,16 +79,16 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
 def build_schedules(
     a: Architecture, found: Schedule, complete: bool = False, relaxed: bool = False
 ) -> pyo.ConcreteModel:
-    r"""Return (8) or (17): which schedule every job follows, if any, for the largest weight completed by slot τ.
+    r"""Build (8) or (17): each job follows at most one schedule, for the largest weight completed by slot τ.
 
     Parameters
     ----------
     a, found
         Jobs and servers; the schedules to choose from.
     complete
-        Whether every job runs, instead of the largest weight.
+        Whether every job runs, at the least weighted completion time.
     relaxed
-        Whether schedules may be followed in part (:math:`x_l \ge 0`).
+        Whether jobs may follow fractions of schedules (:math:`x_l \ge 0`).
 
     Notes
     -----
@@ -99,13 +99,13 @@ def build_schedules(
         \tag{8a, 17a} \label{capacity_8a}
     .. math:: \sum_{l \in \Gamma_j} x_l \le 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
 
-    and with `complete`, with :math:`c_l` the completion by l,
+    and with `complete`, where :math:`c_l` is the completion time of l,
 
     .. math:: \min \sum_j \sum_{l \in \Gamma_j} w_j \cdot c_l \cdot x_l \tag{2, 15}
     .. math:: \sum_{l \in \Gamma_j} x_l = 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
 
-    Schedules have all PSs on one server. Where (2i) lets them sit on several, each must have the bandwidth for all
-    workers elsewhere, so that more of them only cost more (:mod:`schedgap.instances.elastic.search`).
+    Schedules have all PSs on one server. (2i) allows several, but each of these needs the bandwidth for all workers
+    elsewhere, so more servers only cost more (:mod:`schedgap.instances.elastic.search`).
 
     Duals (of the relaxation): the variables of (9), (18), which are the models ``zhou.ps.dual`` and ``zhou.ra.dual``.
     """
@@ -135,7 +135,7 @@ def build_schedules(
 
 
 def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
-    r"""Return (9) or (18): prices of resources and payoffs of jobs at which no schedule is worth more than it costs.
+    r"""Build (9) or (18): resource prices and job payoffs at which no schedule pays more than its job's payoff.
 
     - ``delta`` :math:`\delta_h^r(t) \ge 0`: price of resource r on server h in slot t.
     - ``u`` :math:`u_j \ge 0`: payoff of job j.
@@ -168,7 +168,7 @@ def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
 
 
 def _unit(a: Architecture, found: Schedule) -> float:
-    """Return the largest weight of jobs with schedules: beside that of one that cannot run, others might vanish."""
+    """Return the largest weight of a job with schedules; next to a heavier one that cannot run, others might vanish."""
     return largest(a.weight[found.job])
 
 
