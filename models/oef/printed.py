@@ -143,7 +143,7 @@ def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
 
 
 def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcome:
-    """Solve the max-min LP, then maximise total efficiency at its ratio, so that the solver's vertex does not matter."""
+    """Solve the max-min LP, then maximise total efficiency at its ratio, whatever vertex the solver returns."""
     first = solve_built(lambda v: build_gavel(v, row_cap=row_cap), decode, view, options).solution
     if first.status != "optimal" or first.objective is None:
         return Outcome(first, None)
