@@ -35,7 +35,7 @@ from schedgap.models.hadar.fluid import OverIntervals
 from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.hadar.schedules import gang_schedules
-from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
+from schedgap.models.registry import SEEDED, Outcome, model, no_reason
 from schedgap.models.solve import SolveOptions
 
 BOUND_SHARE = 0.6
@@ -208,20 +208,14 @@ def decode(view: View, chosen: Columns) -> Schedule:
 
 
 for _complete, _problem in ((False, UTILITY), (True, COMPLETE)):
-    MODELS.register(
-        ModelSpec(
-            id="hadar.p2.columns.complete" if _complete else "hadar.p2.columns",
-            paper="hadar",
-            problem=_problem.id,
-            kind="exact",
-            build=partial(build_master, complete=_complete),
-            decode=lambda view, model, solution: None,
-            source="Hadar §III-B, eq. (2), by column generation" + (", every job completes" if _complete else ""),
-            procedure=partial(columns, complete=_complete),
-            skip=somebody_rejected if _complete else no_reason,
-            too_large=too_large,
-            parameters=(SEEDED,),
-            example="paper/hadar-fig1",
-            implied=gang_schedules,
-        )
-    )
+    model(
+        "hadar.p2.columns.complete" if _complete else "hadar.p2.columns",
+        problem=_problem.id,
+        source="Hadar §III-B, eq. (2), by column generation" + (", every job completes" if _complete else ""),
+        procedure=partial(columns, complete=_complete),
+        skip=somebody_rejected if _complete else no_reason,
+        too_large=too_large,
+        parameters=(SEEDED,),
+        example="paper/hadar-fig1",
+        implied=gang_schedules,
+    )(partial(build_master, complete=_complete))

@@ -14,7 +14,7 @@ from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, 
 from schedgap.models.columns import Generated
 from schedgap.models.hadar.common import able, best_progress, classes, somebody_rejected, too_large
 from schedgap.models.intervals import NOBODY, Fluid, Goal, Pricing, Tightest, first_edges, stated, tightest
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_reason
+from schedgap.models.registry import Outcome, model, no_reason
 from schedgap.models.single_machine import Jobs, Ways
 from schedgap.models.solve import SolveOptions
 
@@ -198,17 +198,13 @@ for _name, _problem, _complete, _forks in (
     ("hadar.fluid.complete", COMPLETE, True, False),
     ("hadar.fluid.forked", FORKED, False, True),
 ):
-    MODELS.register(
-        ModelSpec(
-            id=_name,
-            paper="hadar",
-            problem=_problem.id,
-            kind="bound",
-            build=partial(build_fluid, complete=_complete, forks=_forks),
-            source="Fluid relaxation over intervals of time, by column generation",
-            procedure=partial(bound, complete=_complete, forks=_forks),
-            skip=somebody_rejected if _complete else no_reason,
-            too_large=too_large,
-            example="paper/hadar-fig1",
-        )
-    )
+    model(
+        _name,
+        problem=_problem.id,
+        kind="bound",
+        source="Fluid relaxation over intervals of time, by column generation",
+        procedure=partial(bound, complete=_complete, forks=_forks),
+        skip=somebody_rejected if _complete else no_reason,
+        too_large=too_large,
+        example="paper/hadar-fig1",
+    )(partial(build_fluid, complete=_complete, forks=_forks))

@@ -36,7 +36,7 @@ from schedgap.models.columns import (
 )
 from schedgap.models.hadar.columns import search
 from schedgap.models.hadar.common import able, classes, too_large
-from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
+from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.solve import SolveOptions
 
 NOTHING = -1e200
@@ -211,31 +211,22 @@ def decode(pricing: ForkedPricing, chosen: Columns) -> Schedule:
     return Schedule.of(np.column_stack((entries, gpus)))
 
 
-MODELS.register(
-    ModelSpec(
-        id="hadar.forked_bound",
-        paper="hadar",
-        problem=FORKED.id,
-        kind="relaxation",
-        build=build_master,
-        source="HadarE §V, by column generation",
-        procedure=forked_bound,
-        too_large=too_large,
-        example="paper/hadar-fig1",
-    )
-)
-MODELS.register(
-    ModelSpec(
-        id="hadar.forked.columns",
-        paper="hadar",
-        problem=FORKED.id,
-        kind="exact",
-        build=build_master,
-        source="HadarE §V, by column generation and branching",
-        procedure=columns,
-        too_large=too_large,
-        parameters=(SEEDED,),
-        implied=some_columns,
-        example="paper/hadar-fig1",
-    )
-)
+model(
+    "hadar.forked_bound",
+    problem=FORKED.id,
+    kind="relaxation",
+    source="HadarE §V, by column generation",
+    procedure=forked_bound,
+    too_large=too_large,
+    example="paper/hadar-fig1",
+)(build_master)
+model(
+    "hadar.forked.columns",
+    problem=FORKED.id,
+    source="HadarE §V, by column generation and branching",
+    procedure=columns,
+    too_large=too_large,
+    parameters=(SEEDED,),
+    implied=some_columns,
+    example="paper/hadar-fig1",
+)(build_master)

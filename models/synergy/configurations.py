@@ -74,8 +74,10 @@ def fitting(view: View) -> Bools:
     return np.asarray(view.profiles.gpus[:, None] <= view.pools.gpus)
 
 
-def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool = False) -> Configurations:
-    """Return the configurations within ``needs.limit`` for the pairs of kind and GPU type in `where` ``(K, k)``.
+def configurations(
+    view: View, where: Bools, kinds: Ints | None = None, *, pruned: bool = True, idle: bool = False
+) -> Configurations:
+    """Return the configurations within ``needs.limit`` of `kinds` (default: all) on the GPU types `where` ``(K, k)``.
 
     If `pruned`, a configuration is left out if another one of its kind and type has no more CPUs, no more memory and at
     least its rate. A job that holds the former may hold the latter instead, so no optimum changes.
@@ -84,6 +86,8 @@ def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool 
     CPUs, can pay for a fraction of it on many. Where jobs can only lose by them, they are left out.
     """
     tables = view.profiles
+    if kinds is not None:
+        where = where & np.isin(np.arange(len(where)), kinds)[:, None]
     kind, gpu_type = np.nonzero(where)
     limit = view.needs.limit[kind, gpu_type] * (1 + ROUNDING)
     within = (tables.cpus[kind] <= limit[:, :1])[:, :, None] & (tables.memory_gb[kind] <= limit[:, 1:])[:, None, :]

@@ -52,9 +52,7 @@ def run_of(view: View) -> Run:
     """Return the jobs of the whole run with their configurations; work is reduced by the rounding of levels."""
     jobs = view.possible
     kinds, kind = np.unique(view.profiles.kind[jobs], return_inverse=True)
-    asked = np.zeros_like(view.needs.able)
-    asked[kinds] = fitting(view)[kinds]
-    held = configurations(view, asked)
+    held = configurations(view, fitting(view), kinds)
     first = np.searchsorted(held.kind, kinds)
     total = totals(view)
     resources = np.argwhere(total > 0)
@@ -190,9 +188,7 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     """
     jobs = view.possible
     kind = view.profiles.kind[jobs]
-    present = np.zeros((view.profiles.kinds, 1), bool)
-    present[kind] = True
-    held = configurations(view, fitting(view) & present)
+    held = configurations(view, fitting(view), kind)
     work = np.bincount(kind, view.workload.work[jobs], view.profiles.kinds)
     part = held.rate * view.slot_s / work[held.kind]
     best = np.zeros(view.profiles.kinds)

@@ -101,9 +101,7 @@ def choices(view: View, rule: Rule) -> Choices:
     floor = rule.floor(view) if rule.floor else np.zeros((len(view.runnable), view.types))
     found = classes(view, view.runnable, floor)
     where = view.needs.able if rule.floor is own_floor else fitting(view)
-    asked = np.zeros_like(where)
-    asked[found.kind] = where[found.kind]
-    held = configurations(view, asked, pruned=rule.pruned, idle=rule.floor is not None)
+    held = configurations(view, where, found.kind, pruned=rule.pruned, idle=rule.floor is not None)
     start = np.searchsorted(held.kind, found.kind)
     owner, number = members(np.searchsorted(held.kind, found.kind, side="right") - start)
     at = start[owner] + number

@@ -79,10 +79,7 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
 
 def _cells(view: View) -> Configurations:
     """Return all cells of the round's kinds, including those without progress."""
-    asked = np.zeros_like(view.needs.able)
-    kinds = np.unique(view.profiles.kind[view.runnable])
-    asked[kinds] = view.needs.able[kinds]
-    return configurations(view, asked, pruned=False, idle=True)
+    return configurations(view, view.needs.able, view.profiles.kind[view.runnable], pruned=False, idle=True)
 
 
 def _decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:

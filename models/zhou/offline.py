@@ -42,7 +42,6 @@ def build_offline(a: Architecture) -> pyo.ConcreteModel:
     statement : the rows.
     """
     m = _model(a, a.arrival, horizon(a))
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(
         rule=lambda m: sum(m.weight[m.job[k]] * (m.start[k] + m.slots[k]) * m.x[k] for k in m.CHOICES),
         sense=pyo.minimize,
@@ -75,17 +74,18 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
     statement : the rows.
     """
     m = _model(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline, optional=True)
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(rule=lambda m: sum(m.weight[m.job[k]] * m.x[k] for k in m.CHOICES), sense=pyo.maximize)
     counted(m, [(m.total, largest(a.weight[list(m.JOBS)]))])
     return m
 
 
 def _model(a: Architecture, earliest: Ints, end: int, optional: bool = False) -> pyo.ConcreteModel:
-    """Build the constraints with all resources free in slots 1 to `end` − 1."""
+    """Build the weights, and the constraints with all resources free in slots 1 to `end` − 1."""
     refuse_huge(a, choices=_count(a, earliest, end), end=end)
     free = np.repeat(a.machines.capacity[:, :, None], end - 1, axis=2)
-    return statement(a, choices(every_option(a), earliest, end), free, optional)
+    m = statement(a, choices(every_option(a), earliest, end), free, optional)
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
+    return m
 
 
 def _count(a: Architecture, earliest: Ints, end: int) -> int:
