@@ -121,16 +121,17 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     few = view.possible.size <= FEW or options.time_limit_s is None
     fluid = None if few or view.size * view.slots <= CELLS else OverIntervals(view, complete, options)
     periods = None if few or fluid or view.slots <= MANY else ByPeriod(pricing, options)
-    instead = fluid or periods
-    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, instead)
+    substitute = fluid or periods
+    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, substitute)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
     prices = answer.generated.prices
-    if instead:
-        return Outcome(answer.solution, decision, instead.by_slot(prices), evidence=fluid.found if fluid else periods)
+    if substitute:
+        evidence = fluid.tightest if fluid else periods
+        return Outcome(answer.solution, decision, substitute.by_slot(prices), evidence=evidence)
     return Outcome(answer.solution, decision, prices.reshape(-1, view.slots), answer.root)
 
 
-class Instead(Protocol):
+class Substitute(Protocol):
     """A substitute relaxation, for sizes at which column generation by slot would take too long."""
 
     def relax(self, time_limit_s: float | None) -> Generated:
@@ -160,15 +161,15 @@ def search(
     options: SolveOptions,
     built_s: float,
     seeded: bool,
-    instead: Instead | None = None,
+    substitute: Substitute | None = None,
 ) -> Answer:
     """Bound and search with a pricing problem, for servers of given `kind` ``(h,)``; building it took `built_s`.
 
-    If `instead` is given, it provides the bound and the prices.
+    If `substitute` is given, it provides the bound and the prices.
     """
 
     def packer(bound: float, prices: Array, effort: PackingOptions) -> Inserting:
-        by_slot = instead.by_slot(prices).ravel() if instead else prices
+        by_slot = substitute.by_slot(prices).ravel() if substitute else prices
         return Inserting(pricing.packing, pricing.insert, bound, by_slot, effort)
 
     posed = PackingProblem(
@@ -178,8 +179,8 @@ def search(
         effort=effort,
         read=partial(read, pricing.worth, kind),
         share=BOUND_SHARE,
-        whole=not instead,
-        otherwise=instead.relax if instead else None,
+        whole=not substitute,
+        otherwise=substitute.relax if substitute else None,
     )
     return solve_in_phases(posed, options, built_s, seeded)
 
@@ -192,11 +193,11 @@ def read(worth: Array, kind: Ints, decision: Schedule) -> dict[int, Choice]:
     held = sp.csr_array((decision.gpus.astype(float), (decision.job, row)), shape)
     last = np.zeros(size, np.int64)
     np.maximum.at(last, decision.job, decision.slot)
-    found = {}
+    columns = {}
     for job in np.unique(decision.job).tolist():
-        mine = slice(held.indptr[job], held.indptr[job + 1])
-        found[job] = Choice(float(worth[job, last[job]]), held.indices[mine].astype(np.int64), held.data[mine])
-    return found
+        entries = slice(held.indptr[job], held.indptr[job + 1])
+        columns[job] = Choice(float(worth[job, last[job]]), held.indices[entries].astype(np.int64), held.data[entries])
+    return columns
 
 
 def decode(view: View, chosen: Columns) -> Schedule:

@@ -94,10 +94,10 @@ def classes(view: View) -> Classes:
     """Return the classes of servers, with the most GPUs that the copies of a job can hold and their progress."""
     hosts, work = view.servers, view.workload
     kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
-    found, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
-    limit = np.minimum(work.gpus[:, None], found[:, 1]) * count
-    progress = np.ascontiguousarray(work.rates[:, found[:, 0]] * view.slot_s)
-    return Classes(found[:, 0], found[:, 1] * count, kind.ravel(), limit, progress)
+    sizes, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
+    limit = np.minimum(work.gpus[:, None], sizes[:, 1]) * count
+    progress = np.ascontiguousarray(work.rates[:, sizes[:, 0]] * view.slot_s)
+    return Classes(sizes[:, 0], sizes[:, 1] * count, kind.ravel(), limit, progress)
 
 
 def able(view: View, of: Classes) -> Ints:

@@ -105,14 +105,14 @@ def utilities(view: View, run: Gangs, edges: Array) -> Goal:
     for i, job in enumerate(run.which.tolist()):
         worth = view.utility(job)
         first = np.maximum(begin, int(run.earliest[i]) - 1)
-        some = first < cuts[1:]
-        value[i, some] = worth[first[some]]
+        within = first < cuts[1:]
+        value[i, within] = worth[first[within]]
         free[i] = np.maximum(first + 1 - np.maximum(begin, int(run.start[i])), 0) / run.alone[i]
         later = slot - first[inside]
         lost = worth[np.minimum(first[inside], slot)] - worth[slot]
-        each = np.divide(lost, later, out=np.full(len(slot), np.inf), where=later > 0)
-        least = np.minimum.reduceat(each, begin - cuts[0])
-        slope[i] = np.where(np.isfinite(least), least, 0.0) * run.alone[i]
+        slopes = np.divide(lost, later, out=np.full(len(slot), np.inf), where=later > 0)
+        flattest = np.minimum.reduceat(slopes, begin - cuts[0])
+        slope[i] = np.where(np.isfinite(flattest), flattest, 0.0) * run.alone[i]
     return Goal(value, slope, free)
 
 
@@ -154,12 +154,12 @@ def relaxed(view: View, run: Gangs, must: bool, options: SolveOptions) -> Tighte
 
 
 class OverIntervals:
-    """The fluid relaxation as a substitute for the relaxation over slots; `found` is the result of :meth:`relax`.
+    """The fluid relaxation as a substitute for the relaxation over slots; :meth:`relax` sets `tightest`, its result.
 
     At least one job must be able to complete.
     """
 
-    found: Tightest
+    tightest: Tightest
 
     def __init__(self, view: View, complete: bool, options: SolveOptions) -> None:
         self.view, self.must, self.options = view, complete, options
@@ -167,16 +167,16 @@ class OverIntervals:
     def relax(self, time_limit_s: float | None) -> Generated:
         """Return the result of column generation over intervals within the time limit."""
         options = replace(self.options, time_limit_s=time_limit_s)
-        self.found = relaxed(self.view, gangs(self.view), self.must, options)
-        return self.found.generated
+        self.tightest = relaxed(self.view, gangs(self.view), self.must, options)
+        return self.tightest.generated
 
     def by_slot(self, prices: Array) -> Array:
         """Convert prices of all GPUs of a type by interval to prices of one GPU by slot, ``(k, T)``."""
-        edges, view = self.found.pricing.edges.astype(np.int64), self.view
-        each = prices.reshape(-1, len(edges) - 1) / np.maximum(view.capacity, 1)[:, None]
-        found = np.zeros((len(view.capacity), view.slots))
-        found[:, edges[0] : edges[-1]] = np.repeat(each, np.diff(edges), axis=1)
-        return found
+        edges, view = self.tightest.pricing.edges.astype(np.int64), self.view
+        per_gpu = prices.reshape(-1, len(edges) - 1) / np.maximum(view.capacity, 1)[:, None]
+        by_slot = np.zeros((len(view.capacity), view.slots))
+        by_slot[:, edges[0] : edges[-1]] = np.repeat(per_gpu, np.diff(edges), axis=1)
+        return by_slot
 
 
 def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:

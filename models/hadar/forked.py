@@ -56,21 +56,21 @@ class ForkedPricing(Oracle):
 
     def __init__(self, view: View) -> None:
         self.view = view
-        of = classes(view)
-        self.kind, self.limit, self.progress = of.kind, of.limit, of.progress
-        self.room = np.repeat(of.gpus[:, None], view.slots, axis=1)
+        servers = classes(view)
+        self.kind, self.limit, self.progress = servers.kind, servers.limit, servers.progress
+        self.room = np.repeat(servers.gpus[:, None], view.slots, axis=1)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
         # Windows of slots do not help: in 864 slots of ``gen/200jobs`` the bounds are 0.07 % larger and take longer.
         self.packing = Packing(self.room.ravel().astype(float), view.size, floor=0.0, worth=self.worth)
         self.anything = Domain.of(self.packing)
-        self.possible = able(view, of)
+        self.possible = able(view, servers)
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best column of every job at the prices ``(c·T,)`` in a domain; see :class:`.Priced`."""
-        found = self._price(self.possible, prices.reshape(self.room.shape), self.room, domain)
+        payoffs, bounds, *columns = self._price(self.possible, prices.reshape(self.room.shape), self.room, domain)
         most, by_end = np.full(self.view.size, -np.inf), np.full_like(self.worth, -np.inf)
-        most[self.possible], by_end[self.possible] = found[0], found[1]
-        return Priced(most, self._columns(*found[2:]), by_end)
+        most[self.possible], by_end[self.possible] = payoffs, bounds
+        return Priced(most, self._columns(*columns), by_end)
 
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
         """Return the best column of one job at `prices` within `room`, both ``(c·T,)``, or ``None``."""
@@ -102,10 +102,10 @@ class ForkedPricing(Oracle):
 
     def _columns(self, held: Ints, cell: Ints, gpus: Ints) -> Columns:
         """Return the purchases of jobs as columns; jobs that buy nothing have none."""
-        some = np.flatnonzero(np.diff(held, prepend=0))
-        starts = np.concatenate([[0], held[some]])
-        last = np.maximum.reduceat(cell % self.view.slots, starts[:-1]) if some.size else some
-        job = self.possible[some]
+        buyers = np.flatnonzero(np.diff(held, prepend=0))
+        starts = np.concatenate([[0], held[buyers]])
+        last = np.maximum.reduceat(cell % self.view.slots, starts[:-1]) if buyers.size else buyers
+        job = self.possible[buyers]
         use = sp.csc_array((gpus.astype(float), cell, starts), shape=(self.room.size, len(job)))
         return Columns(job, self.worth[job, last], use, last)
 
@@ -141,10 +141,10 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
     began = clock.now()
     pricing = ForkedPricing(view)
     built = clock.now()
-    found = generate(pricing.anything, pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
-    times = replace(found.times, build_s=built - began, solve_s=clock.now() - built - found.times.transfer_s)
-    solution = replace(found.solution(), times=times)
-    return Outcome(solution, None, found.prices.reshape(-1, view.slots))
+    generated = generate(pricing.anything, pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
+    times = replace(generated.times, build_s=built - began, solve_s=clock.now() - built - generated.times.transfer_s)
+    solution = replace(generated.solution(), times=times)
+    return Outcome(solution, None, generated.prices.reshape(-1, view.slots))
 
 
 def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcome:
@@ -180,7 +180,7 @@ def some_columns(view: View) -> tuple[float, bool]:
 
     It counts columns on the class that does most in a slot: full slots, and the remaining work in one more slot.
     """
-    from scipy.special import gammaln, logsumexp  # takes 0.05 s, and few count
+    from scipy.special import gammaln, logsumexp  # imports in 0.05 s, and few runs need it
 
     pricing = ForkedPricing(view)
     total = [-np.inf]

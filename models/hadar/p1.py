@@ -62,16 +62,16 @@ class _Index:
     @cached_property
     def levels(self) -> dict[int, list[int]]:
         """Slowest types ``k`` that a job's gang may have: one per rate at which enough GPUs are at least as fast."""
-        found = {}
+        levels = {}
         for j in self.jobs:
             rates, gpus = self.view.workload.rates[j], self.view.workload.gpus[j]
             types = {float(rates[r]): int(r) for r in usable(self.view, j)}
             fits = [k for x, k in sorted(types.items()) if self.view.capacity[rates >= x].sum() >= gpus]
             # Drop types so slow that the work of all slots together vanishes in rounding.
-            found[j] = [
+            levels[j] = [
                 k for k in fits if self.view.progress[j, k] * self.view.slots > ROUNDING * self.view.workload.work[j]
             ]
-        return found
+        return levels
 
     def rate(self, job: int, level: int) -> float:
         """Return X of the level (iterations per second of one GPU), capped at the rate that does all work in a slot."""
@@ -101,9 +101,9 @@ class _Index:
     @cached_property
     def users(self) -> dict[tuple[int, int], list[int]]:
         """Jobs that may use a place in a slot, without places that all of them together cannot overfill."""
-        found = grouped(((t, p), j) for j, t in self.window for p in self.hosts[j])
+        users = grouped(((t, p), j) for j, t in self.window for p in self.hosts[j])
         gpus = self.view.workload.gpus
-        return {(t, p): jobs for (t, p), jobs in found.items() if gpus[jobs].sum() > self.places.gpus[p]}
+        return {(t, p): jobs for (t, p), jobs in users.items() if gpus[jobs].sum() > self.places.gpus[p]}
 
 
 def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0.0) -> pyo.ConcreteModel:

@@ -178,26 +178,26 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
             if relaxed.status == "time limit with incumbent":
                 relaxed = replace(relaxed, status="time limit without incumbent", objective=None, column_values=None)
             return Outcome(relaxed, None)
-        most, parts, slack = relaxed.objective, [relaxed.times], SLACK * relaxed.objective
+        optimum, times, slack = relaxed.objective, [relaxed.times], SLACK * relaxed.objective
         while True:
-            kept = schedules(view, prices(view, relaxed, slack + TIES * most))
-            model = build(build_p2, view, kept, complete)
-            left = options.since(began)
+            columns = schedules(view, prices(view, relaxed, slack + TIES * optimum))
+            model = build(build_p2, view, columns, complete)
+            remaining = options.since(began)
             # Without presolve: at 9,133 schedules (Fig. 1 in 6 slots) HiGHS needs 5 s; with it, it found none in 30 s.
-            solution = solvers.highs(compile_model(model), left, presolve="off")
-            solution = checked(solution, left, build_p2, view, kept, complete)
-            parts.append(solution.times)
+            solution = solvers.highs(compile_model(model), remaining, presolve="off")
+            solution = checked(solution, remaining, build_p2, view, columns, complete)
+            times.append(solution.times)
             # Every solution with a schedule that was left out has a value below this.
-            others = most * (1 - TIES) - slack
-            done = slack >= most or (solution.objective is not None and solution.objective >= others)
+            excluded = optimum * (1 - TIES) - slack
+            done = slack >= optimum or (solution.objective is not None and solution.objective >= excluded)
             if done or solution.status not in {"optimal", "infeasible"}:
                 break
             # The incumbent solves P2: a slack that reaches down to its value keeps every better solution.
-            reached = 0.0 if solution.objective is None else solution.objective
-            slack = min(2 * slack, most - reached)
-        bound = solution.bound if done else min(most, max(solution.bound or most, others))
+            value = 0.0 if solution.objective is None else solution.objective
+            slack = min(2 * slack, optimum - value)
+        bound = solution.bound if done else min(optimum, max(solution.bound or optimum, excluded))
         last = TracePoint(clock.now() - began, solution.objective, bound)
-        spent = total(*parts)
+        spent = total(*times)
         # Everything but the solves (enumeration, building) counts as building.
         spent = replace(spent, build_s=clock.now() - began - spent.transfer_s - spent.solve_s)
         solution = replace(solution, times=spent, bound=bound, trace=(last,))

@@ -79,9 +79,9 @@ class ByPeriod(Oracle):
         return lambda prices, domain: self._priced(prices, closely=False)
 
     def _priced(self, prices: Array, closely: bool) -> Priced:
-        found = self.pricing.nearly(self.by_slot(prices), closely)
-        use = sp.csc_array(self.sums @ found.columns.use)
-        return replace(found, columns=replace(found.columns, use=use))
+        result = self.pricing.nearly(self.by_slot(prices), closely)
+        use = sp.csc_array(self.sums @ result.columns.use)
+        return replace(result, columns=replace(result.columns, use=use))
 
     def relax(self, time_limit_s: float | None) -> Generated:
         """Run column generation over periods."""

@@ -88,10 +88,10 @@ def levels(view: View) -> Jobs:
         rates = work.rates[j, order[j]]
         enough = np.cumsum(view.capacity[order[j]]) >= work.gpus[j]
         ends = np.append(rates[1:] < rates[:-1], True) & (rates > 0) & enough
-        found = np.flatnonzero(ends)
-        count[j] = len(found)
-        among[j, : len(found)] = found + 1
-        progress[j, : len(found)] = work.gpus[j] * rates[found] * view.slot_s
+        last = np.flatnonzero(ends)
+        count[j] = len(last)
+        among[j, : len(last)] = last + 1
+        progress[j, : len(last)] = work.gpus[j] * rates[last] * view.slot_s
     return Jobs(view.arrival, work.gpus, work.work, order, among, progress, count)
 
 
@@ -118,10 +118,10 @@ def automaton(progress: Array, work: float, largest: int) -> Machine | None:
     """Return the automaton of a job, or ``None`` if it has more than `largest` states; see :func:`machine`."""
     from schedgap.models.hadar import _kernels as kernels
 
-    left = kernels.residuals(progress, work, RESIDUALS * largest)
-    if not left.size:
+    amounts = kernels.residuals(progress, work, RESIDUALS * largest)
+    if not amounts.size:
         return None
-    exact = kernels.automaton(np.sort(left), progress, work)
+    exact = kernels.automaton(np.sort(amounts), progress, work)
     return Machine(exact, len(exact) - 1, len(exact) - 1) if len(exact) <= largest else None
 
 
@@ -161,7 +161,7 @@ class Machines:
     offset: Ints
     need: Ints
     enough: Ints
-    kept: Ints
+    levels: Ints
 
     @staticmethod
     def of(machines: dict[int, Machine], n: int) -> Machines:
@@ -173,13 +173,13 @@ class Machines:
             offset=np.cumsum([0, *(m.table.size for m in listed)]),
             need=np.array([m.need for m in listed]),
             enough=np.array([m.enough for m in listed]),
-            kept=np.array([m.table.shape[1] for m in listed]),
+            levels=np.array([m.table.shape[1] for m in listed]),
         )
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
         """The fields that a kernel takes."""
-        return self.tables, self.offset, self.need, self.enough, self.kept
+        return self.tables, self.offset, self.need, self.enough, self.levels
 
 
 class Pricing(Oracle):
@@ -211,9 +211,9 @@ class Pricing(Oracle):
         )
         self.anything = Domain.of(self.packing)
         self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
-        found = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
-        self.by_parts = np.array([j in found and found[j] is None for j in range(view.size)])
-        self._exact = {j: known for j, known in found.items() if known}
+        machines = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
+        self.by_parts = np.array([j in machines and machines[j] is None for j in range(view.size)])
+        self._exact = {j: exact for j, exact in machines.items() if exact}
         self._machines = Machines.of(self._exact, view.size)
         self._tried: set[int] = set()
         self._fine: dict[int, Machine] = {}
@@ -237,19 +237,19 @@ class Pricing(Oracle):
 
         If `closely`, jobs with an error that matters get automata of up to :data:`FINE` states and keep them.
         """
-        view, given = self.view, (prices, self.room, self._anything)
-        found = self._price(view.possible, self._machines, *given, alone=True, close=self._close)
-        self._close = self._close or NEARLY * float(np.abs(found.most).sum())
-        most, columns = np.full(view.size, -np.inf), found.columns(self)
-        most[found.job] = found.most
-        unsure = found.job[self.by_parts[found.job] & (found.most - found.sure > self._close)]
+        view, inputs = self.view, (prices, self.room, self._anything)
+        result = self._price(view.possible, self._machines, *inputs, alone=True, close=self._close)
+        self._close = self._close or NEARLY * float(np.abs(result.most).sum())
+        most, columns = np.full(view.size, -np.inf), result.columns(self)
+        most[result.job] = result.most
+        unsure = result.job[self.by_parts[result.job] & (result.most - result.sure > self._close)]
         untried = [j for j in unsure.tolist() if j not in self._tried] if closely else []
         self._tried |= set(untried)
-        if finer := {j: known for j in untried if (known := automaton(*self._task(j), FINE))}:
+        if finer := {j: exact for j in untried if (exact := automaton(*self._task(j), FINE))}:
             self._exact |= finer
             self._machines, refined = Machines.of(self._exact, view.size), np.array(list(finer), np.int64)
             self.by_parts[refined] = False
-            better = self._price(refined, self._machines, *given, alone=True)
+            better = self._price(refined, self._machines, *inputs, alone=True)
             most[refined] = np.minimum(most[refined], better.most)
             columns = Columns.joined([columns.take(~np.isin(columns.block, refined)), better.columns(self)])
         return Priced(most, columns)
@@ -258,13 +258,13 @@ class Pricing(Oracle):
         by_slot = np.ascontiguousarray(prices[: self.room.size].reshape(self.room.shape))
         goal = _Goal.of(domain, prices[self.room.size :])
         room = self.room if domain.room is None else domain.room.astype(np.int64).reshape(self.room.shape)
-        found = self._price(self.view.possible, self._machines, by_slot, room, goal)
+        result = self._price(self.view.possible, self._machines, by_slot, room, goal)
         most, by_end = np.full(self.view.size, -np.inf), np.full_like(self.worth, -np.inf)
-        most[found.job], by_end[found.job] = found.most, found.by_end
-        self._total = float(np.abs(found.most).sum())
-        refined = found.job[self.by_parts[found.job] & (found.most - found.sure > tolerance * self._total)]
+        most[result.job], by_end[result.job] = result.most, result.by_end
+        self._total = float(np.abs(result.most).sum())
+        refined = result.job[self.by_parts[result.job] & (result.most - result.sure > tolerance * self._total)]
         if not refined.size:
-            return Priced(most, found.columns(self), by_end)
+            return Priced(most, result.columns(self), by_end)
         for j in refined.tolist():
             if j not in self._fine:
                 self._fine[j] = machine(*self._task(j), int(self.view.slots - self.jobs.arrival[j]), FINE)
@@ -272,8 +272,8 @@ class Pricing(Oracle):
         better = self._price(refined, fine, by_slot, room, goal)
         most[refined] = np.minimum(most[refined], better.most)
         by_end[refined] = np.minimum(by_end[refined], better.by_end)
-        kept = found.columns(self).take(~np.isin(found.owner, refined))
-        return Priced(most, Columns.joined([kept, better.columns(self)]), by_end)
+        exact = result.columns(self).take(~np.isin(result.owner, refined))
+        return Priced(most, Columns.joined([exact, better.columns(self)]), by_end)
 
     @cached_property
     def _anything(self) -> _Goal:
@@ -293,12 +293,12 @@ class Pricing(Oracle):
             return None
         shape = self.room.shape
         free = room.astype(np.int64).reshape(shape)
-        given = prices.reshape(shape), free, self._anything
-        found = self._price(np.array([job]), self._machines, *given, alone=True, close=self._close)
-        if not len(found.last):
+        inputs = prices.reshape(shape), free, self._anything
+        result = self._price(np.array([job]), self._machines, *inputs, alone=True, close=self._close)
+        if not len(result.last):
             return None
         # A view would keep the kernel's whole buffer alive: 6 GB for 20,000 jobs in 1152 slots.
-        return Choice(float(self.worth[job, found.last[0]]), found.cell.copy(), found.gpus.astype(float))
+        return Choice(float(self.worth[job, result.last[0]]), result.cell.copy(), result.gpus.astype(float))
 
     def _price(
         self,
@@ -309,7 +309,7 @@ class Pricing(Oracle):
         goal: _Goal,
         alone: bool = False,
         close: float = 0.0,
-    ) -> _Found:
+    ) -> _Result:
         from schedgap.models.hadar import _kernels as kernels
 
         count = len(which)
@@ -321,11 +321,11 @@ class Pricing(Oracle):
             cell, gpus = np.empty(size, np.int64), np.empty(size, np.int64)
             out = most, sure, by_end, owner, last, ends, cell, gpus
             fixed = self.jobs.arrays, machines.arrays, goal.worth, goal.floor, goal.uses, goal.covers
-            found = kernels.price(prices, room, which, *fixed, self.several and not alone, close, out)
-            if found >= 0:
-                used = ends[found - 1] if found else 0
-                schedules = owner[:found], last[:found], ends[:found], cell[:used], gpus[:used]
-                return _Found(which, most, sure, by_end, *schedules)
+            number = kernels.price(prices, room, which, *fixed, self.several and not alone, close, out)
+            if number >= 0:
+                used = ends[number - 1] if number else 0
+                schedules = owner[:number], last[:number], ends[:number], cell[:used], gpus[:used]
+                return _Result(which, most, sure, by_end, *schedules)
             size *= 2
 
 
@@ -344,13 +344,13 @@ class _Goal:
     @staticmethod
     def of(domain: Domain, prices: Array) -> _Goal:
         uses = np.array(domain.uses, np.int64).reshape(-1, 4)
-        paid, known = np.flatnonzero(prices), domain.packing.covers
-        covers = known.row[paid], known.spare[paid], known.kept[paid] > 0, prices[paid]
+        priced, all_covers = np.flatnonzero(prices), domain.packing.covers
+        covers = all_covers.row[priced], all_covers.spare[priced], all_covers.kept[priced] > 0, prices[priced]
         return _Goal(domain.worth, np.where(domain.must, -1e200, 0.0), np.ascontiguousarray(uses.T), covers)
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Result:
     """Result of pricing: payoffs of each `job` (upper bound, attained, by last slot), and concatenated schedules.
 
     A schedule has an `owner`, a `last` slot, and entries (`cell`, `gpus`) that end at `ends`.

@@ -81,15 +81,15 @@ def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]
     """
     types = usable(view, job)
     room = view.capacity[types]
-    found: list[tuple[Mix, float]] = []
+    listed: list[tuple[Mix, float]] = []
     for counts in _splits(int(view.workload.gpus[job]), room.tolist()):
-        if len(found) == MOST_MIXES:
+        if len(listed) == MOST_MIXES:
             raise TooManyError(f"{view.workload.ids[job]} has more than {MOST_MIXES} mixes of GPU types in a slot")
         row = np.zeros(len(view.capacity), np.int64)
         row[types] = counts
         if not extreme or np.count_nonzero((row[types] > 0) & (row[types] < room)) <= 1:
-            found.append((tuple(row.tolist()), float(view.progress[job, row > 0].min())))
-    return found
+            listed.append((tuple(row.tolist()), float(view.progress[job, row > 0].min())))
+    return listed
 
 
 def _splits(total: int, room: list[int]) -> Iterator[list[int]]:
@@ -149,30 +149,30 @@ def job_schedules(
     yield from extend(int(view.arrival[job]), 0.0, math.inf, 0.0, [])
 
 
-def schedules(view: View, prices: Prices | None = None, extreme: bool = False, most: int = MOST_SCHEDULES) -> Schedules:
+def schedules(view: View, prices: Prices | None = None, extreme: bool = False) -> Schedules:
     """Return the minimal schedules of all jobs that can complete; see :func:`job_schedules`.
 
     Raises
     ------
     TooManyError
-        If there are more than `most` schedules.
+        If there are more than :data:`MOST_SCHEDULES`.
     """
-    refused = TooManyError(f"more than {most:,} schedules; hadar.p2.columns makes them as needed")
+    error = TooManyError(f"more than {MOST_SCHEDULES:,} schedules; hadar.p2.columns makes them as needed")
     fewest = 0  # schedules that use each job's fastest mix only: choose the slots that it needs
     for job in view.possible.tolist() if prices is None else []:
         best = max(progress for _, progress in mixes(view, job))
         slots = math.ceil(float(view.workload.work[job]) * (1 - ROUNDING) / best)
         fewest += math.comb(view.slots - int(view.arrival[job]), slots)
-    if fewest > most:
-        raise refused
+    if fewest > MOST_SCHEDULES:
+        raise error
     owner: list[int] = []
     worth: list[float] = []
     uses: list[tuple[int, int, int, int]] = []
     for job in view.possible.tolist():
         utility = view.utility(job)
         for steps in job_schedules(view, job, prices, extreme):
-            if len(owner) == most:
-                raise refused
+            if len(owner) == MOST_SCHEDULES:
+                raise error
             uses += [(len(owner), t, r, n) for t, mix in steps for r, n in enumerate(mix) if n]
             owner.append(job)
             worth.append(float(utility[steps[-1][0]]))
@@ -186,15 +186,15 @@ def gang_schedules(view: View) -> tuple[float, bool]:
     Whether a schedule is minimal depends on the number of slots at each pace, not on which slots these are. The number
     of ways to pick them is a multinomial coefficient, times the mixes of GPU types of each pace.
     """
-    from scipy.special import logsumexp  # takes 0.05 s, and few count
+    from scipy.special import logsumexp  # imports in 0.05 s, and few runs need it
 
     jobs, logs, partly = view.possible.tolist(), [np.array([-np.inf])], False
     for job in jobs:
         try:
-            found = mixes(view, job)
+            options = mixes(view, job)
         except TooManyError:
-            found, partly = mixes(view, job, extreme=True), True
-        values, count = np.unique([pace for _, pace in found if pace > 0], return_counts=True)
+            options, partly = mixes(view, job, extreme=True), True
+        values, count = np.unique([pace for _, pace in options if pace > 0], return_counts=True)
         paces = list(zip(values.tolist(), count.tolist(), strict=True))  # ascending, with the mixes of each
         need = float(view.workload.work[job]) * (1 - ROUNDING)
         slots, budget = int(view.slots - view.arrival[job]), BUDGET // len(jobs)

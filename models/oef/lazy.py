@@ -60,29 +60,29 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
     session = Session(form, replace(options, mip_start=None, basis=None))
     envy = _EnvyRows(view, {id(v): c for c, v in enumerate(form.columns)}, model)
     trace: list[TracePoint] = []
-    parts: list[Solution] = []
+    solutions: list[Solution] = []
     optimum: Solution | None = None
     while True:
         solution = session.run(options.since(began).time_limit_s)
-        parts.append(solution)
+        solutions.append(solution)
         if optimum is None:
             trace.append(TracePoint(clock.now() - began, None, solution.bound))
         if solution.status != "optimal":
             break
-        added = envy.nearest() if len(parts) == 1 else envy.worst(decode(view, model, solution).devices)
-        if added[2].shape[0]:
-            session.add_rows(*added)
+        rows = envy.nearest() if len(solutions) == 1 else envy.worst(decode(view, model, solution).devices)
+        if rows[2].shape[0]:
+            session.add_rows(*rows)
         elif optimum is None:
             optimum = solution
             session.keep_optima(optimum)
         else:
             break
     solution = session.at(solution, optimum) if optimum else solution
-    times = replace(total(*(p.times for p in parts)), build_s=build_s)
+    times = replace(total(*(s.times for s in solutions)), build_s=build_s)
     solution = replace(
         solution,
         times=replace(times, transfer_s=times.transfer_s + compile_s),
-        iterations=sum(p.iterations or 0 for p in parts),
+        iterations=sum(s.iterations or 0 for s in solutions),
         trace=(*trace, TracePoint(clock.now() - began, solution.objective, solution.bound)),
     )
     if solution.status == "optimal":
@@ -95,7 +95,7 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
         solution,
         status="time limit with incumbent" if out_of_time else solution.status,
         objective=float(view.split_efficiency.sum()),
-        bound=min((p.bound for p in parts if p.bound is not None), default=None),
+        bound=min((s.bound for s in solutions if s.bound is not None), default=None),
         column_values=values,
         basis=None,
     )

@@ -45,8 +45,8 @@ class Configurations:
 
     def amount(self, view: View) -> Array:
         """Return :meth:`held`, with amounts that HiGHS would drop (when counted in :func:`units`) set to 0."""
-        found = self.held()
-        return np.where(found < SMALLEST * units(view)[self.gpu_type], 0.0, found)
+        held = self.held()
+        return np.where(held < SMALLEST * units(view)[self.gpu_type], 0.0, held)
 
 
 def units(view: View) -> Array:
@@ -55,8 +55,8 @@ def units(view: View) -> Array:
     The solver counts resources in these units, so coefficients are about as large as gangs.
     """
     largest = view.pools.largest
-    each = np.divide(largest, largest[:, :1], out=np.ones_like(largest), where=largest[:, :1] > 0)
-    return np.where(each > 0, each, 1.0)
+    per_gpu = np.divide(largest, largest[:, :1], out=np.ones_like(largest), where=largest[:, :1] > 0)
+    return np.where(per_gpu > 0, per_gpu, 1.0)
 
 
 def capacity(view: View) -> Array:

@@ -74,15 +74,15 @@ def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Sol
     if relaxed.status != "optimal" or relaxed.column_values is None or relaxed.column_duals is None:
         return _solved(form, options)
     open_classes = owner[np.abs(relaxed.column_values - np.rint(relaxed.column_values)) > FRACTION]
-    near = _within(form, (relaxed.column_values > FRACTION) | np.isin(owner, open_classes), options)
-    top, reached = float(relaxed.objective or 0.0), near.objective
-    if reached is not None and top - reached <= options.rel_gap * abs(reached):
-        return replace(near, status="optimal", bound=top, times=total(relaxed.times, near.times))
+    rounded = _within(form, (relaxed.column_values > FRACTION) | np.isin(owner, open_classes), options)
+    top, value = float(relaxed.objective or 0.0), rounded.objective
+    if value is not None and top - value <= options.rel_gap * abs(value):
+        return replace(rounded, status="optimal", bound=top, times=total(relaxed.times, rounded.times))
     kept = np.ones(len(owner), bool)
-    if reached is not None:
-        kept = np.abs(relaxed.column_duals) <= (top - reached) * (1 + 1e-6) + 1e-6 * abs(top)
-    found = _within(form, kept, options)
-    return replace(found, times=total(relaxed.times, near.times, found.times))
+    if value is not None:
+        kept = np.abs(relaxed.column_duals) <= (top - value) * (1 + 1e-6) + 1e-6 * abs(top)
+    last = _within(form, kept, options)
+    return replace(last, times=total(relaxed.times, rounded.times, last.times))
 
 
 def _solved(form: StandardForm, options: SolveOptions) -> Solution:
@@ -102,12 +102,12 @@ def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
         upper=form.upper[kept],
         integer=form.integer[kept],
     )
-    found = _solved(smaller, options)
-    if found.column_values is None:
-        return found
+    solution = _solved(smaller, options)
+    if solution.column_values is None:
+        return solution
     values = np.zeros(len(kept))
-    values[kept] = found.column_values
-    return replace(found, column_values=values)
+    values[kept] = solution.column_values
+    return replace(solution, column_values=values)
 
 
 def solve_ideal(view: View, options: SolveOptions) -> Outcome:
@@ -115,8 +115,8 @@ def solve_ideal(view: View, options: SolveOptions) -> Outcome:
 
     Columns that are left out cannot be in a better solution. The reported sizes are those of the whole program.
     """
-    solution, found = ideal_round(view, options)
-    return Outcome(checked(solution, options, throughput.build_round, view, throughput.FLOORED), found)
+    solution, decision = ideal_round(view, options)
+    return Outcome(checked(solution, options, throughput.build_round, view, throughput.FLOORED), decision)
 
 
 for _name, _skip, _source in (

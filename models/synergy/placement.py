@@ -51,14 +51,14 @@ class Demands:
 def demands(view: View, ideal: Schedule) -> Demands:
     """Return the demands of a round in which every job holds a configuration on its GPU type."""
     rows = np.column_stack((ideal.server.astype(float), ideal.gpus, ideal.cpus, ideal.memory_gb))
-    each, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    distinct, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     hosts = np.flatnonzero(view.servers.gpus > 0)
-    demand, host = np.nonzero(each[:, :1] == view.servers.gpu_type[hosts])
-    part = each[demand, 1:] / view.servers.amounts[hosts][host]
+    demand, host = np.nonzero(distinct[:, :1] == view.servers.gpu_type[hosts])
+    part = distinct[demand, 1:] / view.servers.amounts[hosts][host]
     return Demands(
         jobs=ideal.job[np.argsort(which.ravel(), kind="stable")],
         count=count,
-        amount=np.asarray(each[:, 1:]),
+        amount=np.asarray(distinct[:, 1:]),
         hosts=hosts,
         demand=demand,
         host=host,
@@ -223,16 +223,16 @@ def _filled(jobs: list[int], hosts: list[int], x: Array) -> list[tuple[int, int,
     left = iter(jobs)
     for host, times in zip(hosts, whole.tolist(), strict=True):
         rows += [(next(left), host, 1.0) for _ in range(int(times))]
-    others = list(left)
-    if not others:
+    remaining = list(left)
+    if not remaining:
         return rows
     # Rounding may have removed a little: stretch the fractions to the number of jobs that are left.
-    ends = np.cumsum(rest) * (len(others) / rest.sum())
+    ends = np.cumsum(rest) * (len(remaining) / rest.sum())
     begins = np.r_[0.0, ends[:-1]]
-    for i, job in enumerate(others):
-        got = np.minimum(ends, i + 1) - np.maximum(begins, i)
-        got[got <= SMALLEST] = 0.0
-        rows += [(job, hosts[h], float(got[h] / got.sum())) for h in np.flatnonzero(got)]
+    for i, job in enumerate(remaining):
+        shares = np.minimum(ends, i + 1) - np.maximum(begins, i)
+        shares[shares <= SMALLEST] = 0.0
+        rows += [(job, hosts[h], float(shares[h] / shares.sum())) for h in np.flatnonzero(shares)]
     return rows
 
 
@@ -287,8 +287,8 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
     wanted = demands(view, ideal)
     model = build(build_fewest, view, wanted)
     build_s = clock.now() - second
-    left = None if options.time_limit_s is None else max(options.time_limit_s - (second - began), 0.1)
-    solution = solve(model, replace(options, time_limit_s=left, mip_start=None, basis=None))
+    remaining = None if options.time_limit_s is None else max(options.time_limit_s - (second - began), 0.1)
+    solution = solve(model, replace(options, time_limit_s=remaining, mip_start=None, basis=None))
     if not solution.has_incumbent:
         return _after(first, solution, build_s, None, wanted)
     whole = np.rint(solution.array(model.whole))

@@ -99,16 +99,16 @@ def choices(view: View, rule: Rule) -> Choices:
     demand nothing; with a job's own floors, jobs therefore run only on types where they progress with their share.
     """
     floor = rule.floor(view) if rule.floor else np.zeros((len(view.runnable), view.types))
-    found = classes(view, view.runnable, floor)
+    groups = classes(view, view.runnable, floor)
     where = view.needs.able if rule.floor is own_floor else fitting(view)
-    held = configurations(view, where, found.kind, pruned=rule.pruned, idle=rule.floor is not None)
-    start = np.searchsorted(held.kind, found.kind)
-    owner, number = members(np.searchsorted(held.kind, found.kind, side="right") - start)
+    held = configurations(view, where, groups.kind, pruned=rule.pruned, idle=rule.floor is not None)
+    start = np.searchsorted(held.kind, groups.kind)
+    owner, number = members(np.searchsorted(held.kind, groups.kind, side="right") - start)
     at = start[owner] + number
     if rule.integer:
-        high = held.rate[at] >= found.floor[owner, held.gpu_type[at]] * (1 - ROUNDING)
-        owner, at = owner[high], at[high]
-    return Choices(found, held, owner, at)
+        enough = held.rate[at] >= groups.floor[owner, held.gpu_type[at]] * (1 - ROUNDING)
+        owner, at = owner[enough], at[enough]
+    return Choices(groups, held, owner, at)
 
 
 def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
@@ -272,22 +272,22 @@ def passes(
     arrived = possible[np.argsort(view.workload.arrival_s[possible], kind="stable")]
     waiting = [int(j) for j in (arrived if queue is None else queue)]
     rule = Rule(lambda v: np.repeat(fair(v)[:, None], v.types, axis=1), integer=True, everybody=False)
-    done: list[Schedule] = []
+    decisions: list[Schedule] = []
     while waiting and view.pools.gpus.any():
         jobs, _ = view.pick(waiting)
         if not jobs.size:
             break
         view = replace(view, runnable=jobs)
-        done.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
+        decisions.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
         tried = set(jobs.tolist())
         waiting = [j for j in waiting if j not in tried]
-        taken, pools = done[-1], view.pools
-        left = {
+        taken, pools = decisions[-1], view.pools
+        remaining = {
             name: np.maximum(getattr(pools, name) - np.bincount(taken.server, getattr(taken, name), view.types), 0.0)
             for name in ("gpus", "cpus", "memory_gb")
         }
-        view = replace(view, pools=replace(pools, **left | {"gpus": np.rint(left["gpus"]).astype(np.int64)}))
-    return done
+        view = replace(view, pools=replace(pools, **remaining | {"gpus": np.rint(remaining["gpus"]).astype(np.int64)}))
+    return decisions
 
 
 def mixed_cluster(view: View) -> str | None:

@@ -67,13 +67,13 @@ def placement_form(
     size = len(servers)
     lower = np.zeros(3 * size + 2)
     lower[3 * size :] = choice.workers, 0 if ring else 1
-    most = choice.workers if ring else min(choice.most, int(workers.sum()))
+    most_workers = choice.workers if ring else min(choice.most, int(workers.sum()))
     form = rows.form(
         # Columns that are left out must not inflate the unit of the objective.
         cost=np.concatenate([cost[0, servers] * (workers > 0), cost[1, servers] * (ps > 0), np.zeros(size + 2)]),
         integer=np.arange(3 * size + 2) < 3 * size,
         lower=lower,
-        upper=np.concatenate([workers, ps, np.ones(size), [most, ps.sum()]]).astype(float),
+        upper=np.concatenate([workers, ps, np.ones(size), [most_workers, ps.sum()]]).astype(float),
     )
     # HiGHS refuses coefficients as small as these needs.
     form.matrix.data[np.abs(form.matrix.data) <= ROUNDING] = 0.0

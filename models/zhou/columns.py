@@ -90,13 +90,13 @@ def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, 
     """
     a = view.architectures[arch]
     jobs, sense = (weighing(a), 1) if weight else (completing(a), -1)
-    solution, found, prices, root = solve(jobs, options, sense, first_slot=1, seeded=seeded)
-    return Outcome(solution, found and decode(found), prices, root)
+    solution, runs, prices, root = solve(jobs, options, sense, first_slot=1, seeded=seeded)
+    return Outcome(solution, runs and decode(runs), prices, root)
 
 
-def decode(found: Runs) -> Schedule:
+def decode(runs: Runs) -> Schedule:
     """Return runs as a decision."""
-    return Schedule(**vars(found))
+    return Schedule(**vars(runs))
 
 
 def _implied(view: View, arch: str, weight: bool) -> tuple[float, bool]:

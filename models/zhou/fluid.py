@@ -160,24 +160,24 @@ def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
     alone = np.full(len(jobs), np.inf)
     for m, p, one in np.ndindex(*fit.shape):
         slots = rates.compute[jobs, m] + rates.update[jobs, p] + (0.0 if one else rates.transfer[jobs, m])
-        asked = a.work[jobs] * slots * (1 - ROUNDING)
+        needed = a.work[jobs] * slots * (1 - ROUNDING)
         most = np.minimum(a.most[jobs], fit[m, p, one])
-        able = np.flatnonzero((most > 0) & np.isfinite(asked))
+        able = np.flatnonzero((most > 0) & np.isfinite(needed))
         if not able.size:
             continue
-        alone[able] = np.minimum(alone[able], asked[able] / most[able])
+        alone[able] = np.minimum(alone[able], needed[able] / most[able])
         serving = Serving(np.array([most.max()])) if one else serving_of(machines, m, p, int(most.max()))
-        few, enough = np.minimum(most, np.floor(asked)), np.ceil(asked)
-        some = able[few[able] > 0]
-        workers[some, m, p, one, 0] = asked[some]
-        servers[some, m, p, one, 0] = asked[some] * serving.share(few[some])
-        time[some, m, p, one, 0] = asked[some] / few[some]
-        some = able[enough[able] <= most[able]]
-        workers[some, m, p, one, 1] = enough[some]
-        servers[some, m, p, one, 1] = serving.fewest(enough[some])
+        few, enough = np.minimum(most, np.floor(needed)), np.ceil(needed)
+        rows = able[few[able] > 0]
+        workers[rows, m, p, one, 0] = needed[rows]
+        servers[rows, m, p, one, 0] = needed[rows] * serving.share(few[rows])
+        time[rows, m, p, one, 0] = needed[rows] / few[rows]
+        rows = able[enough[able] <= most[able]]
+        workers[rows, m, p, one, 1] = enough[rows]
+        servers[rows, m, p, one, 1] = serving.fewest(enough[rows])
     where = np.nonzero(np.isfinite(workers))
-    rows = where[0], where[1], where[2], workers[where], servers[where], time[where]
-    return np.maximum(alone, 1.0), rows
+    choices = where[0], where[1], where[2], workers[where], servers[where], time[where]
+    return np.maximum(alone, 1.0), choices
 
 
 class Serving:
@@ -269,8 +269,8 @@ def by_intervals(view: View, options: SolveOptions, name: str) -> Outcome:
     a, began = view.architectures[name], clock.now()
     if not (a.weight > 0).any():
         return Outcome(intervals.NOBODY, None)
-    found = intervals.least_completion(run_of(a), 1.0, options)
-    return found.outcome(began, -1, lambda least: least * (1 - ROUNDING))  # work is rounded
+    tightest = intervals.least_completion(run_of(a), 1.0, options)
+    return tightest.outcome(began, -1, lambda least: least * (1 - ROUNDING))  # work is rounded
 
 
 def _build_intervals(view: View, name: str) -> pyo.ConcreteModel:

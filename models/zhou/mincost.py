@@ -42,11 +42,11 @@ class Offer:
 
     def choices(self) -> Choices:
         """Return all choices of the job in these slots, including dominated ones: this is the whole problem."""
-        a, one = self.architecture, slice(self.job, self.job + 1)
-        rates = Rates(a.rates.compute[one], a.rates.update[one], a.rates.transfer[one], a.rates.ring)
-        own = options_of(a.machines, a.work[one], a.most[one], rates, prune=False)
-        found = choices(own, np.ones(1, np.int64), self.free.shape[2] + 1)
-        return replace(found, job=np.full_like(found.job, self.job))
+        a, own_row = self.architecture, slice(self.job, self.job + 1)
+        rates = Rates(a.rates.compute[own_row], a.rates.update[own_row], a.rates.transfer[own_row], a.rates.ring)
+        options = options_of(a.machines, a.work[own_row], a.most[own_row], rates, prune=False)
+        chosen = choices(options, np.ones(1, np.int64), self.free.shape[2] + 1)
+        return replace(chosen, job=np.full_like(chosen.job, self.job))
 
     def window(self, start: int, slots: int) -> tuple[Array, Array]:
         """Return the ``(h, R)`` amounts that are free throughout a window, and the total price of a unit in it."""
@@ -60,7 +60,7 @@ def offer(view: View, name: str) -> Offer:
     Raises
     ------
     NotApplicableError
-        If there are too many servers and slots.
+        If there are too many servers times slots.
     """
     a = view.architectures[name]
     refuse_huge(a, end=a.deadline)
@@ -68,7 +68,7 @@ def offer(view: View, name: str) -> Offer:
 
 
 def kind(offered: Offer, chosen: Choices, k: int) -> Choice:
-    """Return the data of (13) for a choice."""
+    """Return the data of (13) for choice `k`."""
     types = int(chosen.worker_type[k]), int(chosen.ps_type[k])
     most = int(offered.architecture.most[offered.job])
     return Choice(*types, bool(chosen.together[k]), int(chosen.workers[k]), most)
@@ -147,8 +147,8 @@ def lower_bounds(offered: Offer, chosen: Choices) -> Array:
             kinds = np.column_stack((chosen.ps_type, chosen.together, chosen.workers))[rows]
             for p, together, number in np.unique(kinds, axis=0).tolist():
                 same = rows[(kinds == (p, together, number)).all(axis=1)]
-                found = workers.together(p, number) if together else workers.apart(p, number)
-                bound[same] = found[chosen.start[same] - 1]
+                costs = workers.together(p, number) if together else workers.apart(p, number)
+                bound[same] = costs[chosen.start[same] - 1]
     return bound
 
 
@@ -208,8 +208,8 @@ class _Workers:
 
 def times(free: Array, need: Array) -> Array:
     """Return how many times ``(h, S)`` a need ``(R,)`` fits into `free` ``(h, R, S)``; infinite for a need of 0."""
-    asked = need > 0
-    return np.asarray(np.floor(free[:, asked] / need[asked][:, None]).min(axis=1, initial=np.inf))
+    positive = need > 0
+    return np.asarray(np.floor(free[:, positive] / need[positive][:, None]).min(axis=1, initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +225,7 @@ class Cheapest:
     solved: int
 
 
-def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions) -> Cheapest:
+def cheapest(offered: Offer, chosen: Choices, bounds: Array, options: SolveOptions) -> Cheapest:
     """Find the cheapest run among choices with lower bounds `bounds` ``(c,)``; limits hold for the whole search."""
     began, machines = clock.now(), offered.architecture.machines
     best = Cheapest(None, -1, np.inf, 0)
@@ -233,56 +233,57 @@ def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions
         least = float(bounds[k])
         if least == np.inf or (best.placed and least >= best.placed.cost * (1 - TIES)):
             break
-        left = None if given.time_limit_s is None else given.time_limit_s - (clock.now() - began)
+        left = None if options.time_limit_s is None else options.time_limit_s - (clock.now() - began)
         if left is not None and left <= 0:
             return replace(best, bound=min(best.bound, least))
         window = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
         limit = best.placed.cost if best.placed else np.inf
-        placed, bound = placement(machines, kind(offered, chosen, k), *window, replace(given, time_limit_s=left), limit)
+        limits = replace(options, time_limit_s=left)
+        placed, bound = placement(machines, kind(offered, chosen, k), *window, limits, limit)
         best = replace(best, solved=best.solved + 1, bound=min(best.bound, max(bound, least)))
         if placed and (best.placed is None or placed.cost < best.placed.cost):
             best = replace(best, placed=placed, choice=k)
     return best
 
 
-def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
+def mincost(view: View, options: SolveOptions, name: str) -> Outcome:
     """Solve (12) or (20) choice by choice, as arrays, in the order of lower bounds, until the next is no better."""
     began = clock.now()
     offered = offer(view, name)
     chosen = offered.choices()
     bounds = lower_bounds(offered, chosen)
     built = clock.now()
-    found = cheapest(offered, chosen, bounds, replace(given, cross_check=False))
+    best = cheapest(offered, chosen, bounds, replace(options, cross_check=False))
     ended = clock.now()
-    solution = _solution(found, chosen, given)
+    solution = _solution(best, chosen, options)
     times_spent = Times(build_s=built - began, solve_s=ended - built)
     trace = (TracePoint(ended - began, solution.objective, solution.bound),)
     solution = replace(solution, times=times_spent, trace=trace, peak_mb=peak_mb())
-    if found.placed is None:
+    if best.placed is None:
         return Outcome(solution, None)
-    one = chosen.take(np.array([found.choice]))
-    server = np.flatnonzero(found.placed.workers + found.placed.ps)
+    choice = chosen.take(np.array([best.choice]))
+    server = np.flatnonzero(best.placed.workers + best.placed.ps)
     decision = Schedule(
-        job=one.job, start=one.start, slots=one.slots, worker_type=one.worker_type, ps_type=one.ps_type,
-        run=np.zeros_like(server), server=server, workers=found.placed.workers[server], ps=found.placed.ps[server],
+        job=choice.job, start=choice.start, slots=choice.slots, worker_type=choice.worker_type, ps_type=choice.ps_type,
+        run=np.zeros_like(server), server=server, workers=best.placed.workers[server], ps=best.placed.ps[server],
     )  # fmt: skip
-    return Outcome(checked(solution, given, build_mincost, offered, one), decision)
+    return Outcome(checked(solution, options, build_mincost, offered, choice), decision)
 
 
-def _solution(found: Cheapest, chosen: Choices, given: SolveOptions) -> Solution:
-    told = f"{found.solved} of {chosen.size:,} choices placed, the others cost more"
-    if found.placed is None:
-        late = np.isfinite(found.bound)
+def _solution(best: Cheapest, chosen: Choices, options: SolveOptions) -> Solution:
+    message = f"{best.solved} of {chosen.size:,} choices placed, the others cost more"
+    if best.placed is None:
+        late = np.isfinite(best.bound)
         status: Status = "time limit without incumbent" if late else "infeasible"
-        return Solution(status=status, termination=told, bound=found.bound if late else None)
-    cost, bound = found.placed.cost, min(found.bound, found.placed.cost)
-    closed = cost - bound <= given.rel_gap * max(abs(cost), 1e-10) + TIES * cost
+        return Solution(status=status, termination=message, bound=best.bound if late else None)
+    cost, bound = best.placed.cost, min(best.bound, best.placed.cost)
+    closed = cost - bound <= options.rel_gap * max(abs(cost), 1e-10) + TIES * cost
     return Solution(
         status="optimal" if closed else "time limit with incumbent",
-        termination=told,
+        termination=message,
         objective=cost,
         bound=bound,
-        column_values=np.concatenate([found.placed.workers, found.placed.ps]).astype(float),
+        column_values=np.concatenate([best.placed.workers, best.placed.ps]).astype(float),
     )
 
 

@@ -226,7 +226,7 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule
     entries = [
         (i, h, workers.get((k, h), 0), ps.get((k, h), 0))
         for i, k in enumerate(picked.tolist())
-        for h in sorted({h for one, h in (*workers, *ps) if one == k})
+        for h in sorted({h for choice, h in (*workers, *ps) if choice == k})
     ]
 
     def of(values: Any) -> Ints:
