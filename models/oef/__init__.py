@@ -71,7 +71,7 @@ fair(
         Parameter(
             "row_cap",
             "at most one device per tenant, Σ_j x_l^j ≤ 1, as in Gavel and in the printed allocation (3); with fewer "
-            "tenants than devices the others stay idle, and nobody need have an equal split",
+            "tenants than devices, some devices stay idle, and tenants may get less than an equal split",
             changes={True: {"problem": ALLOCATION.id, "claims": ()}},
         ),
     ),
