@@ -1,4 +1,4 @@
-"""Compiled loops that price jobs in copies; :mod:`schedgap.models.hadar.forked` explains and calls them."""
+"""Compiled loops that price jobs with copies; :mod:`schedgap.models.hadar.forked` explains and calls them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.clock import njit
 
 DONE = 1e-9
-"""Part of a job's work that may be missing: rounding."""
+"""Fraction of a job's work that may be missing because of rounding."""
 
 WHOLE = 20_000
-"""GPUs times slots of a job up to which those of its column are whole; beyond, they hardly differ from parts."""
+"""GPU slots of a job up to which whole GPUs are searched for; beyond, whole and divisible GPUs hardly differ."""
 
 BRANCHES = 50_000
-"""Numbers of GPUs that are looked at for one end; if these do not suffice, its bound is that of divisible GPUs."""
+"""Nodes to search for one end; if these do not suffice, its bound is that of divisible GPUs."""
 
 
 class Offer(NamedTuple):
-    """What a job can buy: ``prices (c, T)``, the GPUs that it has to and can hold, ``low`` and ``high (c, T)``.
+    """GPUs that a job can buy at `prices` ``(c, T)``, and the fewest and most it may hold, `low` and `high` ``(c, T)``.
 
-    ``cells (u,)`` are those in which more can be bought, cheapest progress first; classes have a ``group (c,)``, equal
-    where progress is, and groups a ``pace (g,)``.
+    `cells` ``(u,)`` are the cells in which it can buy more, cheapest progress first. Classes with equal progress form a
+    `group` ``(c,)``; a group has a `pace` ``(g,)``.
     """
 
     prices: Array
@@ -36,9 +36,10 @@ class Offer(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What the numbers of GPUs of each group cost ``(g, N + 1)``, and how far above its least that is at a multiplier.
+    """Cost of each number of GPUs of each group ``(g, N + 1)``, and its excess over the least cost at a multiplier.
 
-    Beside the paces: how many there are, the order in which groups are tried, and from which number to which.
+    In addition: the number of GPUs `there` are, the paces, the order of the groups in the search, and the range of
+    numbers to try, from `first` to `end`.
     """
 
     cost: Array
@@ -52,10 +53,10 @@ class Numbers(NamedTuple):
 
 @njit(cache=True)
 def ends_divisible(prices, low, high, arrival, work, progress, worth, paid):  # type: ignore[no-untyped-def]
-    """Fill ``paid (T,)``: for every last slot the payoff if GPUs could be divided, ``-inf`` where work is left.
+    """Fill `paid` ``(T,)`` with the payoff for every last slot if GPUs were divisible, ``-inf`` if work is left.
 
-    Going over the last slot, a heap holds the cheapest cells so far that together do the work; what falls out of it
-    never comes back. ``low`` and ``high`` ``(c, T)`` are the GPUs that have to be and can be held.
+    As the last slot advances, a heap holds the cheapest cells so far that together do the work; cells that leave it
+    never return. `low` and `high` ``(c, T)`` are the fewest and most GPUs that may be held.
     """
     classes, slots = prices.shape
     heap = [(0.0, 0.0)]
@@ -87,7 +88,7 @@ def ends_divisible(prices, low, high, arrival, work, progress, worth, paid):  # 
 
 @njit(cache=True)
 def cells_by_unit(prices, low, high, arrival, progress):  # type: ignore[no-untyped-def]
-    """Return class and slot ``(u,)`` of the cells in which GPUs can be bought, cheapest progress first."""
+    """Return the cells ``(u,)``, class and slot, in which GPUs can be bought, cheapest progress first."""
     classes, slots = prices.shape
     unit = np.empty(classes * slots)
     cell = np.empty(classes * slots, np.int64)
@@ -103,7 +104,7 @@ def cells_by_unit(prices, low, high, arrival, progress):  # type: ignore[no-unty
 
 @njit(cache=True)
 def groups_of(progress):  # type: ignore[no-untyped-def]
-    """Return a group for every class, equal where progress is, and the progress of each group; -1 where it is 0."""
+    """Return the group of every class (classes with equal progress; -1 for none) and the progress of each group."""
     group = np.full(len(progress), -1, np.int64)
     pace = np.empty(len(progress))
     found = 0
@@ -121,10 +122,9 @@ def groups_of(progress):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def rounded_up(offer, last, need, number):  # type: ignore[no-untyped-def]
-    """Fill `number` with the cheapest GPUs of each group up to a last slot, those of the last cell rounded up.
+    """Fill `number` with the cheapest GPUs of each group up to a last slot, rounding up those of the last cell.
 
-    Returns what they cost, and the multiplier: the unit price at which the need is met. Without enough GPUs the cost is
-    infinite.
+    Returns their cost (infinite if there are too few GPUs) and the multiplier, the unit price at which the need is met.
     """
     prices, low, high, cells, group, pace = offer
     slots = prices.shape[1]
@@ -145,9 +145,9 @@ def rounded_up(offer, last, need, number):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def costs_by_number(offer, last, most):  # type: ignore[no-untyped-def]
-    """Return ``cost (g, N + 1)`` of the cheapest GPUs of each group up to a last slot, and how many there are.
+    """Return the cost ``(g, N + 1)`` of the cheapest GPUs of each group up to a last slot, and their number ``(g,)``.
 
-    No more than `most` ``(g,)`` of each are counted.
+    At most `most` ``(g,)`` of each group are counted.
     """
     prices, low, high, cells, group, _ = offer
     slots = prices.shape[1]
@@ -171,10 +171,10 @@ def costs_by_number(offer, last, most):  # type: ignore[no-untyped-def]
 def cheapest(offer, last, need, number):  # type: ignore[no-untyped-def]
     """Fill `number` with the cheapest whole GPUs of each group that meet the need; return their cost and a bound.
 
-    At the multiplier, a group's cost less what its progress is worth is convex in its number of GPUs, and the sum of
-    their least values is the cost of divisible GPUs. Only numbers matter that are no further above than the best known
-    choice is: these are searched in depth, and the number of the group with most of them follows from the others. The
-    bound is ``-inf`` where there is too much to search.
+    At the multiplier, a group's reduced cost (cost less the value of its progress) is convex in its number of GPUs, and
+    the least reduced costs give the cost of divisible GPUs. Only numbers whose excess is below that of the best known
+    choice matter. A depth-first search tries these; the number of the group with most candidates follows from the
+    others. The bound is ``-inf`` if there are too many GPUs to search.
     """
     pace, groups = offer.pace, len(offer.pace)
     best, multiplier = rounded_up(offer, last, need, number)
@@ -205,7 +205,7 @@ def cheapest(offer, last, need, number):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def search(numbers, need, number, best, bound):  # type: ignore[no-untyped-def]
-    """Search the numbers of GPUs of all groups in depth; see :func:`cheapest`."""
+    """Search the numbers of GPUs of all groups depth first; see :func:`cheapest`."""
     cost, reduced, there, pace, order, first, end = numbers
     groups = len(order)
     final = order[groups - 1]
@@ -243,7 +243,7 @@ def search(numbers, need, number, best, bound):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def bounded(job, capacity, limit, uses, low, high):  # type: ignore[no-untyped-def]
-    """Fill ``low`` and ``high`` ``(c, T)`` with the GPUs that a job has to and can hold, by what branching decided."""
+    """Fill `low` and `high` ``(c, T)`` with the fewest and most GPUs that a job may hold after branching."""
     classes, slots = capacity.shape
     low[:] = 0
     for c in range(classes):
@@ -258,28 +258,28 @@ def bounded(job, capacity, limit, uses, low, high):  # type: ignore[no-untyped-d
 
 @njit(cache=True)
 def price(prices, capacity, which, jobs, worth, floor, uses, out):  # type: ignore[no-untyped-def]
-    """Price jobs in copies.
+    """Price jobs with copies.
 
     Parameters
     ----------
     prices, capacity
-        ``(c, T)`` prices of GPUs by class of servers, and how many are free.
+        ``(c, T)`` prices and number of free GPUs by class of servers.
     which
         Jobs to price.
     jobs
         Of all jobs: arrival slots, work, and ``(n, c)`` iterations of one GPU in a slot and the most GPUs of a class.
     worth, floor
-        ``(n, T)`` utilities by last slot, ``(n,)`` what payoffs must beat.
+        ``(n, T)`` utilities by last slot, ``(n,)`` payoffs to exceed.
     uses
-        ``(4, u)`` job, row, least and most GPUs of it.
+        ``(4, u)`` job, row, fewest and most GPUs of it.
     out
-        ``most (w,)`` payoff at most, ``by_end (w, T)`` the same by last slot, and columns behind one another: ``held
-        (w,)`` where the entries of each job end, and their ``cell`` and ``gpus``.
+        ``most (w,)`` upper bound on the payoff, ``by_end (w, T)`` the same by last slot, and concatenated columns:
+        ``held (w,)`` end of the entries of each job, and their ``cell`` and ``gpus``.
 
     Returns
     -------
     int
-        Number of entries; -1 if they do not fit into the arrays.
+        Number of entries; -1 if they do not fit in the arrays.
     """
     arrival, work, progress, limit = jobs
     most, by_end, held, cell, gpus = out
@@ -322,7 +322,7 @@ def price(prices, capacity, which, jobs, worth, floor, uses, out):  # type: igno
 
 @njit(cache=True)
 def untried(paid, tried, least):  # type: ignore[no-untyped-def]
-    """Return the end that may pay most of those that have not been tried and may pay more than `least`; -1 for none."""
+    """Return the untried end with the largest upper bound on its payoff, if that exceeds `least`; -1 for none."""
     found = -1
     for t in range(len(paid)):
         if not tried[t] and paid[t] > least:
@@ -332,7 +332,7 @@ def untried(paid, tried, least):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def bought(offer, last, number, cell, gpus, entries):  # type: ignore[no-untyped-def]
-    """Write the cells of a column: what has to be held, and the cheapest of each group; return where they end."""
+    """Write the cells of a column, the GPUs it must hold and the cheapest of each group; return the end of entries."""
     _, low, high, cells, group, _ = offer
     classes, slots = low.shape
     taken = np.zeros((classes, slots), np.int64)

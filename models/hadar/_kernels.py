@@ -8,14 +8,14 @@ from schedgap.instances.clock import njit
 
 INFINITE = 1e300
 DONE = 1e-9
-"""Part of a job's work that may be missing: rounding."""
+"""Fraction of a job's work that may be missing because of rounding."""
 
 
 @njit(cache=True)
 def residuals(progress, work, most):  # type: ignore[no-untyped-def]
-    """Return the work that can be left, in any order and with repetitions; none if there are more than `most`.
+    """Return the amounts of work that can be left, unsorted, with repetitions; empty if there are more than `most`.
 
-    An odometer over how many slots run at each level, which carries where the work is done.
+    An odometer counts the slots at each level and carries when the work is done.
     """
     levels = len(progress)
     count = np.zeros(levels, np.int64)
@@ -41,10 +41,10 @@ def residuals(progress, work, most):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def automaton(left, progress, work):  # type: ignore[no-untyped-def]
-    """Return the ``(states, levels)`` state after one more slot at each level, from the sorted :func:`residuals`.
+    """Return the ``(states, levels)`` table of the state after one more slot, from the sorted :func:`residuals`.
 
-    State 0 is "done", the last one "all work left". Amounts of work left from which the same slots lead to the end are
-    one state: this is the minimal automaton, found from small amounts to large ones.
+    State 0 is "done", the last one "all work left". Amounts of work left that the same slots complete share a state:
+    this is the minimal automaton, built from small amounts to large ones.
     """
     levels = len(progress)
     state = np.empty(len(left), np.int64)
@@ -61,7 +61,7 @@ def automaton(left, progress, work):  # type: ignore[no-untyped-def]
             then = left[s] - progress[k]
             after[k] = 0
             if then > DONE * work:
-                # What is left after a slot grows with what is left now: one finger per level suffices.
+                # The work left after a slot grows with the work left now: one pointer per level suffices.
                 while left[at[k]] < then - DONE * work:
                     at[k] += 1
                 after[k] = state[at[k]]
@@ -75,11 +75,11 @@ def automaton(left, progress, work):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def grid(progress, work, credit, smallest, largest):  # type: ignore[no-untyped-def]
-    """Return units of progress ``q`` per level and the units that are necessary, and sufficient, for the work.
+    """Return the units of progress ``q`` of each level, and the necessary and sufficient number of units for the work.
 
-    Whatever ``q`` is, ``Σ n·q ≥ (work − credit)·min(q/p)`` where ``Σ n·p ≥ work − credit``, and
+    For any ``q``, ``Σ n·q ≥ (work − credit)·min(q/p)`` where ``Σ n·p ≥ work − credit``, and
     ``Σ n·q ≤ work·max(q/p)`` where ``Σ n·p < work``. Of all grids between `smallest` and `largest` units, the one with
-    the smallest relative difference is taken; `credit` is what levels that have no units may contribute.
+    the smallest relative difference is returned; `credit` is the work that levels without units may contribute.
     """
     levels = len(progress)
     best = np.inf
@@ -102,10 +102,10 @@ def grid(progress, work, credit, smallest, largest):  # type: ignore[no-untyped-
 
 @njit(cache=True)
 def fill(prices, dearer, room, held, order, among, gpus, t, take):  # type: ignore[no-untyped-def]
-    """Put a gang on the cheapest of its first `among` types, and on as many GPUs as it must hold of each type.
+    """Put a gang on the cheapest GPUs of its first `among` types, after those that it must hold; return the cost.
 
-    GPUs of a type and slot get `dearer` ``(k, T, n)`` by how many the gang holds already, so the cheapest next one is
-    right. Returns the cost, infinite where there is no room.
+    Each further GPU of a type and slot costs more, by `dearer` ``(k, T, n)``, so a greedy choice is optimal. The cost
+    is infinite if there is no room.
     """
     left, cost = gpus, 0.0
     take[:] = 0
@@ -130,7 +130,7 @@ def fill(prices, dearer, room, held, order, among, gpus, t, take):  # type: igno
         if cheapest < 0:
             return INFINITE
         some = 1 if dearer.shape[2] else min(left, room[cheapest, t] - take[cheapest])
-        # A type that is full is not looked at again: take equals its room.
+        # A full type is never chosen again: its take equals its room.
         take[cheapest] += some
         left -= some
         cost += some * least
@@ -139,9 +139,9 @@ def fill(prices, dearer, room, held, order, among, gpus, t, take):  # type: igno
 
 @njit(cache=True)
 def alike(prices, room, uses, covers):  # type: ignore[no-untyped-def]
-    """Return where runs of slots begin that are alike for every job, and the end of the last one.
+    """Return the starts of runs of slots that no job distinguishes, and the end of the last run.
 
-    Prices and room do not change within a run, nor do bounds on what a job holds, or covers.
+    Within a run, prices and room are constant, and so are bounds on the GPUs of a job, and covers.
     """
     slots = prices.shape[1]
     new = np.zeros(slots + 1, np.bool_)
@@ -158,7 +158,7 @@ def alike(prices, room, uses, covers):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def costs(prices, dearer, room, held, order, among, gpus, begin, out):  # type: ignore[no-untyped-def]
-    """Write the cost of a gang in the slots of every run, at every level, into `out`."""
+    """Write the cost of a gang in a slot of every run, at every level, into `out`."""
     take = np.zeros(len(room), np.int64)
     for i in range(len(out)):
         for k in range(out.shape[1]):
@@ -167,9 +167,9 @@ def costs(prices, dearer, room, held, order, among, gpus, begin, out):  # type: 
 
 @njit(cache=True)
 def charge(prices, covers, j, gpus, own, dearer):  # type: ignore[no-untyped-def]
-    """Write what GPUs cost a job: more by the prices of covers, all of them where it is a member, else those beyond.
+    """Write the GPU prices that a job pays. Covers raise them: of all GPUs for members, else of those beyond the spare.
 
-    ``own`` is the price of a first GPU, ``dearer`` what further ones cost more.
+    `own` is the price of the first GPU, `dearer` the increase for further ones.
     """
     row, spare, member, price = covers
     if len(row) == 0:
@@ -186,7 +186,7 @@ def charge(prices, covers, j, gpus, own, dearer):  # type: ignore[no-untyped-def
 
 @njit(cache=True)
 def least_cost(cost, begin, progress, work, a):  # type: ignore[no-untyped-def]
-    """Return what the work costs at least: all of it at the cheapest price per iteration."""
+    """Return a lower bound on the cost of the work: all of it at the cheapest price per iteration."""
     best = np.inf
     for i in range(len(cost)):
         if begin[i + 1] > a:
@@ -197,7 +197,7 @@ def least_cost(cost, begin, progress, work, a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def earliest_end(forced, a):  # type: ignore[no-untyped-def]
-    """Return the last forced slot; the number of slots, in none of which a job ends, where one is before `a`."""
+    """Return the last forced slot (0 for none), or the number of slots if one is before `a`: the job never ends."""
     if forced[:a].any():
         return len(forced)
     final = 0
@@ -209,7 +209,7 @@ def earliest_end(forced, a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def advance(cost, table, value, choice, reach, forced):  # type: ignore[no-untyped-def]
-    """Let a slot with these costs by level serve any state in reach, or, if it is `forced`, every one."""
+    """Update the DP by a slot with these costs by level, which any state in reach may use, or must if `forced`."""
     for s in range(reach, -1, -1):
         if s == 0 and not forced:
             break
@@ -225,7 +225,7 @@ def advance(cost, table, value, choice, reach, forced):  # type: ignore[no-untyp
 
 @njit(cache=True)
 def from_then_on(payoffs, later):  # type: ignore[no-untyped-def]
-    """Write the largest payoff of each or any later slot."""
+    """Write the largest payoff from each slot on into `later`."""
     most = -INFINITE
     for t in range(len(later) - 1, -1, -1):
         most = max(most, payoffs[t])
@@ -234,12 +234,12 @@ def from_then_on(payoffs, later):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def sweep(cost, begin, states, worth, a, forced, floor, choice, value, payoffs, by_end, later):  # type: ignore[no-untyped-def]
-    """Find the cheapest slots that do the work by every last slot, and use those that are `forced`.
+    """Find the cheapest slots that do the work by every last slot, including all `forced` ones.
 
-    ``value[s]`` is the least cost of getting from state ``s`` to the end with the slots so far; the DP goes over slots
-    and states once. `by_end` comes with what any slots pay at most, by :func:`greedy`, and the DP ends where no `later`
-    slot can beat the best one. Then ``payoffs[f]`` is what the cheapest slots pay where they end in ``f``, and
-    ``by_end[f]`` what any do at most.
+    ``value[s]`` is the least cost of finishing from state ``s`` with the slots so far; the DP visits every slot and
+    state once. `by_end` comes with upper bounds on payoffs from :func:`greedy`, and the DP stops when no `later` slot
+    can beat the best one. Then ``payoffs[f]`` is the payoff of the cheapest slots that end in ``f``, and ``by_end[f]``
+    an upper bound on the payoff of any.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def sweep(cost, begin, states, worth, a, forced, floor, choice, value, payoffs, 
         if t < final or reach < need:
             continue
         by_end[t] = min(by_end[t], worth[t] - value[need])
-        # What does not use this slot ends earlier, where it is worth no less.
+        # A schedule that does not use this slot ends earlier, where its utility is no less.
         if choice[t, need] > 0:
             payoffs[t] = worth[t] - value[need]
             if payoffs[t] > most:
@@ -281,8 +281,8 @@ def sweep(cost, begin, states, worth, a, forced, floor, choice, value, payoffs, 
 def offer(cost, progress, slope, rate, reached):  # type: ignore[no-untyped-def]
     """Write the steps of a slot from level to level, and return their number.
 
-    Each has a cost per iteration, its iterations, and the level that it ends with. Levels above the line between two
-    others are left out, so that costs per iteration grow; of levels on a line the fastest one is taken at once.
+    Each step has a cost per iteration, its iterations, and the level that it reaches. Levels above the line between two
+    others are left out, so costs per iteration increase; of several levels on a line, one step reaches the fastest.
     """
     count, speed, spent = 0, 0.0, 0.0
     while True:
@@ -301,16 +301,16 @@ def offer(cost, progress, slope, rate, reached):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def blank(size):  # type: ignore[no-untyped-def]
-    """Return room for so many steps: their order, and slope, iterations, level reached and count of each."""
+    """Allocate arrays for `size` steps: their order, and the slope, iterations, level reached and count of each."""
     numbers, amounts = np.empty((3, size), np.int64), np.empty((2, size))
     return numbers[0], amounts[0], amounts[1], numbers[1], numbers[2]
 
 
 @njit(cache=True)
 def line_up(order, slope, head, tail, first, several, most):  # type: ignore[no-untyped-def]
-    """Put steps from `first` on that cost less than `most` per iteration between others, dearest first.
+    """Insert the steps from `first` on that cost less than `most` per iteration into `order`, dearest first.
 
-    Returns how many there are now.
+    Returns the new tail of `order`.
     """
     for g in range(first, first + several):
         if slope[g] >= most:
@@ -326,25 +326,25 @@ def line_up(order, slope, head, tail, first, several, most):  # type: ignore[no-
 
 @njit(cache=True)
 def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end, payoffs, steps):  # type: ignore[no-untyped-def]
-    """Find slots that do the work by every last slot from the cheapest :func:`steps <offer>` of all slots.
+    """Choose the cheapest :func:`steps <offer>` of all slots that do the work by every last slot.
 
-    The cheapest steps that are enough do the work, and without the part of the last one that is too much they cost no
-    more than any schedule. Steps of a run are alike: they are kept together, dearest first.
+    The cheapest steps that suffice do the work; without the excess of the last one they cost no more than any schedule.
+    Steps of the same run are equal and stored together, dearest first.
 
     Parameters
     ----------
     until
-        Slot before which it ends.
+        Slot before which a schedule ends.
     by_end, payoffs
-        ``(slots,)`` what schedules with that last slot pay at most, and what the steps pay.
+        ``(slots,)`` upper bound on the payoff of schedules with that last slot, and payoff of the steps.
     steps
-        ``order``, ``slope``, ``rate``, ``reached`` and ``count``, by run and step: what it needs, and what it takes.
+        ``order``, ``slope``, ``rate``, ``reached`` and ``count`` by run and step: workspace, and the steps taken.
 
     Returns
     -------
     most, sure, when, head, tail
-        Largest payoff at most and of steps, with its last slot (-1 where none is above `floor`), and where in `order`
-        the steps are that are taken in the end.
+        Upper bound on the largest payoff; largest payoff of steps, and its last slot (-1 if none is above `floor`); and
+        the range in `order` of the steps taken in the end.
     """
     order, slope, rate, reached, count = steps
     levels = len(progress)
@@ -390,9 +390,9 @@ def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end
 
 @njit(cache=True)
 def taken(steps, head, tail, begin, a, levels, level):  # type: ignore[no-untyped-def]
-    """Write the level + 1 of each slot (0: not used) of steps that are taken; return the last slot.
+    """Write the level + 1 of each slot (0: not used) for the steps taken; return the last slot.
 
-    In the last run they take its first slots, to end early, and in others the last ones, which leaves early ones.
+    Steps take the first slots of the last run, to end early, and the last slots of the other runs.
     """
     order, _, _, reached, count = steps
     level[:] = 0
@@ -406,7 +406,7 @@ def taken(steps, head, tail, begin, a, levels, level):  # type: ignore[no-untype
         i = g // levels
         start = max(begin[i], a) if i == final else begin[i + 1] - count[g]
         for t in range(start, start + count[g]):
-            # Of a slot's steps the last one has the fastest level, which is the first in order.
+            # The last step of a slot reaches its fastest level, which comes first in order.
             level[t] = reached[g] + 1 if level[t] == 0 else min(level[t], reached[g] + 1)
             last = max(last, t)
     return last
@@ -418,7 +418,7 @@ def trail(choice, table, state, last, first, level):  # type: ignore[no-untyped-
     level[:] = 0
     t = last
     while t >= first:
-        # Slots before this state was in reach were not written; the walk never needs them: it is done first.
+        # Slots before this state was in reach were not written; the walk reaches state 0 before it needs them.
         k = choice[t, state]
         if k > 0:
             level[t] = k
@@ -438,7 +438,7 @@ def work_of(level, progress):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def runner_up(payoffs, a, best, floor):  # type: ignore[no-untyped-def]
-    """Return the best last slot but for `best`; -1 for none."""
+    """Return the last slot with the largest payoff other than `best`; -1 for none."""
     found = -1
     for t in range(a, len(payoffs)):
         if t != best and payoffs[t] > floor and (found < 0 or payoffs[t] > payoffs[found]):
@@ -448,7 +448,7 @@ def runner_up(payoffs, a, best, floor):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def emit(job, level, last, prices, dearer, room, held, order, among, gpus, entries, out):  # type: ignore[no-untyped-def]
-    """Append the entries of a schedule; return their new number, -1 where they do not fit."""
+    """Append the entries of a schedule; return the new number of entries, or -1 if they do not fit."""
     cell, count = out
     take = np.zeros(len(room), np.int64)
     for t in range(last + 1):
@@ -466,7 +466,7 @@ def emit(job, level, last, prices, dearer, room, held, order, among, gpus, entri
 
 @njit(cache=True)
 def bind(bounds, room, held, free, forced):  # type: ignore[no-untyped-def]
-    """Write what a job must hold, and may, by ``bounds (4, u)``; in `forced` slots it must hold something."""
+    """Write the fewest and most GPUs that a job may hold, by `bounds` ``(4, u)``; it must use the `forced` slots."""
     for u in range(bounds.shape[1]):
         r, t = divmod(bounds[1, u], room.shape[1])
         held[r, t], free[r, t] = bounds[2, u], min(room[r, t], bounds[3, u])
@@ -483,9 +483,9 @@ def unbind(bounds, room, held, free, forced):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def follow(choice, states, when, sure_when, a, progress, work, level):  # type: ignore[no-untyped-def]
-    """Write the schedule from the necessary units that ends in `when`, or, where that does too little, the sure one.
+    """Write the schedule from the necessary units that ends in `when`, or the sure one if that does too little work.
 
-    Returns its last slot, -1 where there is none, and whether it is the first one.
+    Returns its last slot (-1 for none), and whether it is the one from the necessary units.
     """
     table, need, enough = states
     trail(choice, table, need, when, a, level)
@@ -498,16 +498,16 @@ def follow(choice, states, when, sure_when, a, progress, work, level):  # type: 
 
 @njit(cache=True)
 def price(prices, room, which, jobs, machines, worth, floor, uses, covers, several, close, out):  # type: ignore[no-untyped-def]
-    """Price jobs one after another; :meth:`schedgap.models.hadar.pricing.Pricing._price` makes room for what is found.
+    """Price jobs one by one; :meth:`schedgap.models.hadar.pricing.Pricing._price` allocates the results.
 
     Parameters
     ----------
     prices, room
         ``(k, T)`` price and free GPUs of every type and slot.
     which, jobs, machines, worth
-        Jobs to price; arrays of all jobs, and their ``(n, T)`` utilities.
+        Jobs to price; arrays of all jobs and of their machines; ``(n, T)`` utilities.
     floor, several
-        ``(n,)`` payoffs that do not count; whether to look for a second schedule of each job.
+        ``(n,)`` payoffs that a schedule must exceed; whether to look for a second schedule of each job.
     close
         Error up to which the cheapest slots are good enough.
     uses
@@ -515,12 +515,12 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
     covers
         Cell, spare, members and price of :class:`schedgap.models.columns.Covers`.
     out
-        ``most``, ``sure`` ``(len(which),)``: payoff at most and attained; ``by_end`` ``(len(which), T)``: payoff at
-        most by last slot, or no rows where nobody asks; ``owner``, ``last``, ``ends`` ``(2·len(which),)``: job, last
-        slot and end of the entries of every schedule found; ``cell`` and ``count`` ``(entries,)``: cell ``r·T + t`` and
-        its GPUs.
+        ``most``, ``sure`` ``(len(which),)``: upper bound on the payoff, and payoff attained; ``by_end`` ``(len(which),
+        T)``: upper bound by last slot, or no rows if not needed; ``owner``, ``last``, ``ends`` ``(2·len(which),)``:
+        job, last slot and end of the entries of every schedule found; ``cell`` and ``count`` ``(entries,)``: cell
+        ``r·T + t`` and its GPUs.
 
-    Returns the number of schedules; -1 where the entries do not fit.
+    Returns the number of schedules; -1 if the entries do not fit.
     """
     arrival, gpus, work, order, among, progress = jobs
     tables, offset, need, enough, kept = machines
@@ -555,7 +555,7 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
             most[i], when, sure[i], sure_when = sweep(
                 cost, begin, states, worth[j], a, forced, floor[j], choice, value, payoffs, paid, spare
             )
-        elif forced.any():  # which steps know nothing of
+        elif forced.any():  # steps ignore forced slots
             sure[i], when = -INFINITE, -1
         if len(by_end):
             by_end[i] = paid

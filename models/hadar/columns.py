@@ -1,7 +1,7 @@
 """P2 by branch and price, at sizes where P1 has millions of binaries.
 
-Capacities are the GPUs of a type in a slot, blocks are jobs, columns are schedules; :mod:`schedgap.models.columns` does
-the work, :mod:`schedgap.models.hadar.pricing` finds the schedules.
+Capacities are the GPUs of a type in a slot, blocks are jobs, columns are schedules. :mod:`schedgap.models.columns`
+holds the algorithms, :mod:`schedgap.models.hadar.pricing` the pricing problem.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from schedgap.models.hadar.fluid import OverIntervals
 from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.hadar.schedules import gang_schedules
-from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
+from schedgap.models.registry import SEEDED, Outcome, model, no_reason
 from schedgap.models.solve import SolveOptions
 
 BOUND_SHARE = 0.6
-"""Share of the time limit that the bound may take; the rest is for the schedule."""
+"""Share of the time limit that the bound may take; the rest is for finding a schedule."""
 
 MANY, FEW = 1_200, 50
-"""Slots and jobs beyond which prices change by period only, where time is limited.
+"""Slots and jobs beyond which, under a time limit, prices change by period only.
 
-``gen/hadar-480`` has 14,284 slots: after a minute prices by slot leave 13 % open, and prices by period 0.9 %. In 2,880
-slots of ``gen/200jobs`` prices by slot leave 0.48 % open after 40 s, and prices by period 0.49 % after 30 s; by slot,
-jobs are too long for the plain checker of certificates.
+``gen/hadar-480`` has 14,284 slots: after a minute, prices by slot leave a gap of 13 %, prices by period 0.9 %. In 2,880
+slots of ``gen/200jobs``, prices by slot leave a gap of 0.48 % after 40 s, prices by period 0.49 % after 30 s; by slot,
+jobs are also too long for the plain checker of certificates.
 """
 
 CELLS = 10_000_000
-"""Jobs times slots beyond which the bound is that of a fluid over intervals, where time is limited.
+"""Jobs times slots beyond which, under a time limit, the bound is that of a fluid over intervals.
 
-With 8,000 jobs on 6,000 GPUs, 5 million, prices by slot leave 0.35 % open after a minute of computing. With 20,000
-jobs, 23 million, they are not done after five; the fluid is in 24 s.
+With 8,000 jobs on 6,000 GPUs (5 million), prices by slot leave a gap of 0.35 % after a minute of computing. With 20,000
+jobs (23 million), they have not finished after five minutes; the fluid takes 24 s.
 """
 
 HOT, COLD = 0.0005, 0.0001
-"""Temperatures of the search, which begins with a dive's solution: hotter ones lose what that has found."""
+"""First and last temperature of the search, which starts from a dive's solution: hotter ones destroy that solution."""
 
 
 def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
-    r"""Return the relaxation of P2 over the schedules :math:`S_j' \subseteq S_j` that column generation made.
+    r"""Build the relaxation of P2 over the schedules :math:`S_j' \subseteq S_j` that column generation made.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
     .. math:: \sum_j \sum_{s \in S_j'} n_{j,s,t,r} \cdot x_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{within}
     .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
 
-    Duals: the prices :math:`k^r_t` of (2a) go to the pricing problem, a shortest path over (slot, progress) for every
-    job, which finds the schedule of largest payoff :math:`\varphi_j(s) = U_{j,s} - \sum_t \sum_r n_{j,s,t,r} \cdot
+    Duals: the prices :math:`k^r_t` of (2a) go to the pricing problem. For every job it is a shortest path over (slot,
+    progress) and finds the schedule of largest payoff :math:`\varphi_j(s) = U_{j,s} - \sum_t \sum_r n_{j,s,t,r} \cdot
     k^r_t`. At any prices, :math:`\sum_t \sum_r C^r \cdot k^r_t + \sum_j \max(0, \max_s \varphi_j(s))` is a bound on P1
     and P2.
     """
@@ -88,31 +88,32 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
 
 
 def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
-    """Solve P2 by branch and price, from the bound of column generation with smoothed prices.
+    """Solve P2 by branch and price, starting with column generation at smoothed prices.
 
-    Prices move until bound and master agree but for the grid of progress. Where time is limited and slots are
-    :data:`MANY`, prices change by period, and where there are :data:`CELLS` of jobs and slots, bound and prices are
-    those of a fluid over intervals; then nobody branches, and the search begins with lists of all jobs by their ends.
+    Prices move until bound and master agree up to the error of the grids of progress. Under a time limit, prices change
+    by period if there are more than :data:`MANY` slots, and bound and prices come from a fluid over intervals if there
+    are more than :data:`CELLS` pairs of job and slot. Neither branches; the search then starts from lists of all jobs
+    ordered by their ends.
 
     Parameters
     ----------
     view
-        What is to be scheduled.
+        Jobs, GPUs, slots.
     options
         Limits, gap, seed, known decisions.
     complete
         Whether every job completes.
     seeded
-        Whether it starts from known decisions.
+        Whether the search starts from known decisions.
 
     Returns
     -------
     Outcome
-        Its prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
+        Its prices are ``(k, T)``: at most what one more GPU of a type in a slot would add to the bound.
 
     See Also
     --------
-    solve_in_phases : how the search goes on, and what it can prove.
+    solve_in_phases : the phases of the search, and what it can prove.
     """
     began = clock.now()
     pricing = Pricing(view, complete)
@@ -120,35 +121,36 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     few = view.possible.size <= FEW or options.time_limit_s is None
     fluid = None if few or view.size * view.slots <= CELLS else OverIntervals(view, complete, options)
     periods = None if few or fluid or view.slots <= MANY else ByPeriod(pricing, options)
-    instead = fluid or periods
-    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, instead)
+    substitute = fluid or periods
+    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, substitute)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
     prices = answer.generated.prices
-    if instead:
-        return Outcome(answer.solution, decision, instead.by_slot(prices), evidence=fluid.found if fluid else periods)
+    if substitute:
+        evidence = fluid.tightest if fluid else periods
+        return Outcome(answer.solution, decision, substitute.by_slot(prices), evidence=evidence)
     return Outcome(answer.solution, decision, prices.reshape(-1, view.slots), answer.root)
 
 
-class Instead(Protocol):
-    """What proves a bound where column generation by slot would take too long."""
+class Substitute(Protocol):
+    """A substitute relaxation, for sizes at which column generation by slot would take too long."""
 
     def relax(self, time_limit_s: float | None) -> Generated:
-        """Return what it proves."""
+        """Return the bound, prices and columns that it finds within the time limit."""
         ...
 
     def by_slot(self, prices: Array) -> Array:
-        """Return its prices as those of one GPU in each slot, ``(k, T)``."""
+        """Convert its prices to prices of one GPU by slot, ``(k, T)``."""
         ...
 
 
 class Priceable(Oracle, Protocol):
-    """A pricing whose rows are (kind of servers, slot), row ``kind·T + t``."""
+    """A pricing problem whose rows are (kind of servers, slot), row ``kind·T + t``."""
 
     packing: Packing
     worth: Array
 
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
-        """Return the best column of one job within `room`, if there is one."""
+        """Return the best column of one job within `room`, or ``None``."""
         ...
 
 
@@ -159,15 +161,15 @@ def search(
     options: SolveOptions,
     built_s: float,
     seeded: bool,
-    instead: Instead | None = None,
+    substitute: Substitute | None = None,
 ) -> Answer:
-    """Bound and search by a pricing; `kind` is that of each server, `built_s` how long building took.
+    """Bound and search with a pricing problem, for servers of given `kind` ``(h,)``; building it took `built_s`.
 
-    Bound and prices are those of `instead`, where that is given.
+    If `substitute` is given, it provides the bound and the prices.
     """
 
     def packer(bound: float, prices: Array, effort: PackingOptions) -> Inserting:
-        by_slot = instead.by_slot(prices).ravel() if instead else prices
+        by_slot = substitute.by_slot(prices).ravel() if substitute else prices
         return Inserting(pricing.packing, pricing.insert, bound, by_slot, effort)
 
     posed = PackingProblem(
@@ -177,29 +179,29 @@ def search(
         effort=effort,
         read=partial(read, pricing.worth, kind),
         share=BOUND_SHARE,
-        whole=not instead,
-        otherwise=instead.relax if instead else None,
+        whole=not substitute,
+        otherwise=substitute.relax if substitute else None,
     )
     return solve_in_phases(posed, options, built_s, seeded)
 
 
 def read(worth: Array, kind: Ints, decision: Schedule) -> dict[int, Choice]:
-    """Return the columns of a decision, by job; jobs have `worth` by last slot, and each server its `kind`."""
+    """Return the columns of a decision by job, given the `worth` of jobs by last slot and the `kind` of each server."""
     size, slots = worth.shape
     row = kind[decision.server] * slots + decision.slot
     shape = size, (int(kind.max()) + 1) * slots
     held = sp.csr_array((decision.gpus.astype(float), (decision.job, row)), shape)
     last = np.zeros(size, np.int64)
     np.maximum.at(last, decision.job, decision.slot)
-    found = {}
+    columns = {}
     for job in np.unique(decision.job).tolist():
-        mine = slice(held.indptr[job], held.indptr[job + 1])
-        found[job] = Choice(float(worth[job, last[job]]), held.indices[mine].astype(np.int64), held.data[mine])
-    return found
+        entries = slice(held.indptr[job], held.indptr[job + 1])
+        columns[job] = Choice(float(worth[job, last[job]]), held.indices[entries].astype(np.int64), held.data[entries])
+    return columns
 
 
 def decode(view: View, chosen: Columns) -> Schedule:
-    """Return the schedule of chosen columns, with GPUs put onto servers."""
+    """Return the schedule of chosen columns, with their GPUs placed on servers."""
     use = chosen.use.tocoo()
     gpus = np.rint(use.data).astype(np.int64)
     cell = use.row.astype(np.int64)
@@ -207,20 +209,14 @@ def decode(view: View, chosen: Columns) -> Schedule:
 
 
 for _complete, _problem in ((False, UTILITY), (True, COMPLETE)):
-    MODELS.register(
-        ModelSpec(
-            id="hadar.p2.columns.complete" if _complete else "hadar.p2.columns",
-            paper="hadar",
-            problem=_problem.id,
-            kind="exact",
-            build=partial(build_master, complete=_complete),
-            decode=lambda view, model, solution: None,
-            source="Hadar §III-B, eq. (2), by column generation" + (", every job completes" if _complete else ""),
-            procedure=partial(columns, complete=_complete),
-            skip=somebody_rejected if _complete else no_reason,
-            too_large=too_large,
-            parameters=(SEEDED,),
-            example="paper/hadar-fig1",
-            implied=gang_schedules,
-        )
-    )
+    model(
+        "hadar.p2.columns.complete" if _complete else "hadar.p2.columns",
+        problem=_problem.id,
+        source="Hadar §III-B, eq. (2), by column generation" + (", every job completes" if _complete else ""),
+        procedure=partial(columns, complete=_complete),
+        skip=somebody_rejected if _complete else no_reason,
+        too_large=too_large,
+        parameters=(SEEDED,),
+        example="paper/hadar-fig1",
+        implied=gang_schedules,
+    )(partial(build_master, complete=_complete))

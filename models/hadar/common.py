@@ -1,4 +1,4 @@
-"""What Hadar's models share: when jobs can finish, the utility of that, and whether any job can finish at all."""
+"""Shared parts of Hadar's models: finish variables and utilities, skip reasons, and classes of servers for copies."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import ROUNDING, View
 
 LARGEST = 40_000_000
-"""Jobs times slots up to which it runs unasked: utilities and prices of all of them are kept in memory."""
+"""Jobs times slots up to which column generation runs by default: it keeps utilities and prices of all in memory."""
 
 
 def usable(view: View, job: int) -> Ints:
-    """Return the GPU types on which `job` has a rate and of which there are GPUs, ascending."""
+    """Return the GPU types that exist in the cluster and on which `job` has a positive rate, ascending."""
     return np.flatnonzero((view.workload.rates[job] > 0) & (view.capacity > 0))
 
 
 def best_progress(view: View, job: int) -> float:
-    """Return the largest progress of a gang alone in a slot, in iterations; 0 where it fits nowhere."""
+    """Return the largest progress that a gang alone on the cluster can make in a slot, in iterations; 0 if none."""
     progress, capacity = (x[usable(view, job)] for x in (view.progress[job], view.capacity))
     return max((p for p in progress.tolist() if capacity[progress >= p].sum() >= view.workload.gpus[job]), default=0.0)
 
 
 def earliest_finish(view: View, job: int) -> int:
-    """Return the first slot in which a gang can finish, alone and at its best in every slot from its arrival on."""
+    """Return the first slot in which a gang can finish: alone, at its best rate in every slot from its arrival on."""
     slots = max(1, math.ceil(float(view.workload.work[job]) / best_progress(view, job) * (1 - ROUNDING)))
     return int(view.arrival[job]) + slots - 1
 
@@ -35,7 +35,7 @@ def earliest_finish(view: View, job: int) -> int:
 def add_finish(m: pyo.ConcreteModel, view: View, complete: bool) -> None:
     """Add ``v[j, f]`` (job j's last slot is f), ``pending[j, t] = Σ_{f ≥ t} v[j, f]`` and `everybody` if `complete`.
 
-    `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square.
+    `pending` is written as a recursion: its nonzeros then grow linearly with the slots, not quadratically.
     """
     jobs = [int(j) for j in view.possible]
     first = {j: earliest_finish(view, j) for j in jobs}
@@ -60,26 +60,27 @@ def add_finish(m: pyo.ConcreteModel, view: View, complete: bool) -> None:
 
 
 def nobody_completes(view: View) -> str | None:
-    """Say that no job can complete, or ``None``."""
+    """Return the reason to skip a model when no job can complete, or ``None``."""
     return None if view.possible.size else f"no job can complete: {view.hopeless[0]}"
 
 
 def somebody_rejected(view: View) -> str | None:
-    """Say which job can never complete, or ``None``."""
+    """Return the reason to skip a model that completes every job when some job never can, or ``None``."""
     reasons = [reason for reason in view.hopeless if reason]
     return f"not every job can complete: {reasons[0]}" if reasons else None
 
 
 def too_large(view: View) -> str | None:
-    """Return why column generation runs only on request, or ``None``."""
+    """Return the reason why column generation runs only on request, or ``None``."""
     size = view.size * view.slots
     return f"{view.size:,} jobs in {view.slots:,} slots, more than {LARGEST:,} together" if size > LARGEST else None
 
 
 class Classes(NamedTuple):
-    """Servers of one type and size: GPU type and `gpus` in all ``(c,)``; the class of each server ``(h,)``.
+    """``c`` classes of servers with the same GPU type and size.
 
-    ``limit (n, c)`` are the GPUs that all copies of a job hold at most, which do ``progress (n, c)`` each in a slot.
+    Each class has a `gpu_type` and `gpus` in total, ``(c,)``; `kind` ``(h,)`` is the class of each server. All copies
+    of a job together hold at most `limit` ``(n, c)`` GPUs of a class, and each GPU does `progress` ``(n, c)`` per slot.
     """
 
     gpu_type: Ints
@@ -90,16 +91,16 @@ class Classes(NamedTuple):
 
 
 def classes(view: View) -> Classes:
-    """Return the classes of servers, and what copies can hold of them."""
+    """Return the classes of servers, with the most GPUs that the copies of a job can hold and their progress."""
     hosts, work = view.servers, view.workload
     kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
-    found, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
-    limit = np.minimum(work.gpus[:, None], found[:, 1]) * count
-    progress = np.ascontiguousarray(work.rates[:, found[:, 0]] * view.slot_s)
-    return Classes(found[:, 0], found[:, 1] * count, kind.ravel(), limit, progress)
+    sizes, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
+    limit = np.minimum(work.gpus[:, None], sizes[:, 1]) * count
+    progress = np.ascontiguousarray(work.rates[:, sizes[:, 0]] * view.slot_s)
+    return Classes(sizes[:, 0], sizes[:, 1] * count, kind.ravel(), limit, progress)
 
 
 def able(view: View, of: Classes) -> Ints:
-    """Return the jobs that copies can complete."""
+    """Return the jobs that can complete when they run as copies."""
     alone = (of.limit * of.progress).sum(axis=1) * (view.slots - view.arrival)
     return np.flatnonzero(alone >= view.workload.work * (1 - ROUNDING))

@@ -1,4 +1,4 @@
-"""Bounds whose size does not grow with the slots: gangs, or their copies, as a fluid over intervals of time."""
+"""Bounds whose size does not grow with the number of slots: gangs, or their copies, as a fluid over time intervals."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, 
 from schedgap.models.columns import Generated
 from schedgap.models.hadar.common import able, best_progress, classes, somebody_rejected, too_large
 from schedgap.models.intervals import NOBODY, Fluid, Goal, Pricing, Tightest, first_edges, stated, tightest
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_reason
+from schedgap.models.registry import Outcome, model, no_reason
 from schedgap.models.single_machine import Jobs, Ways
 from schedgap.models.solve import SolveOptions
 
 
 @dataclass(frozen=True, eq=False)
 class Gangs(Jobs):
-    """Jobs `which` ``(n,)``, times in slots; resources are GPU types.
+    """Jobs with indices `which` ``(n,)``, times in slots; resources are GPU types.
 
-    All work of a job on type r takes the part ``amount (n, k)`` of its GPUs for a slot, infinite where it cannot run,
-    and ``time (n, k)`` slots of a gang, or of all copies on this type, which run `together` with those on others.
+    On type r, the whole work of a job takes `amount` ``(n, k)`` slots of all GPUs of the type (infinite where it cannot
+    run) and `time` ``(n, k)`` slots of its gang, or of all its copies on that type; copies on several types run
+    `together`.
     """
 
     which: Ints
@@ -34,32 +35,32 @@ class Gangs(Jobs):
 
     @property
     def ways(self) -> Ways:
-        """Types, whose unit of work is the whole job."""
+        """GPU types; the unit of work is the whole job."""
         n, k = self.amount.shape
         return Ways(np.arange(n) * k, self.time.ravel(), np.arange(n), np.ones(n), self.together)
 
     def cost(self, weights: Array) -> Array:
-        """Return ``(n·k,)`` slots of the whole cluster that all work takes on each type, for weights ``(k,)``."""
+        """Return the ``(n·k,)`` slots of the whole cluster that all work takes on each type, for weights ``(k,)``."""
         able = np.isfinite(self.amount)
         return np.multiply(self.amount, weights, out=np.full_like(self.amount, np.inf), where=able).ravel()
 
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return ``(m, k)`` what all work takes, which is on one type."""
+        """Return the ``(m, k)`` resources that all work takes; each way uses one type only."""
         k = self.amount.shape[1]
         return np.where(np.arange(k) == which[:, None] % k, self.amount.ravel()[which, None], 0.0)
 
 
 def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
-    """Return the jobs that can complete.
+    """Return the jobs that can complete, with their resource use and shortest times.
 
     Parameters
     ----------
     view
         GPUs, slots, jobs.
     forks
-        Whether jobs run as copies, by which they can use more GPUs at once.
+        Whether jobs run as copies, which lets them use more GPUs at once.
     grain
-        Slots that a job takes at least; 0 where it can end within one.
+        Least number of slots that a job takes; 0 if it can end within a slot.
     """
     work = view.workload
     if forks:
@@ -74,7 +75,7 @@ def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
     per_slot = work.rates[jobs] * view.slot_s * view.capacity
     amount = np.divide(needed, per_slot, out=np.full(per_slot.shape, np.inf), where=per_slot > 0)
     time = np.divide(needed, speed[jobs], out=np.full(per_slot.shape, np.inf), where=per_slot > 0)
-    if not forks:  # a gang holds its GPUs for whole slots, also where it needs less than one
+    if not forks:  # a gang holds its GPUs for whole slots, even if it needs less than one
         amount *= np.maximum(grain / time, 1.0)
     start, alone = view.arrival[jobs].astype(float), np.maximum(needed[:, 0] / fastest, grain)
     return Gangs(
@@ -92,9 +93,9 @@ def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
 
 
 def utilities(view: View, run: Gangs, edges: Array) -> Goal:
-    """Return what ends are worth by last slots, between edges in whole slots.
+    """Return the value of ending in each interval; edges are whole slots.
 
-    A line from the utility of the first end in an interval to that of any other is above all others.
+    Within an interval, the flattest line from the utility of its first end to that of a later one is above all others.
     """
     cuts = edges.astype(np.int64)
     begin, slot = cuts[:-1], np.arange(cuts[0], cuts[-1])
@@ -104,30 +105,30 @@ def utilities(view: View, run: Gangs, edges: Array) -> Goal:
     for i, job in enumerate(run.which.tolist()):
         worth = view.utility(job)
         first = np.maximum(begin, int(run.earliest[i]) - 1)
-        some = first < cuts[1:]
-        value[i, some] = worth[first[some]]
+        within = first < cuts[1:]
+        value[i, within] = worth[first[within]]
         free[i] = np.maximum(first + 1 - np.maximum(begin, int(run.start[i])), 0) / run.alone[i]
         later = slot - first[inside]
         lost = worth[np.minimum(first[inside], slot)] - worth[slot]
-        each = np.divide(lost, later, out=np.full(len(slot), np.inf), where=later > 0)
-        least = np.minimum.reduceat(each, begin - cuts[0])
-        slope[i] = np.where(np.isfinite(least), least, 0.0) * run.alone[i]
+        slopes = np.divide(lost, later, out=np.full(len(slot), np.inf), where=later > 0)
+        flattest = np.minimum.reduceat(slopes, begin - cuts[0])
+        slope[i] = np.where(np.isfinite(flattest), flattest, 0.0) * run.alone[i]
     return Goal(value, slope, free)
 
 
 def posed(view: View, run: Gangs, must: bool, edges: Array) -> Pricing:
-    """Return the oracle over edges in whole slots."""
+    """Return the pricing oracle over intervals with edges in whole slots."""
     return Pricing(Fluid(run, edges, utilities(view, run, edges), must))
 
 
 def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.ConcreteModel:
-    r"""Return the fluid relaxation over intervals, and the columns that generation made for it.
+    r"""Build the fluid relaxation over intervals, restricted to the columns that column generation made.
 
     - :math:`i`: intervals of :math:`|i|` slots.
-    - :math:`s \in S_j'`: columns of j, an interval in which j ends, and the parts :math:`f_{s,i}` of its work that it
-      does on the type :math:`r` in interval i, :math:`f_{s,i,r}`.
+    - :math:`s \in S_j'`: columns of j: an interval in which j ends, and the fractions :math:`f_{s,i}` of its work that
+      it does in interval i, on type :math:`r` the fraction :math:`f_{s,i,r}`.
     - :math:`d_j^r = E_j N_j / (X_j^r L)`: GPU slots that j needs on type r.
-    - :math:`v_s`: at least the utility of any schedule that ends in this interval and does these parts of its work.
+    - :math:`v_s`: upper bound on the utility of any schedule that ends in this interval and does these fractions.
     - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
 
     .. math:: \max \sum_j \sum_{s \in S_j'} v_s \cdot x_{j,s}
@@ -136,50 +137,50 @@ def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.
     .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \label{once}
 
     (an equation where every job completes). A gang that holds several types advances at the rate of the slowest, so
-    that each GPU, counted at its own rate, does no less. Relaxed are that work is done in whole slots, and what happens
-    within an interval; its rows are as many as intervals and types, however many slots there are.
+    counting each GPU at its own rate gives no less. The model relaxes that work is done in whole slots, and the order
+    of events within an interval; the number of its rows is that of intervals times types, whatever the number of slots.
 
-    Duals: the prices of the GPUs of a type in an interval. At any prices, what all GPUs cost and the largest payoffs of
-    the jobs are a bound; payoffs are a greedy choice of intervals (:mod:`schedgap.models.intervals`).
+    Duals: the prices of the GPUs of a type in an interval. At any prices, the cost of all GPUs plus the largest payoffs
+    of the jobs is a bound; a greedy choice of intervals finds the payoffs (:mod:`schedgap.models.intervals`).
     """
     run = gangs(view, forks)
     return stated(posed(view, run, complete, first_edges(run, float(view.slots), whole=True)))
 
 
 def relaxed(view: View, run: Gangs, must: bool, options: SolveOptions) -> Tightest:
-    """Return what column generation over intervals proves, which are cut in halves where that can matter."""
+    """Run column generation over intervals, and halve the intervals where that can tighten the bound."""
     edges = first_edges(run, float(view.slots), whole=True)
     return tightest(partial(posed, view, run, must), edges, True, options)
 
 
 class OverIntervals:
-    """The fluid in place of a relaxation over slots, for a number of seconds; `found` is its outcome.
+    """The fluid relaxation as a substitute for the relaxation over slots; :meth:`relax` sets `tightest`, its result.
 
-    Some job can complete.
+    At least one job must be able to complete.
     """
 
-    found: Tightest
+    tightest: Tightest
 
     def __init__(self, view: View, complete: bool, options: SolveOptions) -> None:
         self.view, self.must, self.options = view, complete, options
 
     def relax(self, time_limit_s: float | None) -> Generated:
-        """Return what it proves."""
+        """Return the result of column generation over intervals within the time limit."""
         options = replace(self.options, time_limit_s=time_limit_s)
-        self.found = relaxed(self.view, gangs(self.view), self.must, options)
-        return self.found.generated
+        self.tightest = relaxed(self.view, gangs(self.view), self.must, options)
+        return self.tightest.generated
 
     def by_slot(self, prices: Array) -> Array:
-        """Return prices of all GPUs of a type in intervals as those of one GPU in each slot, ``(k, T)``."""
-        edges, view = self.found.pricing.edges.astype(np.int64), self.view
-        each = prices.reshape(-1, len(edges) - 1) / np.maximum(view.capacity, 1)[:, None]
-        found = np.zeros((len(view.capacity), view.slots))
-        found[:, edges[0] : edges[-1]] = np.repeat(each, np.diff(edges), axis=1)
-        return found
+        """Convert prices of all GPUs of a type by interval to prices of one GPU by slot, ``(k, T)``."""
+        edges, view = self.tightest.pricing.edges.astype(np.int64), self.view
+        per_gpu = prices.reshape(-1, len(edges) - 1) / np.maximum(view.capacity, 1)[:, None]
+        by_slot = np.zeros((len(view.capacity), view.slots))
+        by_slot[:, edges[0] : edges[-1]] = np.repeat(per_gpu, np.diff(edges), axis=1)
+        return by_slot
 
 
 def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:
-    """Bound by column generation over intervals, which are cut in halves where that can matter.
+    """Bound the optimum by column generation over intervals, halving those where that can tighten the bound.
 
     See Also
     --------
@@ -197,17 +198,13 @@ for _name, _problem, _complete, _forks in (
     ("hadar.fluid.complete", COMPLETE, True, False),
     ("hadar.fluid.forked", FORKED, False, True),
 ):
-    MODELS.register(
-        ModelSpec(
-            id=_name,
-            paper="hadar",
-            problem=_problem.id,
-            kind="bound",
-            build=partial(build_fluid, complete=_complete, forks=_forks),
-            source="Fluid relaxation over intervals of time, by column generation",
-            procedure=partial(bound, complete=_complete, forks=_forks),
-            skip=somebody_rejected if _complete else no_reason,
-            too_large=too_large,
-            example="paper/hadar-fig1",
-        )
-    )
+    model(
+        _name,
+        problem=_problem.id,
+        kind="bound",
+        source="Fluid relaxation over intervals of time, by column generation",
+        procedure=partial(bound, complete=_complete, forks=_forks),
+        skip=somebody_rejected if _complete else no_reason,
+        too_large=too_large,
+        example="paper/hadar-fig1",
+    )(partial(build_fluid, complete=_complete, forks=_forks))

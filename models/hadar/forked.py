@@ -1,13 +1,13 @@
 r"""Jobs as several copies at once (HadarE), by column generation over the GPUs that all copies of a job hold.
 
-A copy holds up to :math:`W_j` GPUs of one server and advances at its own rate, so that what matters of a slot is how
-many GPUs of which type a job holds. Servers of one type and size are a *class*: :math:`m` of them with :math:`c` GPUs
-hold up to :math:`m \min(W_j, c)` GPUs of a job. Whole GPUs of a class within these limits, and within what there is,
-can be put onto its servers, dealt out to them in turns, job after job: of n GPUs of a job a server gets
-:math:`\lceil n/m \rceil` at most, and of all GPUs as many as any other or one more.
+A copy holds up to :math:`W_j` GPUs of one server and advances at its own rate, so only the number of GPUs of each type
+that a job holds in a slot matters. Servers of one type and size are a *class*: :math:`m` of them with :math:`c` GPUs
+hold up to :math:`m \min(W_j, c)` GPUs of a job. Whole GPUs of a class within these limits, and within its capacity, fit
+on its servers if they are dealt out in turn, job after job: of n GPUs of a job, a server gets at most
+:math:`\lceil n/m \rceil`, and the totals of two servers differ by at most one.
 
-The cheapest GPUs that do a job's work by a last slot are a knapsack: all that matters is how many GPUs there are of
-each rate, since the cheapest cells come first. :mod:`schedgap.models.hadar._copies` finds it exactly.
+Finding the cheapest GPUs that do a job's work by a last slot is a knapsack problem: only the number of GPUs of each
+rate matters, since the cheapest cells come first. :mod:`schedgap.models.hadar._copies` solves it exactly.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from schedgap.models.columns import (
 )
 from schedgap.models.hadar.columns import search
 from schedgap.models.hadar.common import able, classes, too_large
-from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
+from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.solve import SolveOptions
 
 NOTHING = -1e200
-"""What every column pays more than."""
+"""A payoff below that of every column."""
 
 
 class ForkedPricing(Oracle):
-    """The oracle: the cheapest GPUs that together do a job's work, for every last slot.
+    """The pricing oracle: the cheapest GPUs that together do a job's work, for every last slot.
 
     Capacities are (class of servers, slot), row ``c·T + t``; blocks are jobs, ends are last slots.
 
@@ -56,24 +56,24 @@ class ForkedPricing(Oracle):
 
     def __init__(self, view: View) -> None:
         self.view = view
-        of = classes(view)
-        self.kind, self.limit, self.progress = of.kind, of.limit, of.progress
-        self.room = np.repeat(of.gpus[:, None], view.slots, axis=1)
+        servers = classes(view)
+        self.kind, self.limit, self.progress = servers.kind, servers.limit, servers.progress
+        self.room = np.repeat(servers.gpus[:, None], view.slots, axis=1)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
-        # Windows of slots do not help: in 864 slots of ``gen/200jobs`` bounds come out 0.07 % larger, and take longer.
+        # Windows of slots do not help: in 864 slots of ``gen/200jobs`` the bounds are 0.07 % larger and take longer.
         self.packing = Packing(self.room.ravel().astype(float), view.size, floor=0.0, worth=self.worth)
         self.anything = Domain.of(self.packing)
-        self.possible = able(view, of)
+        self.possible = able(view, servers)
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
-        """Return the best use of GPUs by every job at the prices ``(c·T,)`` in a domain; see :class:`.Priced`."""
-        found = self._price(self.possible, prices.reshape(self.room.shape), self.room, domain)
+        """Return the best column of every job at the prices ``(c·T,)`` in a domain; see :class:`.Priced`."""
+        payoffs, bounds, *columns = self._price(self.possible, prices.reshape(self.room.shape), self.room, domain)
         most, by_end = np.full(self.view.size, -np.inf), np.full_like(self.worth, -np.inf)
-        most[self.possible], by_end[self.possible] = found[0], found[1]
-        return Priced(most, self._columns(*found[2:]), by_end)
+        most[self.possible], by_end[self.possible] = payoffs, bounds
+        return Priced(most, self._columns(*columns), by_end)
 
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
-        """Return the best use of GPUs by one job at `prices` within `room`, both ``(c·T,)``, if there is one."""
+        """Return the best column of one job at `prices` within `room`, both ``(c·T,)``, or ``None``."""
         if job not in self.possible:
             return None
         shape = self.room.shape
@@ -101,73 +101,72 @@ class ForkedPricing(Oracle):
             size *= 2
 
     def _columns(self, held: Ints, cell: Ints, gpus: Ints) -> Columns:
-        """Return what was bought as columns; jobs that bought nothing have none."""
-        some = np.flatnonzero(np.diff(held, prepend=0))
-        starts = np.concatenate([[0], held[some]])
-        last = np.maximum.reduceat(cell % self.view.slots, starts[:-1]) if some.size else some
-        job = self.possible[some]
+        """Return the purchases of jobs as columns; jobs that buy nothing have none."""
+        buyers = np.flatnonzero(np.diff(held, prepend=0))
+        starts = np.concatenate([[0], held[buyers]])
+        last = np.maximum.reduceat(cell % self.view.slots, starts[:-1]) if buyers.size else buyers
+        job = self.possible[buyers]
         use = sp.csc_array((gpus.astype(float), cell, starts), shape=(self.room.size, len(job)))
         return Columns(job, self.worth[job, last], use, last)
 
 
 def build_master(view: View) -> pyo.ConcreteModel:
-    r"""Return the relaxation over columns: which GPUs the copies of every job hold (§V).
+    r"""Build the relaxation over columns: the GPUs that the copies of every job hold (§V).
 
-    - :math:`s \in S_j'`: the columns, ways to do all work of a job by a last slot with up to :math:`m_j^i` GPUs of a
-      class.
+    - :math:`s \in S_j'`: columns, ways to do all work of a job by a last slot with up to :math:`m_j^i` GPUs of class i.
     - :math:`i`: classes, of :math:`m_i` servers with :math:`c_i` GPUs of one type, :math:`C^i = m_i c_i`.
-    - :math:`m_j^i = m_i \min(W_j, c_i)`: GPUs of class i that all copies of a job hold at most.
+    - :math:`m_j^i = m_i \min(W_j, c_i)`: most GPUs of class i that all copies of a job hold together.
     - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
 
     .. math:: \max \sum_j \sum_{s \in S_j'} U_{j,s} \cdot x_{j,s} \tag{2}
     .. math:: \sum_j \sum_{s \in S_j'} n_{j,s,t,i} \cdot x_{j,s} \le C^i \quad \forall t, i \tag{2a} \label{within}
     .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
 
-    A copy holds up to :math:`W_j` GPUs of one server and advances at its own rate, so that each of these GPUs does
-    :math:`X_j^r L` iterations in a slot. With whole columns this is the problem itself. Every schedule of P1 is one
-    with copies, too: the part of a gang on one server is a copy that is at least as fast as the gang's slowest type.
+    A copy holds up to :math:`W_j` GPUs of one server and advances at its own rate, so each of these GPUs does
+    :math:`X_j^r L` iterations in a slot. With integer columns this is the problem itself. Every schedule of P1 is also
+    one with copies: the GPUs of a gang on one server form a copy at least as fast as the gang's slowest type.
 
     Duals: the prices of (2a) go to the pricing problem, which finds the cheapest whole GPUs for every last slot. At any
-    prices the cost of all GPUs and the largest payoffs of the jobs add up to a bound on every schedule with copies.
+    prices, the cost of all GPUs plus the largest payoffs of the jobs bounds every schedule with copies.
 
-    *Erratum.* Theorem 3 claims that utilisation grows strictly with the number of copies; it can be equal (R1 = 3, n =
-    5: 3, 4 and 5 copies alike).
+    *Erratum.* Theorem 3 claims that utilisation grows strictly with the number of copies; it can stay equal (R1 = 3, n
+    = 5: the same for 3, 4 and 5 copies).
     """
     pricing = ForkedPricing(view)
     return statement(pricing.packing, generate(pricing.anything, pricing).columns)
 
 
 def forked_bound(view: View, options: SolveOptions) -> Outcome:
-    """Bound by column generation until bound and master agree to 1e-4; there is no schedule to decode."""
+    """Bound the optimum by column generation until bound and master agree to 1e-4; returns no schedule."""
     began = clock.now()
     pricing = ForkedPricing(view)
     built = clock.now()
-    found = generate(pricing.anything, pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
-    times = replace(found.times, build_s=built - began, solve_s=clock.now() - built - found.times.transfer_s)
-    solution = replace(found.solution(), times=times)
-    return Outcome(solution, None, found.prices.reshape(-1, view.slots))
+    generated = generate(pricing.anything, pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
+    times = replace(generated.times, build_s=built - began, solve_s=clock.now() - built - generated.times.transfer_s)
+    solution = replace(generated.solution(), times=times)
+    return Outcome(solution, None, generated.prices.reshape(-1, view.slots))
 
 
 def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcome:
-    """Solve the problem with copies by branch and price, from the bound of column generation.
+    """Solve the problem with copies by branch and price, starting with column generation.
 
     Parameters
     ----------
     view
-        What is to be scheduled.
+        Jobs, GPUs, slots.
     options
         Limits, gap, seed, known decisions.
     seeded
-        Whether it starts from known decisions.
+        Whether the search starts from known decisions.
 
     Returns
     -------
     Outcome
-        Its prices are ``(classes, T)``: what one more GPU of a class in a slot would add to the bound at most.
+        Its prices are ``(classes, T)``: at most what one more GPU of a class in a slot would add to the bound.
 
     See Also
     --------
-    solve_in_phases : how the search goes on, and what it can prove.
+    solve_in_phases : the phases of the search, and what it can prove.
     """
     began = clock.now()
     pricing = ForkedPricing(view)
@@ -177,11 +176,11 @@ def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcom
 
 
 def some_columns(view: View) -> tuple[float, bool]:
-    """Return the logarithm of a number of columns that there are at least, and that it is a lower bound.
+    """Return log10 of a lower bound on the number of columns, and ``True`` because it is only a bound.
 
-    Counted are, on the class that does most in a slot, as many whole slots as a job needs, and what is left in another.
+    It counts columns on the class that does most in a slot: full slots, and the remaining work in one more slot.
     """
-    from scipy.special import gammaln, logsumexp  # takes 0.05 s, and few count
+    from scipy.special import gammaln, logsumexp  # imports in 0.05 s, and few runs need it
 
     pricing = ForkedPricing(view)
     total = [-np.inf]
@@ -197,7 +196,7 @@ def some_columns(view: View) -> tuple[float, bool]:
 
 
 def decode(pricing: ForkedPricing, chosen: Columns) -> Schedule:
-    """Return the schedule of chosen columns, with the GPUs of a class dealt out to its servers in turns."""
+    """Return the schedule of chosen columns, with the GPUs of a class dealt out to its servers in turn."""
     use = chosen.use.tocoo()
     each = np.repeat(np.arange(use.nnz), np.rint(use.data).astype(np.int64))
     each = each[np.argsort(use.row[each], kind="stable")]
@@ -212,31 +211,22 @@ def decode(pricing: ForkedPricing, chosen: Columns) -> Schedule:
     return Schedule.of(np.column_stack((entries, gpus)))
 
 
-MODELS.register(
-    ModelSpec(
-        id="hadar.forked_bound",
-        paper="hadar",
-        problem=FORKED.id,
-        kind="relaxation",
-        build=build_master,
-        source="HadarE §V, by column generation",
-        procedure=forked_bound,
-        too_large=too_large,
-        example="paper/hadar-fig1",
-    )
-)
-MODELS.register(
-    ModelSpec(
-        id="hadar.forked.columns",
-        paper="hadar",
-        problem=FORKED.id,
-        kind="exact",
-        build=build_master,
-        source="HadarE §V, by column generation and branching",
-        procedure=columns,
-        too_large=too_large,
-        parameters=(SEEDED,),
-        implied=some_columns,
-        example="paper/hadar-fig1",
-    )
-)
+model(
+    "hadar.forked_bound",
+    problem=FORKED.id,
+    kind="relaxation",
+    source="HadarE §V, by column generation",
+    procedure=forked_bound,
+    too_large=too_large,
+    example="paper/hadar-fig1",
+)(build_master)
+model(
+    "hadar.forked.columns",
+    problem=FORKED.id,
+    source="HadarE §V, by column generation and branching",
+    procedure=columns,
+    too_large=too_large,
+    parameters=(SEEDED,),
+    implied=some_columns,
+    example="paper/hadar-fig1",
+)(build_master)

@@ -1,6 +1,6 @@
 """Hadar's P1 (eq. 1–1e) as a MILP without big-M, with capacity by GPU type or by server.
 
-A *place* is where GPUs are: a type (P1 has no cost of spreading, so capacity adds up) or a server.
+A *place* is where GPUs are counted: a GPU type (spreading costs nothing in P1, so capacity adds up) or a server.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
 
 LARGEST = 6_000
-"""Binaries and integers up to which P1 runs unasked: 20 jobs in 72 slots have 6,600, and take HiGHS a minute."""
+"""Binaries and integers up to which P1 runs by default: 20 jobs in 72 slots have 6,600, and take HiGHS a minute."""
 
 WORK = 1e3
-"""Parts that a solver counts a job's whole work in: its absolute tolerance of 1e-6 is then 1e-9 of the work."""
+"""Units that the solver divides a job's work into: its absolute tolerance of 1e-6 is then 1e-9 of the work."""
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """``p`` places: GPU type, GPUs and server (a number) of each, ``(p,)``."""
+    """``p`` places: GPU type, number of GPUs and index of the server of each, ``(p,)``."""
 
     gpu_type: Ints
     gpus: Ints
@@ -44,13 +44,13 @@ class Places:
 
     @staticmethod
     def by_server(view: View) -> Places:
-        """Return one place per server and type of its GPUs."""
+        """Return one place per server and GPU type on it."""
         return Places(view.servers.gpu_type, view.servers.gpus, view.servers.machine)
 
 
 @dataclass(frozen=True, eq=False)
 class _Index:
-    """Index sets of P1, as plain lists: which jobs may run in which slots, at which paces and in which places."""
+    """Index sets of P1 as plain lists: the slots, levels (paces) and places in which each job may run."""
 
     view: View
     places: Places
@@ -61,20 +61,20 @@ class _Index:
 
     @cached_property
     def levels(self) -> dict[int, list[int]]:
-        """Slowest types ``k`` a job's gang may have: one of each rate, where enough GPUs are as fast."""
-        found = {}
+        """Slowest types ``k`` that a job's gang may have: one per rate at which enough GPUs are at least as fast."""
+        levels = {}
         for j in self.jobs:
             rates, gpus = self.view.workload.rates[j], self.view.workload.gpus[j]
             types = {float(rates[r]): int(r) for r in usable(self.view, j)}
             fits = [k for x, k in sorted(types.items()) if self.view.capacity[rates >= x].sum() >= gpus]
-            # A type on which all slots together do less than is rounded away is as good as none.
-            found[j] = [
+            # Drop types so slow that the work of all slots together vanishes in rounding.
+            levels[j] = [
                 k for k in fits if self.view.progress[j, k] * self.view.slots > ROUNDING * self.view.workload.work[j]
             ]
-        return found
+        return levels
 
     def rate(self, job: int, level: int) -> float:
-        """Return X of the level in iterations per second of one GPU, at most what does all work in a slot."""
+        """Return X of the level (iterations per second of one GPU), capped at the rate that does all work in a slot."""
         enough = float(self.view.workload.work[job]) / (int(self.view.workload.gpus[job]) * self.view.slot_s)
         return min(enough, float(self.view.workload.rates[job, level]))
 
@@ -86,7 +86,7 @@ class _Index:
 
     @cached_property
     def below(self) -> dict[tuple[int, int], list[int]]:
-        """Slowest types at which a job may use a place: those at or below the place's own rate."""
+        """Slowest types that allow a job to use a place: those at or below the place's own rate."""
         rates = self.view.workload.rates
         return {
             (j, p): [k for k in self.levels[j] if rates[j, k] <= rates[j, self.places.gpu_type[p]]]
@@ -100,33 +100,33 @@ class _Index:
 
     @cached_property
     def users(self) -> dict[tuple[int, int], list[int]]:
-        """Jobs that may use a place in a slot; places that can never be overfull are left out."""
-        found = grouped(((t, p), j) for j, t in self.window for p in self.hosts[j])
+        """Jobs that may use a place in a slot, without places that all of them together cannot overfill."""
+        users = grouped(((t, p), j) for j, t in self.window for p in self.hosts[j])
         gpus = self.view.workload.gpus
-        return {(t, p): jobs for (t, p), jobs in found.items() if gpus[jobs].sum() > self.places.gpus[p]}
+        return {(t, p): jobs for (t, p), jobs in users.items() if gpus[jobs].sum() > self.places.gpus[p]}
 
 
 def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0.0) -> pyo.ConcreteModel:
-    r"""Return P1: how many GPUs of which types every gang holds in every slot, and which jobs complete when.
+    r"""Build P1: the GPUs of each type that every gang holds in every slot, and the slot in which each job completes.
 
     Parameters
     ----------
     view
         Jobs, slots, GPUs.
     places
-        Where GPUs are counted. By server, h and :math:`c_h` take the place of r and :math:`C^r`; the optimum is the
-        same, since nothing is lost by spreading a gang.
+        Where GPUs are counted. By server, h and :math:`c_h` replace r and :math:`C^r`; the optimum is the same, because
+        a gang loses nothing by spreading.
     complete
-        Whether every job completes, as the paper prints (1a), or may be rejected.
+        Whether every job completes, as (1a) is printed, or jobs may be rejected.
     beta
-        Cost of communication: what each slot costs a gang for every server beyond its first, in utility. The paper has
-        it in Algorithm 2 alone (line 29) and prints no formula, so 0 is its P1. Places are those by server then.
+        Cost of communication: utility that a gang loses per slot for every server beyond its first. In the paper it
+        appears in Algorithm 2 only (line 29), without a formula, so 0 is the paper's P1. Needs places by server.
 
     Notes
     -----
     - ``z`` :math:`z_{j,t,k} \in \{0, 1\}`: job j runs in slot t, and its slowest type is k.
-    - ``w`` :math:`w_{j,t,r} \in \{0, \ldots, \min(W_j, C^r)\}`: GPUs of type r that it holds then.
-    - ``x`` :math:`x_{j,t} \ge 0`: iterations per second of one of its GPUs then, 0 where it does not run.
+    - ``w`` :math:`w_{j,t,r} \in \{0, \ldots, \min(W_j, C^r)\}`: GPUs of type r that it holds in slot t.
+    - ``x`` :math:`x_{j,t} \ge 0`: iterations per second of each of its GPUs in slot t, 0 where it does not run.
     - ``v`` :math:`v_{j,f} \in \{0, 1\}`: its last slot is f.
     - ``pending`` :math:`P_{j,t} \in [0, 1]`: whether its last slot is t or later.
     - ``done`` :math:`D_{j,t} \ge 0`: work done by the end of slot t.
@@ -147,8 +147,8 @@ def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0
 
     .. math:: P_{j,a_j} = 1 \quad \forall j \tag{1a} \label{everybody}
 
-    With `beta`, h are the GPUs of one type in a server i(h), and ``on`` :math:`o_{j,t,i} \in \{0, 1\}` says that job j
-    has GPUs of server i in slot t:
+    With `beta`, h stands for the GPUs of one type in a server i(h), and ``on`` :math:`o_{j,t,i} \in \{0, 1\}` is 1 if
+    job j holds GPUs of server i in slot t:
 
     .. math:: \max \sum_j \sum_f U_j(f) \cdot v_{j,f}
         - \beta \cdot \sum_j \sum_t (\sum_i o_{j,t,i} - \sum_k z_{j,t,k}) \tag{1}
@@ -157,17 +157,17 @@ def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0
 
     ``uses_server`` keeps an incumbent from paying for a server that it does not use.
 
-    (1a) is printed for the last slot alone; the other rows keep a relaxation from finishing part of a job before its
-    work is begun. (1b) is the minimum over types, linear and without big-M: a type is used only where the gang's pace
-    is at most its own. Naming a slower type than the slowest in use only loses progress, so it is exact at an optimum.
-    ``runs_last`` is not in the paper: a job runs in its last slot, so that no incumbent counts it as later than it is.
-    (1d) is left out where all gangs fit at once.
+    (1a) is printed for the last slot only; the other rows keep a relaxation from finishing a fraction of a job before
+    its work begins. (1b) expresses the minimum over types linearly, without big-M: a gang uses a type only if the
+    gang's pace is at most the type's own. Naming a type slower than the slowest in use only loses progress, so the rows
+    are exact at an optimum. ``runs_last`` is not in the paper: it makes a job run in its last slot, so that no
+    incumbent counts the job as later than it is. (1d) is left out where all gangs fit at once.
 
     Duals (of the relaxation): the price of (1d) is what one more GPU of type r in slot t would add to the utility.
-    Hadar's online prices (5) play its part.
+    Hadar's online prices (5) play this role.
 
-    *Erratum.* Fig. 1: under (1e) no schedule of its three jobs finishes in 5 rounds, 6 is the least; and gangs of 3, 2
-    and 2 never use 6 of 6 GPUs, so that 100 % utilisation in round 1 is out of reach.
+    *Erratum.* Fig. 1: under (1e) no schedule of the three jobs finishes in 5 rounds; the minimum is 6. Gangs of 3, 2
+    and 2 never fill 6 GPUs, so the 100 % utilisation shown for round 1 is impossible.
     """
     index, work = _Index(view, places), view.workload
     m = pyo.ConcreteModel()
@@ -211,7 +211,7 @@ def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0
     def until_last_1c(m: Any, j: int, t: int) -> Any:
         return sum(m.z[j, t, k] for k in m.LEVELS[j]) <= m.pending[j, m.until[j, t]]
 
-    # Not in the paper: without it an incumbent may count a job as later than it is, and no checker would agree.
+    # Not in the paper: without it an incumbent may count a job as later than it is, and a checker would disagree.
     @m.Constraint(m.FINISH)
     def runs_last(m: Any, j: int, t: int) -> Any:
         return m.v[j, t] <= sum(m.z[j, t, k] for k in m.LEVELS[j])
@@ -231,7 +231,7 @@ def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0
 
 
 def _add_communication(m: pyo.ConcreteModel, index: _Index, beta: float) -> Any:
-    """Add which servers a gang is on in every slot; return what those beyond its first cost."""
+    """Add variables for the servers of a gang in every slot; return the cost of the servers beyond its first."""
     server = dict(enumerate(index.places.server.tolist()))
     own = grouped(((j, server[p]), p) for j in index.jobs for p in index.hosts[j])
     m.OF = pyo.Set(list(own), initialize=own)
@@ -252,10 +252,10 @@ def _add_communication(m: pyo.ConcreteModel, index: _Index, beta: float) -> Any:
 
 
 def _add_work(m: pyo.ConcreteModel) -> None:
-    """Add (1a) for every slot: what is finished by then is done by then.
+    """Add (1a) for every slot: a job that has finished by a slot has done its work by then.
 
-    With the last row alone, 20 jobs in 72 slots are not solved after 120 s (902 nodes); with all rows they are after 56
-    s (15 nodes).
+    With the last row alone, 20 jobs in 72 slots are unsolved after 120 s (902 nodes); with all rows they take 56 s (15
+    nodes).
     """
     before = {(j, m.a[j] - 1) for j in m.JOBS}
     m.done = pyo.Var(before | set(m.WINDOW), bounds=lambda m, j, t: (0, 0 if t < m.a[j] else None))

@@ -1,7 +1,7 @@
 """Hadar's P2 (eq. 2–2c) over all schedules of a tiny instance, its LP relaxation, and its dual P3 (eq. 3–3a).
 
 The three jobs of Fig. 1 have 214,000 schedules in 8 slots; at 25,000 (6 slots), HiGHS found no incumbent in 200 s. The
-relaxation needs extreme mixes only, and its prices tell which schedules an optimum can have (:func:`enumerated`).
+relaxation needs extreme mixes only, and its prices rule out most schedules of an optimum (:func:`enumerated`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from schedgap.models.solve import Solution, SolveOptions, TracePoint, build, che
 from schedgap.models.statements import bounding, grouped
 
 SLACK = 0.01
-"""Part of the relaxation's optimum that a schedule may cost at first; up to twice as much in every further round."""
+"""Fraction of the relaxation's optimum that a schedule may lose in the first round; each round at most doubles it."""
 
 TIES = 1e-6
-"""Part of the relaxation's optimum by which its prices may be off; schedules within it are kept."""
+"""Fraction of the relaxation's optimum by which its prices may be off; schedules within it are kept."""
 
 EXAMPLE = "paper/hadar-fig1?slot_s=2"
-"""Fig. 1 in half as many slots."""
+"""Fig. 1 with half the slots."""
 
 
 def _common(view: View, columns: Schedules) -> pyo.ConcreteModel:
-    """Return what P2 and P3 share: jobs, schedules, cells of slot and type, and which schedule uses what."""
+    """Build the sets and parameters of both P2 and P3: jobs, schedules, (slot, type) cells, and GPUs by schedule."""
     m = pyo.ConcreteModel()
     cells = list(zip(columns.slot.tolist(), columns.gpu_type.tolist(), strict=True))
     m.JOBS = pyo.Set(initialize=view.possible.tolist())
@@ -47,17 +47,17 @@ def _common(view: View, columns: Schedules) -> pyo.ConcreteModel:
 
 
 def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bool = False) -> pyo.ConcreteModel:
-    r"""Return P2: which of its schedules every job follows, if any.
+    r"""Build P2: each job follows at most one of its schedules.
 
     Parameters
     ----------
     view, columns
         Jobs, slots, GPUs; the schedules to choose from.
     complete
-        Whether every job completes (:math:`o_j = 0`), or may be rejected.
+        Whether every job completes (:math:`o_j = 0`), or jobs may be rejected.
     relaxed
-        Whether schedules may be followed in part, :math:`x_{j,s} \ge 0`; those of extreme mixes of types are then
-        enough.
+        Whether jobs may follow fractions of schedules, :math:`x_{j,s} \ge 0`; schedules of extreme mixes of types then
+        suffice.
 
     Notes
     -----
@@ -68,18 +68,18 @@ def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bo
     .. math:: \sum_j \sum_s n_{j,s,t,r} \cdot x_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{capacity_2a}
     .. math:: \sum_s x_{j,s} + o_j = 1 \quad \forall j \tag{2b} \label{one_2b}
 
-    (2b) is the paper's :math:`\le 1`, with the rejection as a column of its own.
+    (2b) is the paper's :math:`\le 1`, with the rejection as a separate column.
 
-    Duals (of the relaxation): they are the variables of P3 (``hadar.p3``). The price of (2a) is what a GPU of type r in
-    slot t is worth, that of (2b) the payoff of job j, utility of its best schedule less what its GPUs cost.
+    Duals (of the relaxation): the variables of P3 (``hadar.p3``). The price of (2a) is the value of a GPU of type r in
+    slot t; that of (2b) is the payoff of job j, the utility of its best schedule less the cost of its GPUs.
     """
     m = _common(view, columns)
     m.USERS = pyo.Set(m.CELLS, initialize=grouped(((t, r), s) for s, t, r in m.USES))
     own = grouped(zip(columns.job.tolist(), m.SCHEDULES, strict=True))
     m.OWN = pyo.Set(m.JOBS, initialize=dict.fromkeys(m.JOBS, ()) | own)
-    # A bound of 1 on parts would take its share of the payoffs; 2 never binds, and keeps an early bound finite.
+    # An upper bound of 1 would absorb some of the payoffs; 2 never binds, and keeps an early bound finite.
     m.x = pyo.Var(m.SCHEDULES, domain=pyo.Reals if relaxed else pyo.Binary, bounds=(0, 2 if relaxed else 1))
-    # Rejecting a job is a column of its own, so that (2b) is an equation with at least one variable in either case.
+    # Rejecting a job is a separate column: (2b) is then an equation with at least one variable under both rules.
     m.rejected = pyo.Var(m.JOBS, bounds=(0, int(not complete)))
 
     @m.Constraint(m.CELLS)
@@ -95,7 +95,7 @@ def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bo
 
 
 def build_p3(view: View, columns: Schedules) -> pyo.ConcreteModel:
-    r"""Return P3, the dual of P2: prices of GPUs and payoffs of jobs at which no schedule is worth more than it costs.
+    r"""Build P3, the dual of P2: GPU prices and job payoffs at which no schedule pays more than its job's payoff.
 
     - ``price`` :math:`k^r_t \ge 0`: price of a GPU of type r in slot t.
     - ``payoff`` :math:`\mu_j \ge 0`: payoff of job j.
@@ -108,8 +108,8 @@ def build_p3(view: View, columns: Schedules) -> pyo.ConcreteModel:
     Duals: that of (3a) is the share of schedule s in the relaxation of P2. The value at any feasible prices bounds P2
     and P1 (weak duality).
 
-    *Erratum.* Definition 1 lets a price rise by the part :math:`\alpha \Delta\gamma/c` of itself at most when
-    :math:`\Delta\gamma` of c GPUs are taken. With :math:`\alpha = \ln(U_{\max}/U_{\min})`, in steps of whole GPUs, no
+    *Erratum.* Definition 1 lets a price rise by at most the fraction :math:`\alpha \Delta\gamma/c` of itself when
+    :math:`\Delta\gamma` of c GPUs are taken. With :math:`\alpha = \ln(U_{\max}/U_{\min})` and steps of whole GPUs, no
     price function gets from :math:`U_{\min}` to :math:`U_{\max}`, since :math:`(1 + \alpha/c)^c < e^\alpha`.
     """
     m = _common(view, columns)
@@ -138,7 +138,7 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule
 
 
 def relax(view: View, options: SolveOptions, complete: bool = False) -> Solution:
-    """Solve the LP relaxation of P2 over the schedules of extreme mixes, which has the optimum of that over all."""
+    """Solve the LP relaxation of P2 over the schedules of extreme mixes; its optimum equals that over all schedules."""
     builder = _builder(complete, relaxed=True)
     return solve_built(builder, no_decision, view, options).solution
 
@@ -148,7 +148,7 @@ def _builder(complete: bool, relaxed: bool = False) -> Callable[[View], pyo.Conc
 
 
 def prices(view: View, relaxed: Solution, slack: float) -> Prices:
-    """Return the prices of a solved relaxation, and as least payoff of each job that at the optimum less `slack`."""
+    """Return the GPU prices of a solved relaxation, and each job's payoff less `slack` as its least payoff."""
     gpu = np.zeros((view.slots, len(view.capacity)))
     payoff = np.zeros(view.size)
     assert relaxed.row_duals is not None
@@ -161,15 +161,15 @@ def prices(view: View, relaxed: Solution, slack: float) -> Prices:
 
 
 def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
-    """Return the procedure that solves P2 for one rule."""
+    """Return the procedure that solves P2 under one rule: every job completes, or jobs may be rejected."""
 
     def procedure(view: View, options: SolveOptions) -> Outcome:
-        """Solve the relaxation, then P2 over the schedules that an optimum can have at its prices.
+        """Solve the relaxation, then P2 over the schedules that an optimum can contain at its prices.
 
-        The relaxation needs schedules of extreme mixes only. At its prices, a solution with a schedule whose payoff is
-        more than a slack below that of its job is worth less than the relaxation's optimum less the slack. Where the
-        best solution without such schedules is worth as much, it is the best of all; otherwise the slack grows, at most
-        to the relaxation's optimum, since no solution is worth less than 0. Of the 214,000 schedules of Fig. 1 in 8
+        The relaxation needs schedules of extreme mixes only. At its prices, if a solution contains a schedule whose
+        payoff is more than a slack below that of its job, its value is below the relaxation's optimum less the slack.
+        If the best solution without such schedules reaches that value, it is optimal; otherwise the slack grows, at
+        most to the relaxation's optimum, since no solution has a value below 0. Of the 214,000 schedules of Fig. 1 in 8
         slots this keeps 266.
         """
         began = clock.now()
@@ -178,27 +178,27 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
             if relaxed.status == "time limit with incumbent":
                 relaxed = replace(relaxed, status="time limit without incumbent", objective=None, column_values=None)
             return Outcome(relaxed, None)
-        most, parts, slack = relaxed.objective, [relaxed.times], SLACK * relaxed.objective
+        optimum, times, slack = relaxed.objective, [relaxed.times], SLACK * relaxed.objective
         while True:
-            kept = schedules(view, prices(view, relaxed, slack + TIES * most))
-            model = build(build_p2, view, kept, complete)
-            left = options.since(began)
+            columns = schedules(view, prices(view, relaxed, slack + TIES * optimum))
+            model = build(build_p2, view, columns, complete)
+            remaining = options.since(began)
             # Without presolve: at 9,133 schedules (Fig. 1 in 6 slots) HiGHS needs 5 s; with it, it found none in 30 s.
-            solution = solvers.highs(compile_model(model), left, presolve="off")
-            solution = checked(solution, left, build_p2, view, kept, complete)
-            parts.append(solution.times)
-            # Left out is only what is worth less than this.
-            others = most * (1 - TIES) - slack
-            done = slack >= most or (solution.objective is not None and solution.objective >= others)
+            solution = solvers.highs(compile_model(model), remaining, presolve="off")
+            solution = checked(solution, remaining, build_p2, view, columns, complete)
+            times.append(solution.times)
+            # Every solution with a schedule that was left out has a value below this.
+            excluded = optimum * (1 - TIES) - slack
+            done = slack >= optimum or (solution.objective is not None and solution.objective >= excluded)
             if done or solution.status not in {"optimal", "infeasible"}:
                 break
-            # What is reached is a solution of P2: a slack down to it settles the matter.
-            reached = 0.0 if solution.objective is None else solution.objective
-            slack = min(2 * slack, most - reached)
-        bound = solution.bound if done else min(most, max(solution.bound or most, others))
+            # The incumbent solves P2: a slack that reaches down to its value keeps every better solution.
+            value = 0.0 if solution.objective is None else solution.objective
+            slack = min(2 * slack, optimum - value)
+        bound = solution.bound if done else min(optimum, max(solution.bound or optimum, excluded))
         last = TracePoint(clock.now() - began, solution.objective, bound)
-        spent = total(*parts)
-        # All but the solves, enumerating and building, counts as building.
+        spent = total(*times)
+        # Everything but the solves (enumeration, building) counts as building.
         spent = replace(spent, build_s=clock.now() - began - spent.transfer_s - spent.solve_s)
         solution = replace(solution, times=spent, bound=bound, trace=(last,))
         return Outcome(solution, decode(view, solution.model, solution) if solution.has_incumbent else None)

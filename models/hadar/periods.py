@@ -1,8 +1,8 @@
-"""Bounds of P2 where there are thousands of slots: prices change from period to period only, and jobs run in slots.
+"""Bounds of P2 for thousands of slots: prices change only from period to period, while jobs still run in slots.
 
-Any prices prove a bound. Where they are equal in all slots of a period, slots of a period are alike to a job, so that
-pricing takes a time that hardly grows with slots (:mod:`schedgap.models.hadar._kernels`), and a master has rows for
-periods. Periods are short where ends matter.
+Any prices prove a bound. If prices are equal in all slots of a period, a job does not distinguish these slots: the time
+of pricing hardly grows with slots (:mod:`schedgap.models.hadar._kernels`), and the master has one row per period and
+type. Periods are short where the end of a job matters.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.solve import SolveOptions
 
 NUMBER = 240
-"""Periods, at most.
+"""Largest number of periods.
 
-The bound of ``gen/hadar-480`` is 10,185.3 with 160 periods after 17 s, 10,183.2 with 240 after 28 s, at a higher load,
-and 10,183.3 with 720 after 31 s, or 10,201.9 where the time is up before jobs are looked at closely.
+The bound of ``gen/hadar-480`` is 10,185.3 with 160 periods after 17 s, 10,183.2 with 240 after 28 s (at a higher load),
+and 10,183.3 with 720 after 31 s, or 10,201.9 if time runs out before jobs are priced closely.
 """
 
 EVEN = 0.2
-"""Part of the periods that are as long as each other; the others have as much of what ends can change."""
+"""Share of periods that divide time evenly; the others divide the total loss of utility evenly."""
 
 CLOSE = 3e-4
-"""Part of the bound by which it may differ from its master."""
+"""Relative difference between bound and master at which column generation stops."""
 
 
 def periods(view: View, worth: Array, number: int) -> Ints:
-    """Return the edges of at most so many periods, by what jobs are worth by last slot ``(n, T)``.
+    """Return the edges of at most `number` periods, given the `worth` ``(n, T)`` of jobs by last slot.
 
-    Utilities of effective throughput halve with each doubling of the time since the arrival, so that periods grow with
-    the time where all jobs are there at the start.
+    Utilities of effective throughput halve each time that the time since arrival doubles, so periods grow with time if
+    all jobs arrive at the start.
     """
     lost = np.zeros(view.slots)
     for job in view.possible.tolist():
@@ -50,7 +50,7 @@ def periods(view: View, worth: Array, number: int) -> Ints:
 
 
 class ByPeriod(Oracle):
-    """The oracle: row ``r·K + i`` is type r in period i, all of whose slots have one price for each type."""
+    """The pricing oracle with one price per type and period: row ``r·K + i`` is type r in period i."""
 
     def __init__(self, pricing: Pricing, options: SolveOptions, number: int = NUMBER) -> None:
         self.pricing, self.options = pricing, options
@@ -66,7 +66,7 @@ class ByPeriod(Oracle):
         self.sums = sp.csr_array((np.ones(len(row)), (row, np.arange(len(row)))))
 
     def by_slot(self, prices: Array) -> Array:
-        """Return prices of a type in a period as those in each of its slots, ``(k, T)``."""
+        """Convert prices by period to prices by slot, ``(k, T)``."""
         return np.repeat(prices.reshape(-1, len(self.length)), self.length, axis=1)
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
@@ -75,14 +75,14 @@ class ByPeriod(Oracle):
 
     @property
     def rough(self) -> Price:
-        """The same with the cheapest slots for all jobs that have many states."""
+        """The same oracle, with the cheapest slots for all jobs that have many states."""
         return lambda prices, domain: self._priced(prices, closely=False)
 
     def _priced(self, prices: Array, closely: bool) -> Priced:
-        found = self.pricing.nearly(self.by_slot(prices), closely)
-        use = sp.csc_array(self.sums @ found.columns.use)
-        return replace(found, columns=replace(found.columns, use=use))
+        result = self.pricing.nearly(self.by_slot(prices), closely)
+        use = sp.csc_array(self.sums @ result.columns.use)
+        return replace(result, columns=replace(result.columns, use=use))
 
     def relax(self, time_limit_s: float | None) -> Generated:
-        """Return what column generation proves."""
+        """Run column generation over periods."""
         return generate(self.domain, self, GenerationOptions(CLOSE, time_limit_s=time_limit_s), self.options)

@@ -1,19 +1,18 @@
-"""Hadar's pricing problem: the schedule of a job with the largest utility less what its GPUs cost, exactly.
+"""Hadar's pricing problem, solved exactly: the schedule of a job with the largest utility less the cost of its GPUs.
 
-In a slot, a gang whose slowest type has the job's ``k``-th best rate (its *level*) advances by ``p[k]`` iterations; the
-cheapest such gang takes the cheapest types at or above that rate, type by type as far as their GPUs go. So a slot has
-at most as many options as there are rates, and a dynamic program over (slot, work left) finds the cheapest schedule for
-every last slot in one sweep.
+In a slot, a gang whose slowest type has the job's ``k``-th best rate (its *level*) advances by ``p[k]`` iterations. The
+cheapest such gang takes the cheapest types at or above that rate, type by type until their GPUs run out. So a slot has
+at most one option per rate, and a dynamic program over (slot, work left) finds the cheapest schedule for every last
+slot in one sweep.
 
-Work left is a real number, but all that matters is which slots still lead to the end. The :func:`automaton
-<models.hadar._kernels.automaton>` of a job merges the amounts of work left that are equal in this sense, which makes
-the program exact: half of the jobs of ``gen/200jobs`` have less than a hundred states. Where an automaton is too
-large, the slots with the cheapest work are taken first, as many as do the work; without the part of the last one that
-is too much they cost no more than any schedule. Prices settle with what these :meth:`rough <Pricing.rough>` answers
-say. Then, where such a job matters, a grid takes their place: progress in units ``q[k]``, and a number of units that is
-*necessary* (the bound is valid) and one that is *sufficient* (the column is feasible). A schedule found from the
-necessary units that really does the work is exact as well; what difference remains anywhere is reported as the
-discretisation error.
+Work left is a real number, but only one thing matters about it: which slots still complete the job. The
+:func:`automaton <models.hadar._kernels.automaton>` of a job merges amounts of work left that are equal in this sense,
+which makes the program exact; half of the jobs of ``gen/200jobs`` have fewer than a hundred states. Where an automaton
+is too large, a greedy choice takes the slots with the cheapest work until the work is done; without the excess of the
+last slot they cost no more than any schedule. Prices first converge with these :meth:`rough <Pricing.rough>` answers.
+Then, where the error of such a job matters, a grid replaces them: progress in units ``q[k]``, with a *necessary* number
+of units (the bound is valid) and a *sufficient* one (the column is feasible). A schedule found from the necessary units
+that really does the work is exact as well; any remaining difference is reported as the discretisation error.
 """
 
 from __future__ import annotations
@@ -32,24 +31,24 @@ from schedgap.instances.views.hadar import View
 from schedgap.models.columns import Choice, Columns, Domain, Oracle, Packing, Price, Priced
 
 COARSE, FINE = 1_500, 60_000
-"""Largest number of states of automata, and of the grids where the cheapest slots leave an error.
+"""Largest number of states of automata, and of the grids used where the cheapest slots leave an error.
 
-Rounds of pricing on ``gen/200jobs`` take 9 ms without grids and 50 ms with them, with slots of 300 s 24 and 370 ms.
+A round of pricing on ``gen/200jobs`` takes 9 ms without grids and 50 ms with them; with slots of 300 s, 24 and 370 ms.
 """
 
 RESIDUALS = 30
-"""Amounts of work left, per state, up to which an automaton is tried."""
+"""Amounts of work left, per allowed state, up to which an automaton is tried."""
 
 TOLERANCE = 1e-6
-"""Error of a job, as part of the total payoff, up to which the cheapest slots are good enough."""
+"""Error of a job, as a fraction of the total payoff, up to which the cheapest slots are good enough."""
 
 NEARLY = 5e-7
-"""The same where there are thousands of slots, as part of the total payoff at the first prices."""
+"""The same for thousands of slots, as a fraction of the total payoff at the first prices."""
 
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """What the kernels need of ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
+    """Kernel inputs for ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
 
     Attributes
     ----------
@@ -58,7 +57,7 @@ class Jobs:
     order
         ``(n, k)`` types by rate, fastest first.
     among
-        ``(n, k)`` how many of them may serve at each level.
+        ``(n, k)`` number of types, in this order, that may serve at each level.
     progress
         ``(n, k)`` iterations of the gang in a slot at each level.
     levels
@@ -75,12 +74,12 @@ class Jobs:
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """What a kernel takes of it."""
+        """The fields that a kernel takes."""
         return self.arrival, self.gpus, self.work, self.order, self.among, self.progress
 
 
 def levels(view: View) -> Jobs:
-    """Return the levels of all jobs: rates at which enough GPUs are at least as fast."""
+    """Return the levels of all jobs: the rates at which enough GPUs are at least as fast."""
     work = view.workload
     n, k = work.rates.shape
     order = np.argsort(-work.rates, axis=1, kind="stable")
@@ -89,10 +88,10 @@ def levels(view: View) -> Jobs:
         rates = work.rates[j, order[j]]
         enough = np.cumsum(view.capacity[order[j]]) >= work.gpus[j]
         ends = np.append(rates[1:] < rates[:-1], True) & (rates > 0) & enough
-        found = np.flatnonzero(ends)
-        count[j] = len(found)
-        among[j, : len(found)] = found + 1
-        progress[j, : len(found)] = work.gpus[j] * rates[found] * view.slot_s
+        last = np.flatnonzero(ends)
+        count[j] = len(last)
+        among[j, : len(last)] = last + 1
+        progress[j, : len(last)] = work.gpus[j] * rates[last] * view.slot_s
     return Jobs(view.arrival, work.gpus, work.work, order, among, progress, count)
 
 
@@ -100,7 +99,7 @@ def levels(view: View) -> Jobs:
 class Machine:
     """States of one job: ``table[s, k]`` is the state after one more slot at level ``k``; 0 is done.
 
-    From state `need` on, every schedule that does the work is accepted; from state `enough` on, no other one is.
+    Starting in state `need`, it accepts every schedule that does the work; starting in `enough`, only such schedules.
     `credit` is the work that dropped levels may contribute.
     """
 
@@ -111,18 +110,18 @@ class Machine:
 
     @property
     def exact(self) -> bool:
-        """Whether exactly the schedules that do the work are accepted."""
+        """Whether it accepts exactly the schedules that do the work."""
         return self.need == self.enough
 
 
 def automaton(progress: Array, work: float, largest: int) -> Machine | None:
-    """Return the automaton of a job, ``None`` if it has more than `largest` states; see :func:`machine`."""
+    """Return the automaton of a job, or ``None`` if it has more than `largest` states; see :func:`machine`."""
     from schedgap.models.hadar import _kernels as kernels
 
-    left = kernels.residuals(progress, work, RESIDUALS * largest)
-    if not left.size:
+    amounts = kernels.residuals(progress, work, RESIDUALS * largest)
+    if not amounts.size:
         return None
-    exact = kernels.automaton(np.sort(left), progress, work)
+    exact = kernels.automaton(np.sort(amounts), progress, work)
     return Machine(exact, len(exact) - 1, len(exact) - 1) if len(exact) <= largest else None
 
 
@@ -132,13 +131,13 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
     Parameters
     ----------
     progress
-        ``(levels,)`` iterations of a slot at each level, descending.
+        ``(levels,)`` iterations in a slot at each level, descending.
     work
         Iterations.
     slots
         Slots that the job may use.
     largest
-        Number of states.
+        Largest number of states.
     """
     from schedgap.models.hadar import _kernels as kernels
 
@@ -146,7 +145,7 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
         return exact
     fastest = math.ceil(work / progress[0])
     largest = max(largest // 2, 2 * fastest)
-    # A level that would need more slots alone than there are units gets none; what it may add is credited.
+    # Levels that alone would need more slots than half the units are dropped; the work they may add is credited.
     kept = np.append(True, progress[1:] * largest >= 2 * work)
     credit = slots * float(progress[~kept].max(initial=0.0))
     units, need, enough = kernels.grid(progress[kept], work, credit, fastest, largest)
@@ -156,17 +155,17 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
 
 @dataclass(frozen=True, eq=False)
 class Machines:
-    """Machines of several jobs behind one another; jobs without one have empty tables."""
+    """Machines of several jobs, concatenated; jobs without one have empty tables."""
 
     tables: NDArray[np.int32]
     offset: Ints
     need: Ints
     enough: Ints
-    kept: Ints
+    levels: Ints
 
     @staticmethod
     def of(machines: dict[int, Machine], n: int) -> Machines:
-        """Return the machines of jobs by index, out of `n` jobs."""
+        """Concatenate the machines of some of `n` jobs, given by job."""
         none = Machine(np.zeros((0, 1), np.int32), 0, 0)
         listed = [machines.get(j, none) for j in range(n)]
         return Machines(
@@ -174,13 +173,13 @@ class Machines:
             offset=np.cumsum([0, *(m.table.size for m in listed)]),
             need=np.array([m.need for m in listed]),
             enough=np.array([m.enough for m in listed]),
-            kept=np.array([m.table.shape[1] for m in listed]),
+            levels=np.array([m.table.shape[1] for m in listed]),
         )
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """The fields, for a kernel."""
-        return self.tables, self.offset, self.need, self.enough, self.kept
+        """The fields that a kernel takes."""
+        return self.tables, self.offset, self.need, self.enough, self.levels
 
 
 class Pricing(Oracle):
@@ -191,9 +190,9 @@ class Pricing(Oracle):
     view
         Jobs, GPUs, slots.
     complete
-        Whether every job needs a schedule, whatever it pays.
+        Whether every job needs a schedule, whatever its payoff.
     several
-        Whether a pricing also returns each job's best schedule with another last slot: a fifth to a third fewer rounds.
+        Whether to return also each job's best schedule with another last slot: saves a fifth to a third of the rounds.
     """
 
     def __init__(self, view: View, complete: bool = False, several: bool = True) -> None:
@@ -212,16 +211,16 @@ class Pricing(Oracle):
         )
         self.anything = Domain.of(self.packing)
         self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
-        found = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
-        self.by_parts = np.array([j in found and found[j] is None for j in range(view.size)])
-        self._exact = {j: known for j, known in found.items() if known}
+        machines = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
+        self.by_parts = np.array([j in machines and machines[j] is None for j in range(view.size)])
+        self._exact = {j: exact for j, exact in machines.items() if exact}
         self._machines = Machines.of(self._exact, view.size)
         self._tried: set[int] = set()
         self._fine: dict[int, Machine] = {}
         self._total, self._close = math.inf, 0.0
 
     def _task(self, job: int) -> tuple[Array, float]:
-        """Return what a job does in a slot at each level, and its work."""
+        """Return the iterations of a job in a slot at each level, and its work."""
         return self.jobs.progress[job, : self.jobs.levels[job]], float(self.jobs.work[job])
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
@@ -230,27 +229,27 @@ class Pricing(Oracle):
 
     @property
     def rough(self) -> Price:
-        """The same with the cheapest slots for all jobs that have many states."""
+        """The same oracle, with the cheapest slots for all jobs that have many states."""
         return partial(self._priced, tolerance=math.inf)
 
     def nearly(self, prices: Array, closely: bool) -> Priced:
-        """Return schedules that pay nearly as much as any at prices ``(k, T)``, in less time where slots are many.
+        """Return nearly optimal schedules at prices ``(k, T)``, in less time if there are many slots.
 
-        If `closely`, jobs to which that matters get automata of up to :data:`FINE` states, which they keep.
+        If `closely`, jobs with an error that matters get automata of up to :data:`FINE` states and keep them.
         """
-        view, given = self.view, (prices, self.room, self._anything)
-        found = self._price(view.possible, self._machines, *given, alone=True, close=self._close)
-        self._close = self._close or NEARLY * float(np.abs(found.most).sum())
-        most, columns = np.full(view.size, -np.inf), found.columns(self)
-        most[found.job] = found.most
-        unsure = found.job[self.by_parts[found.job] & (found.most - found.sure > self._close)]
+        view, inputs = self.view, (prices, self.room, self._anything)
+        result = self._price(view.possible, self._machines, *inputs, alone=True, close=self._close)
+        self._close = self._close or NEARLY * float(np.abs(result.most).sum())
+        most, columns = np.full(view.size, -np.inf), result.columns(self)
+        most[result.job] = result.most
+        unsure = result.job[self.by_parts[result.job] & (result.most - result.sure > self._close)]
         untried = [j for j in unsure.tolist() if j not in self._tried] if closely else []
         self._tried |= set(untried)
-        if finer := {j: known for j in untried if (known := automaton(*self._task(j), FINE))}:
+        if finer := {j: exact for j in untried if (exact := automaton(*self._task(j), FINE))}:
             self._exact |= finer
             self._machines, refined = Machines.of(self._exact, view.size), np.array(list(finer), np.int64)
             self.by_parts[refined] = False
-            better = self._price(refined, self._machines, *given, alone=True)
+            better = self._price(refined, self._machines, *inputs, alone=True)
             most[refined] = np.minimum(most[refined], better.most)
             columns = Columns.joined([columns.take(~np.isin(columns.block, refined)), better.columns(self)])
         return Priced(most, columns)
@@ -259,13 +258,13 @@ class Pricing(Oracle):
         by_slot = np.ascontiguousarray(prices[: self.room.size].reshape(self.room.shape))
         goal = _Goal.of(domain, prices[self.room.size :])
         room = self.room if domain.room is None else domain.room.astype(np.int64).reshape(self.room.shape)
-        found = self._price(self.view.possible, self._machines, by_slot, room, goal)
+        result = self._price(self.view.possible, self._machines, by_slot, room, goal)
         most, by_end = np.full(self.view.size, -np.inf), np.full_like(self.worth, -np.inf)
-        most[found.job], by_end[found.job] = found.most, found.by_end
-        self._total = float(np.abs(found.most).sum())
-        refined = found.job[self.by_parts[found.job] & (found.most - found.sure > tolerance * self._total)]
+        most[result.job], by_end[result.job] = result.most, result.by_end
+        self._total = float(np.abs(result.most).sum())
+        refined = result.job[self.by_parts[result.job] & (result.most - result.sure > tolerance * self._total)]
         if not refined.size:
-            return Priced(most, found.columns(self), by_end)
+            return Priced(most, result.columns(self), by_end)
         for j in refined.tolist():
             if j not in self._fine:
                 self._fine[j] = machine(*self._task(j), int(self.view.slots - self.jobs.arrival[j]), FINE)
@@ -273,15 +272,15 @@ class Pricing(Oracle):
         better = self._price(refined, fine, by_slot, room, goal)
         most[refined] = np.minimum(most[refined], better.most)
         by_end[refined] = np.minimum(by_end[refined], better.by_end)
-        kept = found.columns(self).take(~np.isin(found.owner, refined))
-        return Priced(most, Columns.joined([kept, better.columns(self)]), by_end)
+        exact = result.columns(self).take(~np.isin(result.owner, refined))
+        return Priced(most, Columns.joined([exact, better.columns(self)]), by_end)
 
     @cached_property
     def _anything(self) -> _Goal:
         return _Goal.of(self.anything, np.zeros(0))
 
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
-        """Return the best schedule of one job in what is left, if there is one.
+        """Return the best schedule of `job` on the free GPUs, or ``None``.
 
         Parameters
         ----------
@@ -294,12 +293,12 @@ class Pricing(Oracle):
             return None
         shape = self.room.shape
         free = room.astype(np.int64).reshape(shape)
-        given = prices.reshape(shape), free, self._anything
-        found = self._price(np.array([job]), self._machines, *given, alone=True, close=self._close)
-        if not len(found.last):
+        inputs = prices.reshape(shape), free, self._anything
+        result = self._price(np.array([job]), self._machines, *inputs, alone=True, close=self._close)
+        if not len(result.last):
             return None
-        # A view would keep all that the kernel could have filled: 6 GB for 20,000 jobs in 1152 slots.
-        return Choice(float(self.worth[job, found.last[0]]), found.cell.copy(), found.gpus.astype(float))
+        # A view would keep the kernel's whole buffer alive: 6 GB for 20,000 jobs in 1152 slots.
+        return Choice(float(self.worth[job, result.last[0]]), result.cell.copy(), result.gpus.astype(float))
 
     def _price(
         self,
@@ -310,7 +309,7 @@ class Pricing(Oracle):
         goal: _Goal,
         alone: bool = False,
         close: float = 0.0,
-    ) -> _Found:
+    ) -> _Result:
         from schedgap.models.hadar import _kernels as kernels
 
         count = len(which)
@@ -322,19 +321,19 @@ class Pricing(Oracle):
             cell, gpus = np.empty(size, np.int64), np.empty(size, np.int64)
             out = most, sure, by_end, owner, last, ends, cell, gpus
             fixed = self.jobs.arrays, machines.arrays, goal.worth, goal.floor, goal.uses, goal.covers
-            found = kernels.price(prices, room, which, *fixed, self.several and not alone, close, out)
-            if found >= 0:
-                used = ends[found - 1] if found else 0
-                schedules = owner[:found], last[:found], ends[:found], cell[:used], gpus[:used]
-                return _Found(which, most, sure, by_end, *schedules)
+            number = kernels.price(prices, room, which, *fixed, self.several and not alone, close, out)
+            if number >= 0:
+                used = ends[number - 1] if number else 0
+                schedules = owner[:number], last[:number], ends[:number], cell[:used], gpus[:used]
+                return _Result(which, most, sure, by_end, *schedules)
             size *= 2
 
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What a domain asks: ``worth (n, T)`` by last slot, the ``floor (n,)`` that payoffs must beat, ``uses (4, u)``.
+    """A domain as kernel inputs: `worth` ``(n, T)`` by last slot, the `floor` ``(n,)`` of payoffs, `uses` ``(4, u)``.
 
-    `covers` are cells, spares, who keeps all of a gang, and prices of the covers that cost something.
+    `covers` holds the cells, spares, members (jobs that keep all of their gang) and prices of covers with a price.
     """
 
     worth: Array
@@ -345,16 +344,16 @@ class _Goal:
     @staticmethod
     def of(domain: Domain, prices: Array) -> _Goal:
         uses = np.array(domain.uses, np.int64).reshape(-1, 4)
-        paid, known = np.flatnonzero(prices), domain.packing.covers
-        covers = known.row[paid], known.spare[paid], known.kept[paid] > 0, prices[paid]
+        priced, all_covers = np.flatnonzero(prices), domain.packing.covers
+        covers = all_covers.row[priced], all_covers.spare[priced], all_covers.kept[priced] > 0, prices[priced]
         return _Goal(domain.worth, np.where(domain.must, -1e200, 0.0), np.ascontiguousarray(uses.T), covers)
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """What pricing found: payoffs of `job`, at most, attained and by last slot, and schedules one behind another.
+class _Result:
+    """Result of pricing: payoffs of each `job` (upper bound, attained, by last slot), and concatenated schedules.
 
-    A schedule has an `owner`, a `last` slot and entries up to `ends`: cells and their GPUs.
+    A schedule has an `owner`, a `last` slot, and entries (`cell`, `gpus`) that end at `ends`.
     """
 
     job: Ints

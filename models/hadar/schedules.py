@@ -1,9 +1,9 @@
-"""All schedules of tiny instances, the columns of P2, and how many there are of larger ones.
+"""All schedules of tiny instances (the columns of P2), and the number of schedules of larger instances.
 
-In a slot a gang holds any mix of types, and advances at the rate of the slowest. A schedule is kept if no slot of it
-can be dropped: dropping one uses fewer GPUs and ends no later, so that P2 has the same optimum with those alone. Two
-mixes of one gang never dominate each other, since both hold ``W`` GPUs. In the relaxation, and there alone, the extreme
-mixes are enough: each other mix is an average of extreme ones that are no slower.
+In a slot a gang holds any mix of types and advances at the rate of the slowest. Only *minimal* schedules are kept,
+those that need each of their slots: dropping a slot uses fewer GPUs and ends no later, so P2 keeps its optimum. Two
+mixes of one gang never dominate each other, since both hold ``W`` GPUs. In the relaxation, and only there, the extreme
+mixes suffice: every other mix is an average of extreme ones that are no slower.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from schedgap.instances.views.hadar import ROUNDING, View
 from schedgap.models.hadar.common import usable
 
 MOST_SCHEDULES = 60_000
-"""Schedules of all jobs together beyond which they are not enumerated: Pyomo takes about 7 s to build so many."""
+"""Largest number of schedules to enumerate, over all jobs: Pyomo takes about 7 s to build a model of that many."""
 
 MOST_STEPS = 20 * MOST_SCHEDULES
-"""Partial schedules of a job that are looked at before giving up."""
+"""Largest number of partial schedules of a job to try before giving up."""
 
 LONGEST = 300
-"""Slots of a schedule up to which a job's schedules are enumerated."""
+"""Largest number of slots in a schedule of a job to enumerate."""
 
 BUDGET = 20_000_000
-"""Numbers of slots by pace that are looked at where schedules are counted, for all jobs together: about two seconds."""
+"""Combinations of slots by pace to examine when counting schedules, over all jobs: about two seconds."""
 
 MOST_MIXES = 200
-"""Mixes of types that a gang may have in a slot."""
+"""Largest number of mixes of types that a gang may have in a slot."""
 
 Mix = tuple[int, ...]
 
 
 class TooManyError(NotApplicableError):
-    """There are more schedules, or more mixes of types in a slot, than are enumerated."""
+    """There are too many schedules, or mixes of types in a slot, to enumerate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Schedules:
-    """``s`` schedules with their jobs and utilities, and the ``e`` cells of slot and type in which they hold GPUs."""
+    """``s`` schedules with `job` and `utility`, and ``e`` entries: `gpus` that a `schedule` holds by slot and type."""
 
     job: Ints
     utility: Array
@@ -55,9 +55,9 @@ class Schedules:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices ``(T, k)`` of GPUs, and the payoffs ``(n,)`` that schedules need at these prices to be of interest.
+    """Prices `gpu` ``(T, k)`` of one GPU by slot and type, 0 or more, and the `least` payoff ``(n,)`` of schedules.
 
-    Prices are 0 or more, of one GPU of each type in each slot; a payoff is utility less costs.
+    A payoff is utility less cost. Schedules that pay less are not enumerated.
     """
 
     gpu: Array
@@ -65,14 +65,14 @@ class Prices:
 
     @staticmethod
     def none(view: View) -> Prices:
-        """Return prices at which every schedule is of interest."""
+        """Return prices that exclude no schedule."""
         return Prices(np.zeros((view.slots, len(view.capacity))), np.full(view.size, -math.inf))
 
 
 def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]]:
-    """Return the GPUs by type that the gang may hold in a slot, each with its progress in iterations.
+    """Return the mixes of GPUs by type that the gang may hold in a slot, each with its progress in iterations.
 
-    An `extreme` mix has no two types held in part: it is a vertex of ``Σ_r n_r = W, 0 ≤ n_r ≤ C^r``.
+    In an `extreme` mix, at most one type is partly held: it is a vertex of ``Σ_r n_r = W, 0 ≤ n_r ≤ C^r``.
 
     Raises
     ------
@@ -81,15 +81,15 @@ def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]
     """
     types = usable(view, job)
     room = view.capacity[types]
-    found: list[tuple[Mix, float]] = []
+    listed: list[tuple[Mix, float]] = []
     for counts in _splits(int(view.workload.gpus[job]), room.tolist()):
-        if len(found) == MOST_MIXES:
+        if len(listed) == MOST_MIXES:
             raise TooManyError(f"{view.workload.ids[job]} has more than {MOST_MIXES} mixes of GPU types in a slot")
         row = np.zeros(len(view.capacity), np.int64)
         row[types] = counts
         if not extreme or np.count_nonzero((row[types] > 0) & (row[types] < room)) <= 1:
-            found.append((tuple(row.tolist()), float(view.progress[job, row > 0].min())))
-    return found
+            listed.append((tuple(row.tolist()), float(view.progress[job, row > 0].min())))
+    return listed
 
 
 def _splits(total: int, room: list[int]) -> Iterator[list[int]]:
@@ -107,10 +107,9 @@ def _splits(total: int, room: list[int]) -> Iterator[list[int]]:
 def job_schedules(
     view: View, job: int, prices: Prices | None = None, extreme: bool = False
 ) -> Iterator[list[tuple[int, Mix]]]:
-    """Yield every minimal schedule of `job` as its slots, ascending, each with the GPUs by type held in it.
+    """Yield every minimal schedule of `job`: its slots in ascending order, each with the GPUs held by type.
 
-    Those that pay less than `prices` ask for are left out, and, if `extreme`, those with other than extreme
-    :func:`mixes`.
+    Schedules that pay less than ``prices.least`` are left out. If `extreme`, only extreme :func:`mixes` are used.
 
     Raises
     ------
@@ -150,30 +149,30 @@ def job_schedules(
     yield from extend(int(view.arrival[job]), 0.0, math.inf, 0.0, [])
 
 
-def schedules(view: View, prices: Prices | None = None, extreme: bool = False, most: int = MOST_SCHEDULES) -> Schedules:
+def schedules(view: View, prices: Prices | None = None, extreme: bool = False) -> Schedules:
     """Return the minimal schedules of all jobs that can complete; see :func:`job_schedules`.
 
     Raises
     ------
     TooManyError
-        If there are more than `most`.
+        If there are more than :data:`MOST_SCHEDULES`.
     """
-    refused = TooManyError(f"more than {most:,} schedules; hadar.p2.columns makes them as needed")
-    fewest = 0  # those of a job's fastest mix alone: any of its slots, as many as it needs
+    error = TooManyError(f"more than {MOST_SCHEDULES:,} schedules; hadar.p2.columns makes them as needed")
+    fewest = 0  # schedules that use each job's fastest mix only: choose the slots that it needs
     for job in view.possible.tolist() if prices is None else []:
         best = max(progress for _, progress in mixes(view, job))
         slots = math.ceil(float(view.workload.work[job]) * (1 - ROUNDING) / best)
         fewest += math.comb(view.slots - int(view.arrival[job]), slots)
-    if fewest > most:
-        raise refused
+    if fewest > MOST_SCHEDULES:
+        raise error
     owner: list[int] = []
     worth: list[float] = []
     uses: list[tuple[int, int, int, int]] = []
     for job in view.possible.tolist():
         utility = view.utility(job)
         for steps in job_schedules(view, job, prices, extreme):
-            if len(owner) == most:
-                raise refused
+            if len(owner) == MOST_SCHEDULES:
+                raise error
             uses += [(len(owner), t, r, n) for t, mix in steps for r, n in enumerate(mix) if n]
             owner.append(job)
             worth.append(float(utility[steps[-1][0]]))
@@ -182,21 +181,20 @@ def schedules(view: View, prices: Prices | None = None, extreme: bool = False, m
 
 
 def gang_schedules(view: View) -> tuple[float, bool]:
-    """Return log10 of the number of minimal schedules of all gangs, and whether it is a lower bound only.
+    """Return log10 of the number of minimal schedules of all gangs, and whether it is only a lower bound.
 
-    A schedule is minimal if it needs each of its slots (see above). Which slots run at
-    which pace does not matter for that, only how many; the number of ways to pick them is a multinomial coefficient,
-    times the mixes of GPU types of each pace.
+    Whether a schedule is minimal depends on the number of slots at each pace, not on which slots these are. The number
+    of ways to pick them is a multinomial coefficient, times the mixes of GPU types of each pace.
     """
-    from scipy.special import logsumexp  # takes 0.05 s, and few count
+    from scipy.special import logsumexp  # imports in 0.05 s, and few runs need it
 
     jobs, logs, partly = view.possible.tolist(), [np.array([-np.inf])], False
     for job in jobs:
         try:
-            found = mixes(view, job)
+            options = mixes(view, job)
         except TooManyError:
-            found, partly = mixes(view, job, extreme=True), True
-        values, count = np.unique([pace for _, pace in found if pace > 0], return_counts=True)
+            options, partly = mixes(view, job, extreme=True), True
+        values, count = np.unique([pace for _, pace in options if pace > 0], return_counts=True)
         paces = list(zip(values.tolist(), count.tolist(), strict=True))  # ascending, with the mixes of each
         need = float(view.workload.work[job]) * (1 - ROUNDING)
         slots, budget = int(view.slots - view.arrival[job]), BUDGET // len(jobs)
@@ -207,9 +205,9 @@ def gang_schedules(view: View) -> tuple[float, bool]:
 
 
 def _frontier(need: float, slots: int, paces: list[tuple[float, int]]) -> Array:
-    """Return logarithms of the numbers of minimal schedules that use the first pace, by slots of the others.
+    """Return the logarithms of the numbers of minimal schedules that use the first pace, by slots at the other paces.
 
-    With the first pace the slowest in use, its number of slots follows from those of the others.
+    The first pace is the slowest in use, so its number of slots follows from those of the others.
     """
     from scipy.special import gammaln
 

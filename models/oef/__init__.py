@@ -15,13 +15,14 @@ All programs share the capacity rows:
 
 The dual of a capacity row is the price of a type: what one more device of it would add to the objective.
 
-*Ties.* The paper takes any optimum. Where there are several, which differ in what single tenants get, the one of the
-largest second objective is returned (:func:`.printed.assortative`): fast types go to large speedups. In (9) everybody's
-efficiency is the same in all optima; what a lie is worth to the liar is not, see :func:`.printed.least_over_optima`.
+*Ties.* The paper takes any optimum. If several optima differ in the allocations of single tenants, the one with the
+largest second objective is returned (:func:`.printed.assortative`): fast types go to large speedups. In (9) every
+tenant's efficiency is the same in all optima; the gain of a tenant that lies is not, see
+:func:`.printed.least_over_optima`.
 
-*Slips in the text.* The coefficient 4 after (6) is 5, “8 %” is 7.1 % (the honest total is 7.7 % above the other),
-0.0495 is 0.495. On the right of the first formula in the proof of Theorem 5.1, :math:`w_i^j` is :math:`w_l^j`: as
-printed, u1 of (6) would have to have 2.625, and has 1.5.
+*Slips in the text.* The coefficient 4 after (6) should be 5; “8 %” should be 7.1 % (the honest total is 7.7 % above the
+other); 0.0495 should be 0.495. On the right-hand side of the first formula in the proof of Theorem 5.1, :math:`w_i^j`
+should be :math:`w_l^j`: as printed, u1 of (6) would need 2.625, and has 1.5.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from schedgap.models.oef.lazy import cooperative
 from schedgap.models.registry import model
 
 FULL_LIMIT = 150
-"""Tenants up to which the full envy-free LP (n(n−1) rows) runs unasked: about a second."""
+"""Tenants up to which the full envy-free LP (n(n−1) rows) runs by default: about a second."""
 
 
 def _full_is_large(view: View) -> str | None:
@@ -70,7 +71,7 @@ fair(
         Parameter(
             "row_cap",
             "at most one device per tenant, Σ_j x_l^j ≤ 1, as in Gavel and in the printed allocation (3); with fewer "
-            "tenants than devices the others stay idle, and nobody need have an equal split",
+            "tenants than devices, some devices stay idle, and tenants may get less than an equal split",
             changes={True: {"problem": ALLOCATION.id, "claims": ()}},
         ),
     ),

@@ -1,4 +1,4 @@
-"""OEF's programs and those it is compared with, as printed; what all optima share, and what is Pareto-efficient."""
+"""OEF's programs and those it is compared with, as printed; least values over all optima; and Pareto efficiency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schedgap.models.solve import TIES, Solution, SolveOptions, counted
 
 
 def shares(view: View) -> pyo.ConcreteModel:
-    """Return what all programs share: devices within capacity (4)."""
+    """Build the common part of all programs: devices within capacity (4)."""
     m = pyo.ConcreteModel()
     m.TENANTS = pyo.RangeSet(0, view.size - 1)
     m.TYPES = pyo.RangeSet(0, len(view.gpu_types) - 1)
@@ -36,23 +36,24 @@ def shares(view: View) -> pyo.ConcreteModel:
 
 
 def in_equal_splits(m: pyo.ConcreteModel, rows: Any, view: View) -> None:
-    """Let the solver count a row per tenant in equal splits: its tolerance then means the same to everybody."""
+    """Let the solver count one row per tenant in equal splits: its tolerance then means the same for all tenants."""
     counted(m, ((rows[l], view.split_efficiency[l]) for l in m.TENANTS))
 
 
 def prefer(m: pyo.ConcreteModel, worth: Array) -> None:
-    """Say which of the optima is wanted: the one of the largest Σ ``worth[l, j]``·x_l^j."""
+    """Choose among several optima: prefer the one with the largest Σ ``worth[l, j]``·x_l^j."""
     m.del_component(TIES)
     m.add_component(TIES, pyo.Suffix(direction=pyo.Suffix.LOCAL))
     getattr(m, TIES).update(zip(m.x.values(), worth.ravel().tolist(), strict=True))
 
 
 def assortative(view: View) -> Array:
-    """Return what a device is worth in the second objective, ``(v, k)``: it matches fast types with large speedups.
+    """Return the values ``(v, k)`` of devices in the second objective, which matches fast types with large speedups.
 
     Tenants are ranked by their speedup on the fastest type, then on the next one, then by their order. A device of the
-    j-th slowest type is worth ``√rank · ∛j``: the sum is largest where both go together, which is the staircase of
-    Theorem 5.2, and roots, unlike ranks themselves, are in no ratio that speedups have, so that one vertex is best.
+    j-th slowest type has the value ``√rank · ∛j``: the sum is largest if both increase together, which is the staircase
+    of Theorem 5.2. Ratios of roots, unlike those of ranks, do not coincide with ratios of speedups, so the best vertex
+    is unique.
     """
     rank = np.empty(view.size)
     rank[np.lexsort((-np.arange(view.size), *view.speedups.T))] = np.arange(1, view.size + 1) / view.size
@@ -72,24 +73,24 @@ def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
 
 
 def build_efficiency(view: View) -> pyo.ConcreteModel:
-    r"""Return (4): the largest total efficiency within capacity, whoever gets it.
+    r"""Build (4): the largest total efficiency within capacity, whichever tenants get it.
 
     .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{4}
 
-    Duals: at an optimum each type goes to whoever has the highest speedup on it, which is its price.
+    Duals: at an optimum each type goes to the tenant with the highest speedup on it, and this speedup is its price.
     """
     return maximise_efficiency(shares(view))
 
 
 def build_maxmin(view: View) -> pyo.ConcreteModel:
-    r"""Return max-min fairness over devices: the largest part of the equal split that everybody can have.
+    r"""Build the max-min LP over devices: the largest fraction of the equal split that all tenants can have.
 
-    - ``s`` :math:`s \ge 0`: part of the equal split that everybody has.
+    - ``s`` :math:`s \ge 0`: fraction of the equal split that every tenant has.
 
     .. math:: \max s
     .. math:: x_l^j = s \cdot m_j \cdot \pi_l / \sum_i \pi_i \quad \forall l, j \label{equal_split}
 
-    Duals: that of a capacity row is what one more device would add to s; types without a price are not scarce.
+    Duals: that of a capacity row is what one more device would add to s; types with price 0 are not scarce.
     """
     m = shares(view)
     m.split = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.equal_split))
@@ -104,9 +105,9 @@ def build_maxmin(view: View) -> pyo.ConcreteModel:
 
 
 def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
-    r"""Return Gavel's max-min LP: the worst-off tenant, measured against its equal split, is as well off as possible.
+    r"""Build Gavel's max-min LP: the worst-off tenant, relative to its equal split, is as well off as possible.
 
-    - ``z`` :math:`z \ge 0`: the least efficiency, in parts of the equal split's.
+    - ``z`` :math:`z \ge 0`: the least efficiency, as a multiple of that with the equal split.
 
     .. math:: \max z
     .. math:: \sum_j w_l^j x_l^j \ge z \cdot e_l \quad \forall l \label{at_least}
@@ -115,12 +116,12 @@ def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
 
     .. math:: \sum_j x_l^j \le 1 \quad \forall l \label{at_most_one_device}
 
-    Duals: those of the rows of z, times :math:`e_l`, add up to 1; they say whose share is the bottleneck.
+    Duals: those of the rows of z, times :math:`e_l`, add up to 1; they show whose share is the bottleneck.
 
-    *Errata.* The paper describes the program without the cap, in words, and prints as (3) the optimum of the one with
-    it: 1.09, 1.44, 1.8, where the program as described gives everybody 54/49 = 1.102 times the equal split. It ranks
-    Gandiva_fair above Gavel in total efficiency: so do the rounded numbers, 4.35 and 4.33; the exact totals are 4.356
-    and, with the cap, 4.364.
+    *Errata.* In words, the paper describes the program without the cap, but (3) prints the optimum of the one with the
+    cap: 1.09, 1.44, 1.8. The program as described gives every tenant 54/49 = 1.102 times its equal split. The paper
+    ranks Gandiva_fair above Gavel in total efficiency; so do the rounded numbers, 4.35 and 4.33, but the exact totals
+    are 4.356 and, with the cap, 4.364.
     """
     m = shares(view)
     m.split = pyo.Param(m.TENANTS, initialize=view.split_efficiency.tolist())
@@ -142,7 +143,7 @@ def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
 
 
 def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcome:
-    """Solve the max-min LP, then maximise total efficiency at its ratio, so that no solver's choice of vertex shows."""
+    """Solve the max-min LP, then maximise total efficiency at its ratio, whatever vertex the solver returns."""
     first = solve_built(lambda v: build_gavel(v, row_cap=row_cap), decode, view, options).solution
     if first.status != "optimal" or first.objective is None:
         return Outcome(first, None)
@@ -160,17 +161,17 @@ def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcom
 
 
 def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.ConcreteModel:
-    r"""Return the largest total efficiency at which nobody is worse off than with the equal split (§3.1, Theorem 3.3).
+    r"""Build the LP of largest total efficiency with at least the equal split for every tenant (§3.1, Theorem 3.3).
 
-    The paper prints the rows for (6), without a number; (8) is that of the slowest tenant, as an equation.
+    The paper prints the rows for (6) without a number; (8) is the row of the slowest tenant, as an equation.
 
     .. math:: \max \sum_l \sum_j w_l^j x_l^j
     .. math:: \sum_j w_l^j x_l^j \ge e_l \quad \forall l \tag{8} \label{at_least_split}
 
-    Duals: that of (8) is what tenant l's right to its equal split costs all tenants together.
+    Duals: that of (8) is the total efficiency that tenant l's right to its equal split costs.
     """
     m = shares(view)
-    # At other efficiencies ``(v,)``, it says whether these are Pareto-efficient.
+    # With other efficiencies ``(v,)`` as `least`, the optimum shows whether these are Pareto-efficient.
     least = view.split_efficiency if least is None else least
     m.split = pyo.Param(m.TENANTS, initialize=least.tolist())
 
@@ -183,21 +184,21 @@ def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.Concr
 
 
 def build_noncooperative(view: View) -> pyo.ConcreteModel:
-    r"""Return (9a)–(9c): the largest efficiency that all tenants can have alike, by weight.
+    r"""Build (9a)–(9c): the largest efficiency, per weight, that all tenants can have equally.
 
-    - ``E`` :math:`E \ge 0`: efficiency per weight of everybody. One E stands for an equation of every pair: n rows, not
-      n².
+    - ``E`` :math:`E \ge 0`: efficiency per weight of every tenant. It replaces the equations between all pairs: n rows,
+      not n².
 
     .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{9a}
     .. math:: \sum_j w_l^j x_l^j = \pi_l \cdot E \quad \forall l \tag{9c} \label{equal_efficiency}
 
-    Duals: that of (9c) is the price of equality; it shows who would free devices if it could have less.
+    Duals: that of (9c) is the price of equality; it shows which tenants would free devices if they could have less.
 
     *Errata.* Theorem 5.4, strategy-proofness: no over-report gains, but under-reports do in most random instances. With
     speedups (1, 2) and (1, 5) and one device of each type, tenant 2 gets 3.0 instead of 2.143 by reporting 3. Tenants
-    with several job types gain by over-reports, too (``oef.multi.strategy-proof`` in the audit). Theorem 5.2, only
-    adjacent types: it needs ratios of speedups that are ordered alike for all tenants. The optimum is not
-    sharing-incentive.
+    with several job types also gain by over-reports (``oef.multi.strategy-proof`` in the audit). Theorem 5.2, only
+    adjacent types: it needs ratios of speedups in the same order for all tenants. The optimum does not give the sharing
+    incentive.
     """
     m = shares(view)
     m.E = pyo.Var(domain=pyo.NonNegativeReals)
@@ -210,20 +211,20 @@ def build_noncooperative(view: View) -> pyo.ConcreteModel:
 
 
 def build_cooperative(view: View) -> pyo.ConcreteModel:
-    r"""Return (10a)–(10c): the largest total efficiency at which nobody prefers another tenant's share, per weight.
+    r"""Build (10a)–(10c): the largest total efficiency at which no tenant prefers another's share, per weight.
 
     .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{10a}
     .. math:: \frac{1}{\pi_l} \sum_j w_l^j x_l^j \ge \frac{1}{\pi_i} \sum_j w_l^j x_i^j \quad \forall l \ne i
         \tag{10c} \label{no_envy}
 
-    Duals: that of (10c) is what keeping l from envying i costs in total efficiency. At the optimum all devices are
-    given out, so that envy-freeness implies the sharing incentive (Theorem 5.1), with weights, too.
+    Duals: that of (10c) is the total efficiency that keeping l from envying i costs. At the optimum all devices are
+    allocated, so envy-freeness implies the sharing incentive (Theorem 5.1), also with weights.
 
     *Errata.* Theorem 5.3, Pareto efficiency, holds among envy-free allocations only. With speedups (1, 1.5, 2), (1, 2,
-    5), (1, 3, 8) and one device of each type the total can grow by 0.067 without hurting anybody; two types suffice
+    5), (1, 3, 8) and one device of each type, the total can grow by 0.067 without hurting anybody; two types suffice
     (1.3, 2.5, 2.6 and 3.9 on two devices of each). Envy-freeness and sharing incentive hold between job types: a tenant
-    with several of them can envy another one, and can have less than with an equal split of which it makes the best
-    use. The support can exceed n + k − 1, and Theorem 5.2 (only adjacent types) fails in a few per cent of cases.
+    with several job types can envy another tenant, and can have less than with its best use of an equal split. The
+    support can exceed n + k − 1, and Theorem 5.2 (only adjacent types) fails in a few per cent of cases.
     """
     m = shares(view)
     n = view.size
@@ -239,7 +240,7 @@ def build_cooperative(view: View) -> pyo.ConcreteModel:
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Allocation:
-    """Return the allocation of an incumbent; solver noise below zero becomes zero."""
+    """Return the allocation of an incumbent, with solver noise below zero set to zero."""
     devices = solution.array(model.x, (view.size, len(view.gpu_types)))
     return Allocation(np.maximum(devices, 0.0))
 
@@ -247,8 +248,8 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Allocati
 def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
     """Return the largest total gain that hurts nobody, and an allocation ``(v, k)`` that achieves it (§2.3.1).
 
-    The gain on `devices` ``(v, k)``, which must lie within capacity, is 0 (up to solver tolerance) exactly where they
-    are Pareto-efficient.
+    The gain over `devices` ``(v, k)``, which must lie within capacity, is 0 (up to solver tolerance) if and only if
+    they are Pareto-efficient.
     """
     now = efficiency(view.speedups, devices)
     build = partial(build_sharing_incentive, least=now)
@@ -261,8 +262,8 @@ def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
 def least_over_optima(model: str, view: View, worth: Array) -> float:
     """Return the least Σ ``worth[l, j]``·x_l^j over all optimal allocations of a model.
 
-    What this finds does not hang on the vertex that a solver, or a second objective, picks. The model is one linear
-    program (``oef.cooperative.full``, not the one with lazy rows); `worth` is ``(v, k)``. It raises `ValueError` if the
+    The result does not depend on the vertex that a solver, or a second objective, picks. `model` must be one linear
+    program (``oef.cooperative.full``, not the one with lazy rows); `worth` is ``(v, k)``. Raises `ValueError` if the
     model has no optimum on this view.
     """
 

@@ -1,4 +1,4 @@
-"""Index sets of the models of a round: configurations that a gang may hold, and classes of equal jobs."""
+"""Index sets of the models of a round: the configurations that a gang may hold, and classes of equal jobs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import Schedule, View
 
 SMALLEST = 2e-9
-"""Smallest coefficient (HiGHS drops those up to 1e-9), and part of a job on a server that counts as one."""
+"""Smallest coefficient (HiGHS drops those up to 1e-9), and smallest fraction of a job on a server that counts."""
 
 NOWHERE = -1.0
-"""Rate of what a gang may not hold: below that of any configuration, also of one without progress."""
+"""Rate of a configuration that a gang may not hold: below that of any other, including those without progress."""
 
 
 @dataclass(frozen=True, eq=False)
 class Configurations:
     """``q`` configurations ``[c, m]``, ordered by kind of job and GPU type, as levels and as amounts.
 
-    `kind` and `gpu_type` ``(q,)`` say whose they are, and where; `level` ``(q, 2)`` are levels of CPUs and of memory in
-    the kind's table, by which configurations are matched. `gpus`, `cpus` and `memory_gb` ``(q,)`` are those of the
-    whole gang, `rate` ``(q,)`` its iterations per second.
+    Each belongs to a `kind` of job and a `gpu_type`, ``(q,)``. Its `level` ``(q, 2)`` is the pair of CPU and memory
+    levels in the kind's table, which identifies the configuration. `gpus`, `cpus` and `memory_gb` ``(q,)`` are those of
+    the whole gang, `rate` ``(q,)`` its iterations per second.
     """
 
     kind: Ints
@@ -44,46 +44,50 @@ class Configurations:
         return np.column_stack((self.gpus.astype(float), self.cpus, self.memory_gb))
 
     def amount(self, view: View) -> Array:
-        """Return :meth:`held`, without what HiGHS would drop in :func:`units`."""
-        found = self.held()
-        return np.where(found < SMALLEST * units(view)[self.gpu_type], 0.0, found)
+        """Return :meth:`held`, with amounts that HiGHS would drop (when counted in :func:`units`) set to 0."""
+        held = self.held()
+        return np.where(held < SMALLEST * units(view)[self.gpu_type], 0.0, held)
 
 
 def units(view: View) -> Array:
-    """Return ``(k, 3)`` units of GPUs, CPUs and gigabytes: 1, and those per GPU of the type's largest server.
+    """Return the ``(k, 3)`` units of GPUs, CPUs and gigabytes: 1, and the amounts per GPU of the type's largest server.
 
-    A solver counts resources in these units, so that coefficients are about as large as gangs.
+    The solver counts resources in these units, so coefficients are about as large as gangs.
     """
     largest = view.pools.largest
-    each = np.divide(largest, largest[:, :1], out=np.ones_like(largest), where=largest[:, :1] > 0)
-    return np.where(each > 0, each, 1.0)
+    per_gpu = np.divide(largest, largest[:, :1], out=np.ones_like(largest), where=largest[:, :1] > 0)
+    return np.where(per_gpu > 0, per_gpu, 1.0)
 
 
 def capacity(view: View) -> Array:
-    """Return ``(k, 3)`` GPUs, CPUs and gigabytes of each type, with the rounding that levels have."""
+    """Return the ``(k, 3)`` GPUs, CPUs and gigabytes of each type, enlarged by the rounding of levels."""
     return totals(view) * (1 + ROUNDING)
 
 
 def totals(view: View) -> Array:
-    """Return ``(k, 3)`` all GPUs, CPUs and gigabytes by type."""
+    """Return the ``(k, 3)`` GPUs, CPUs and gigabytes of each type."""
     return np.column_stack((view.pools.gpus.astype(float), view.pools.cpus, view.pools.memory_gb))
 
 
 def fitting(view: View) -> Bools:
-    """Return ``(K, k)`` whether each type has enough GPUs for a gang of each kind, also without progress there."""
+    """Return ``(K, k)`` whether each type has enough GPUs for a gang of each kind, even if it makes no progress."""
     return np.asarray(view.profiles.gpus[:, None] <= view.pools.gpus)
 
 
-def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool = False) -> Configurations:
-    """Return the configurations within ``needs.limit`` of the kinds on the GPU types that `where` ``(K, k)`` asks for.
+def configurations(
+    view: View, where: Bools, kinds: Ints | None = None, *, pruned: bool = True, idle: bool = False
+) -> Configurations:
+    """Return the configurations within ``needs.limit`` of `kinds` (default: all) on the GPU types `where` ``(K, k)``.
 
-    If `pruned`, a configuration is left out where another one of its kind and type has no more CPUs, no more memory and
-    at least its rate. Whatever holds the former may hold the latter: no optimum changes.
+    If `pruned`, a configuration is left out if another one of its kind and type has no more CPUs, no more memory and at
+    least its rate. A job that holds the former may hold the latter instead, so no optimum changes.
 
-    If `idle`, those in which the kind makes no progress count, too. LP1 mixes them in: part of a job at rest, on few
-    CPUs, can pay for a part of it on many. Where jobs only lose by them, they are left out.
+    If `idle`, configurations without progress are included. LP1 mixes them in: a fraction of a job at rest, on few
+    CPUs, can pay for a fraction of it on many. Where jobs can only lose by them, they are left out.
     """
     tables = view.profiles
+    if kinds is not None:
+        where = where & np.isin(np.arange(len(where)), kinds)[:, None]
     kind, gpu_type = np.nonzero(where)
     limit = view.needs.limit[kind, gpu_type] * (1 + ROUNDING)
     within = (tables.cpus[kind] <= limit[:, :1])[:, :, None] & (tables.memory_gb[kind] <= limit[:, 1:])[:, None, :]
@@ -112,9 +116,9 @@ def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool 
 class Classes:
     """Jobs of a round in ``e`` classes; those of a class have the same kind, weight and floors.
 
-    `jobs` ``(m,)`` come class by class, within a class in the order in which they were picked, `count` ``(e,)`` of
-    each. `weight` ``(e,)`` is a factor from iterations per second to the objective, `floor` ``(e, k)`` the iterations
-    per second that a job must have on each GPU type where it runs.
+    `jobs` ``(m,)`` are listed class by class, within a class in the order in which they were picked; each class has
+    `count` ``(e,)`` of them. `weight` ``(e,)`` is a factor from iterations per second to the objective, `floor` ``(e,
+    k)`` the iterations per second that a job must have on each GPU type where it runs.
     """
 
     jobs: Ints
@@ -133,7 +137,7 @@ def classes(view: View, jobs: Ints, floor: Array) -> Classes:
 
 
 def one_round(view: View, job: Ints, server: Ints, amount: Array) -> Schedule:
-    """Return a round in which jobs ``(x,)`` hold GPUs, CPUs and gigabytes ``(x, 3)``; the runnable ones are offered."""
+    """Return a round in which jobs ``(x,)`` hold GPUs, CPUs and gigabytes ``(x, 3)``; the runnable jobs are offered."""
     offered, (gpus, cpus, memory_gb) = view.runnable, amount.T
     return Schedule(np.zeros_like(job), job, server, gpus, cpus, memory_gb, np.zeros_like(offered), offered)
 

@@ -1,10 +1,10 @@
-"""ILP1 as it is solved: as arrays, first its LP, then only the columns near the LP's optimum, where these are enough.
+"""The solution procedure of ILP1, on arrays: first its LP, then the integer program over columns near the LP's optimum.
 
-Pyomo takes about 15 ms to build and compile a model of any size, more than the solve; tests compare its statement and
+Pyomo takes about 15 ms to build and compile a model of any size, longer than the solve; tests compare its statement and
 the arrays, row by row.
 
 The optimum is that of the statement, :func:`~schedgap.models.synergy.throughput.build_round` with integers. It is also
-the first half of LP2, whose demands are thus those of the registered ``synergy.ilp1`` (on several types
+the first half of LP2, whose demands are therefore those of the registered ``synergy.ilp1`` (on several types,
 ``synergy.hetero.ilp1``).
 """
 
@@ -24,14 +24,14 @@ from schedgap.models.synergy import throughput
 from schedgap.models.synergy.configurations import capacity, units
 
 FEW = 150
-"""Columns up to which HiGHS solves the integer program at once, in less time than LP and rounding take."""
+"""Columns up to which HiGHS solves the integer program directly, in less time than LP and rounding take."""
 
 FRACTION = 1e-6
 """Distance from a whole number at which a column of the LP counts as fractional."""
 
 
 def round_form(view: View, chosen: throughput.Choices) -> StandardForm:
-    """Return the integer model of a round in which every job runs at its floor: eq. (1)–(5) with GPU rows."""
+    """Return the integer model of a round in which every job runs at its floor or above: eq. (1)–(5) with GPU rows."""
     group, held, at = chosen.classes, chosen.held, chosen.at
     gpu_type = held.gpu_type[at]
     types = np.unique(gpu_type)
@@ -46,7 +46,7 @@ def round_form(view: View, chosen: throughput.Choices) -> StandardForm:
 
 
 def ideal_round(view: View, options: SolveOptions) -> tuple[Solution, Schedule | None]:
-    """Solve ILP1 (with several GPU types, its extension): ``c*`` and ``m*`` of every runnable job."""
+    """Solve ILP1 (or its extension to several GPU types) for ``c*`` and ``m*`` of every runnable job."""
     began = clock.now()
     chosen = throughput.choices(view, throughput.FLOORED)
     form = round_form(view, chosen)
@@ -59,12 +59,12 @@ def ideal_round(view: View, options: SolveOptions) -> tuple[Solution, Schedule |
 
 
 def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Solution:
-    """Solve an integer program whose LP has few fractional columns, to maximise.
+    """Solve a maximisation integer program whose LP has few fractional columns; `owner` ``(q,)`` is each one's class.
 
-    With two resources and one choice per class a vertex of the LP is fractional in a few classes only. First these
-    classes choose again, the others among what the LP chose; if that is within the gap of the LP, it is optimal.
-    Otherwise columns whose reduced cost alone loses more than what is open are left out: no better solution has them.
-    `owner` ``(q,)`` is the class of each column. The time limit applies to each of up to three solves.
+    With two resources and one choice per class, a vertex of the LP is fractional in a few classes only. First, these
+    classes choose again among all columns, the others among those that the LP chose; a result within the gap of the LP
+    is optimal. Otherwise, columns whose reduced cost alone exceeds the remaining difference are left out: no better
+    solution has them. The time limit applies to each of up to three solves.
     """
     if len(owner) <= FEW:
         return _solved(form, options)
@@ -74,26 +74,26 @@ def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Sol
     if relaxed.status != "optimal" or relaxed.column_values is None or relaxed.column_duals is None:
         return _solved(form, options)
     open_classes = owner[np.abs(relaxed.column_values - np.rint(relaxed.column_values)) > FRACTION]
-    near = _within(form, (relaxed.column_values > FRACTION) | np.isin(owner, open_classes), options)
-    top, reached = float(relaxed.objective or 0.0), near.objective
-    if reached is not None and top - reached <= options.rel_gap * abs(reached):
-        return replace(near, status="optimal", bound=top, times=total(relaxed.times, near.times))
+    rounded = _within(form, (relaxed.column_values > FRACTION) | np.isin(owner, open_classes), options)
+    top, value = float(relaxed.objective or 0.0), rounded.objective
+    if value is not None and top - value <= options.rel_gap * abs(value):
+        return replace(rounded, status="optimal", bound=top, times=total(relaxed.times, rounded.times))
     kept = np.ones(len(owner), bool)
-    if reached is not None:
-        kept = np.abs(relaxed.column_duals) <= (top - reached) * (1 + 1e-6) + 1e-6 * abs(top)
-    found = _within(form, kept, options)
-    return replace(found, times=total(relaxed.times, near.times, found.times))
+    if value is not None:
+        kept = np.abs(relaxed.column_duals) <= (top - value) * (1 + 1e-6) + 1e-6 * abs(top)
+    last = _within(form, kept, options)
+    return replace(last, times=total(relaxed.times, rounded.times, last.times))
 
 
 def _solved(form: StandardForm, options: SolveOptions) -> Solution:
-    """Solve without HiGHS's feasibility jump, which takes two thirds of the 8 ms of a program of some 80 columns."""
+    """Solve without HiGHS's feasibility jump, which takes two thirds of the 8 ms for a program of about 80 columns."""
     session = Session(form, options)
     session.set_option("mip_heuristic_run_feasibility_jump", False)
     return session.run()
 
 
 def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
-    """Solve with some of the columns; the others are 0."""
+    """Solve with the columns in `kept` only; the others are 0."""
     smaller = replace(
         form,
         cost=form.cost[kept],
@@ -102,21 +102,21 @@ def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
         upper=form.upper[kept],
         integer=form.integer[kept],
     )
-    found = _solved(smaller, options)
-    if found.column_values is None:
-        return found
+    solution = _solved(smaller, options)
+    if solution.column_values is None:
+        return solution
     values = np.zeros(len(kept))
-    values[kept] = found.column_values
-    return replace(found, column_values=values)
+    values[kept] = solution.column_values
+    return replace(solution, column_values=values)
 
 
 def solve_ideal(view: View, options: SolveOptions) -> Outcome:
-    """Solve ILP1 as arrays: the relaxation first, then the few classes whose shares are fractional choose again.
+    """Solve ILP1 on arrays: first the relaxation, then the few classes that are fractional in it choose again.
 
-    What is left out cannot be in a better solution. The sizes are those of the whole program.
+    Columns that are left out cannot be in a better solution. The reported sizes are those of the whole program.
     """
-    solution, found = ideal_round(view, options)
-    return Outcome(checked(solution, options, throughput.build_round, view, throughput.FLOORED), found)
+    solution, decision = ideal_round(view, options)
+    return Outcome(checked(solution, options, throughput.build_round, view, throughput.FLOORED), decision)
 
 
 for _name, _skip, _source in (

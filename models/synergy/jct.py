@@ -1,4 +1,4 @@
-"""Proved lower bounds on completion times of any schedule of the whole run: mean, 99th percentile, and the last one."""
+"""Proved lower bounds for any schedule of the whole run: mean and 99th percentile of completion times, and makespan."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from schedgap.models.synergy.configurations import capacity, configurations, fit
 class Run(Jobs):
     """Jobs whose work is done in configurations, times in seconds; resources are those of each GPU type.
 
-    `work` ``(n,)`` are iterations, `kind` ``(n,)`` the position of each job's kind in `first` ``(K,)``, where the
-    configurations of each kind begin. An iteration per second takes part `use` ``(q, d)`` of each resource in each
-    configuration, which has a `rate` ``(q,)``.
+    `work` ``(n,)`` is in iterations; `kind` ``(n,)`` is the index of each job's kind in `first` ``(K,)``, the position
+    of each kind's first configuration. One iteration per second takes the fraction `use` ``(q, d)`` of each resource in
+    each configuration, which has a `rate` ``(q,)``.
     """
 
     work: Array
@@ -40,21 +40,19 @@ class Run(Jobs):
         return Ways(self.first, 1 / self.rate, self.kind, self.work)
 
     def cost(self, weights: Array) -> Array:
-        """Return ``(q,)`` seconds of the whole cluster that an iteration takes in each configuration."""
+        """Return the ``(q,)`` seconds of the whole cluster that an iteration takes in each configuration."""
         return np.asarray(self.use @ weights)
 
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return ``(m, d)`` what an iteration takes in configurations."""
+        """Return the resources ``(m, d)`` that an iteration takes in the configurations `which`."""
         return np.asarray(self.use[which])
 
 
 def run_of(view: View) -> Run:
-    """Return the jobs of the whole run, with their configurations; levels have a rounding, which work is short of."""
+    """Return the jobs of the whole run with their configurations; work is reduced by the rounding of levels."""
     jobs = view.possible
     kinds, kind = np.unique(view.profiles.kind[jobs], return_inverse=True)
-    asked = np.zeros_like(view.needs.able)
-    asked[kinds] = fitting(view)[kinds]
-    held = configurations(view, asked)
+    held = configurations(view, fitting(view), kinds)
     first = np.searchsorted(held.kind, kinds)
     total = totals(view)
     resources = np.argwhere(total > 0)
@@ -82,7 +80,7 @@ def run_of(view: View) -> Run:
 
 
 def bound(view: View, options: SolveOptions) -> Outcome:
-    """Bound the mean completion time, in seconds, by the best relaxation to one machine, without the LP.
+    """Bound the mean completion time, in seconds, by the best single-machine relaxation, in closed form.
 
     See Also
     --------
@@ -96,17 +94,17 @@ def bound(view: View, options: SolveOptions) -> Outcome:
 def build_intervals(
     view: View, weights: Array | None = None, *, capped: bool = True, intervals: int = INTERVALS
 ) -> pyo.ConcreteModel:
-    r"""Return the bound by mean busy times on the mean completion time as an LP: the cluster as a single machine.
+    r"""Build the bound by mean busy times on the mean completion time as an LP: the cluster as a single machine.
 
     With weights :math:`\alpha` on the GPUs, CPUs and memory of each GPU type, all totals counted as 1, a job in
     configuration :math:`[c, m]` on type i uses :math:`\alpha_i \cdot (g_j/G_i, c/C_i, m/M_i)` of the cluster and does
-    :math:`W_j[c,m,i]` iterations per second, so that its whole work :math:`E_j` takes at least the volume
+    :math:`W_j[c,m,i]` iterations per second. So its whole work :math:`E_j` takes at least the volume
 
     .. math:: v_j = E_j \cdot \min_{i,c,m} \alpha_i \cdot (g_j/G_i, c/C_i, m/M_i) / W_j[c,m,i]
 
-    of it. Jobs start no earlier than the first round at or after their arrival. Gangs over several servers fit, because
-    they advance at the pace of the least per GPU; rounds only delay. All weights of jobs are 1, times count from the
-    arrival, and the mean is taken.
+    of the cluster. Jobs start no earlier than the first round at or after their arrival. The bound covers gangs over
+    several servers, because they advance at the pace of the least amount per GPU; rounds only delay jobs. All jobs have
+    weight 1, completion times count from the arrival, and the objective is their mean.
 
     See Also
     --------
@@ -125,7 +123,7 @@ def bound_p99(view: View, options: SolveOptions) -> Outcome:
 
 
 def build_p99(view: View) -> pyo.ConcreteModel:
-    """Return the MILP of who is in time on a single machine, whose volumes are those of :func:`build_intervals`.
+    """Build the MILP of the jobs in time on a single machine, with the volumes of :func:`build_intervals`.
 
     See Also
     --------
@@ -167,32 +165,30 @@ bounds_simulations(
     example="paper/synergy-example",
 )
 def build_makespan(view: View) -> pyo.ConcreteModel:
-    r"""Return the fluid makespan LP: how long the jobs of each kind are in which configuration.
+    r"""Build the fluid makespan LP: the time that the jobs of each kind spend in each configuration.
 
     - :math:`k`: kinds of jobs; :math:`q \in Q_k` their configurations, CPUs and memory on a GPU type.
     - :math:`r`: resources, GPUs, CPUs and memory of every GPU type.
-    - :math:`E_k`: iterations that all jobs of a kind have to do.
+    - :math:`E_k`: iterations of all jobs of a kind together.
     - :math:`W_q`: iterations per second in configuration q.
-    - :math:`n_{q,r}, N_r`: what q holds of resource r, and what there is.
-    - :math:`a_j, p_j`: first round in which job j may run, and its duration at its fastest.
+    - :math:`n_{q,r}, N_r`: amount of resource r that q holds, and its total.
+    - :math:`a_j, p_j`: first round in which job j may run, and its shortest duration.
     - ``makespan`` :math:`M \ge \max_j (a_j + p_j)`: end of the last job. The model's unit of time is a round.
-    - ``x`` :math:`x_q \ge 0`: time that jobs of the kind spend in configuration q, over all of them.
+    - ``x`` :math:`x_q \ge 0`: total time that jobs of the kind spend in configuration q.
 
     .. math:: \min M
     .. math:: \sum_{q \in Q_k} W_q \cdot x_q \ge E_k \quad \forall k \label{work_done}
     .. math:: \sum_q n_{q,r} \cdot x_q \le N_r \cdot (M - \min_j a_j) \quad \forall r \label{resource_rounds}
 
-    The last rows are (2) and (3) over the whole run. Any schedule gives such times: gangs hold a configuration at
-    least, and advance at no more than its rate (between levels a gang advances as at the levels below, which hold less;
-    one over several servers at the pace of its slowest GPU).
+    The last rows are (2) and (3) over the whole run. Any schedule yields feasible times: a gang holds at least the
+    amounts of some configuration and advances at most at its rate (between levels it advances as at the levels below,
+    which hold less; on several servers, at the pace of its slowest GPU).
 
-    Duals: those of the resources say which one makes the run as long as it is.
+    Duals: those of the resources show which ones determine the length of the run.
     """
     jobs = view.possible
     kind = view.profiles.kind[jobs]
-    present = np.zeros((view.profiles.kinds, 1), bool)
-    present[kind] = True
-    held = configurations(view, fitting(view) & present)
+    held = configurations(view, fitting(view), kind)
     work = np.bincount(kind, view.workload.work[jobs], view.profiles.kinds)
     part = held.rate * view.slot_s / work[held.kind]
     best = np.zeros(view.profiles.kinds)

@@ -1,9 +1,9 @@
-"""LP2 (eq. 15–19): the configurations of ILP1 put onto servers, at a vertex, and with the fewest fragmented jobs.
+"""LP2 (eq. 15–19): the configurations of ILP1 placed on servers, at a vertex, and with the fewest fragmented jobs.
 
-Jobs that hold the same GPUs, CPUs and memory on the same GPU type are one *demand*: ``x[d,i]`` of its jobs are on
-server i. Whole jobs come first, and the rest of the servers' amounts is filled job by job, so that each of a demand's
-``p`` servers with a fraction, but for one, fragments at most one job. A vertex has at most ``3s`` positive variables
-more than demands, and so at most ``3s`` fragmented jobs: Theorem A.2 for merged jobs.
+Jobs that hold the same GPUs, CPUs and memory on the same GPU type form one *demand*: ``x[d,i]`` of its jobs are on
+server i. Whole jobs are placed first; the remaining fractions are filled job by job, so each of a demand's ``p``
+servers with a fraction, except one, fragments at most one job. A vertex has at most ``3s`` more positive variables than
+demands, hence at most ``3s`` fragmented jobs: Theorem A.2 for merged jobs.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from schedgap.models.synergy.configurations import SMALLEST, one_round
 from schedgap.models.synergy.ideal import FRACTION, ideal_round
 
 LARGEST = 2_500
-"""Jobs times servers up to which the fewest fragments are searched unasked; 128 jobs on 16 servers take a second."""
+"""Jobs times servers up to which fewest fragments are searched for by default; 128 jobs on 16 servers take a second."""
 
 
 @dataclass(frozen=True, eq=False)
 class Demands:
-    """What LP2 places: ``D`` demands, each of several equal jobs, on the servers of their GPU types.
+    """Input of LP2: ``D`` demands, each of several equal jobs, to place on the servers of their GPU types.
 
-    `jobs` ``(n,)`` come demand by demand, `count` ``(D,)`` of each; a whole job has `amount` ``(D, 3)`` GPUs, CPUs and
-    gigabytes. The variables ``(x,)`` are each `demand` on each `host` of its type, an index into the `hosts` ``(s,)``,
-    the servers that have GPUs; there a whole job takes `part` ``(x, 3)``.
+    `jobs` ``(n,)`` are listed demand by demand, `count` ``(D,)`` of each; a whole job has `amount` ``(D, 3)`` GPUs,
+    CPUs and gigabytes. `hosts` ``(s,)`` are the servers with GPUs. There is a variable ``(x,)`` for each `demand` and
+    each `host` of its type (an index into `hosts`), on which a whole job takes the fractions `part` ``(x, 3)``.
     """
 
     jobs: Ints
@@ -51,14 +51,14 @@ class Demands:
 def demands(view: View, ideal: Schedule) -> Demands:
     """Return the demands of a round in which every job holds a configuration on its GPU type."""
     rows = np.column_stack((ideal.server.astype(float), ideal.gpus, ideal.cpus, ideal.memory_gb))
-    each, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    distinct, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     hosts = np.flatnonzero(view.servers.gpus > 0)
-    demand, host = np.nonzero(each[:, :1] == view.servers.gpu_type[hosts])
-    part = each[demand, 1:] / view.servers.amounts[hosts][host]
+    demand, host = np.nonzero(distinct[:, :1] == view.servers.gpu_type[hosts])
+    part = distinct[demand, 1:] / view.servers.amounts[hosts][host]
     return Demands(
         jobs=ideal.job[np.argsort(which.ravel(), kind="stable")],
         count=count,
-        amount=np.asarray(each[:, 1:]),
+        amount=np.asarray(distinct[:, 1:]),
         hosts=hosts,
         demand=demand,
         host=host,
@@ -75,32 +75,32 @@ def _demands_of(view: View) -> Demands:
 
 
 def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
-    r"""Return LP2: on which servers the jobs of ILP1's optimum run, in parts where they must.
+    r"""Build LP2: it places the jobs of ILP1's optimum on servers, and may split them.
 
     Parameters
     ----------
     view
         Servers.
     wanted
-        What is placed; the optimum of ILP1 by default.
+        Demands to place; those at the optimum of ILP1 by default.
 
     Notes
     -----
     - :math:`c_j^*, m_j^*`: CPUs and memory of job j at the optimum of ILP1.
-    - ``x`` :math:`x_{i,j} \ge 0`: part of job j on server i.
+    - ``x`` :math:`x_{i,j} \ge 0`: fraction of job j on server i.
 
     .. math:: \min \sum_i \sum_j i \cdot x_{i,j}
     .. math:: \sum_j g_j \cdot x_{i,j} \le G_i, \quad \sum_j c_j^* \cdot x_{i,j} \le C_i, \quad
         \sum_j m_j^* \cdot x_{i,j} \le M_i \quad \forall i \tag{15–17} \label{capacity_15_17}
     .. math:: \sum_i x_{i,j} = 1 \quad \forall j \tag{18} \label{all_of_it_18}
 
-    The paper has no objective; this one fills servers in their order. Its :math:`\ge 1` in (18) asks for no more.
+    The paper has no objective; this one fills servers in their order. The paper's :math:`\ge 1` in (18) is no stronger.
 
-    Duals: those of (15)–(17) say which resource of which server is full; they are zero for servers with room.
+    Duals: those of (15)–(17) show which resource of which server is full; they are zero for servers with room.
 
-    *Errata.* Two stray sums over :math:`[c,m]` in (16) and (17) are dropped. The paper's :math:`x > 0` is no linear
-    program; :math:`x \ge 0` (19) is. “At most 3s fragmented jobs” (Theorem A.2) is a property of a vertex: the simplex
-    method gives one, an interior point without crossover fragments every job.
+    *Errata.* Two stray sums over :math:`[c,m]` in (16) and (17) are dropped. With the paper's :math:`x > 0` it is not a
+    linear program; with :math:`x \ge 0` (19) it is. “At most 3s fragmented jobs” (Theorem A.2) holds at a vertex: the
+    simplex method returns one, an interior-point method without crossover fragments every job.
     """
     m = _servers(view, wanted or _demands_of(view))
     m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
@@ -120,20 +120,20 @@ def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 
 
 def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
-    r"""Return the MILP of the fewest fragmented jobs: LP2 with jobs whole on one server, or split over several.
+    r"""Build the MILP of the fewest fragmented jobs: LP2 with each job whole on one server, or split over several.
 
     Parameters
     ----------
     view
         Servers.
     wanted
-        What is placed; the optimum of ILP1 by default.
+        Demands to place; those at the optimum of ILP1 by default.
 
     Notes
     -----
     - ``whole`` :math:`h_{i,j} \in \{0, 1\}`: the whole job j is on server i.
-    - ``split`` :math:`p_j \in \{0, 1\}`: it is split over several.
-    - ``x`` :math:`x_{i,j} \ge 0`: part of a split job j on server i.
+    - ``split`` :math:`p_j \in \{0, 1\}`: job j is split over several servers.
+    - ``x`` :math:`x_{i,j} \ge 0`: fraction of a split job j on server i.
 
     .. math:: \min \sum_j p_j
     .. math:: \sum_j g_j \cdot (h_{i,j} + x_{i,j}) \le G_i \quad \forall i, \text{ likewise CPUs and memory}
@@ -141,7 +141,7 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     .. math:: \sum_i h_{i,j} + p_j = 1 \quad \forall j \tag{18} \label{all_of_it_18}
     .. math:: \sum_i x_{i,j} = p_j \quad \forall j \label{fragments}
 
-    Duals: none, with integers.
+    Duals: none, because of the integers.
     """
     wanted = wanted or _demands_of(view)
     m = _servers(view, wanted)
@@ -171,7 +171,7 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 
 
 def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
-    """Return what both models share: demands, servers, and what a whole job takes of a server."""
+    """Build the sets and parameters of both models: demands, servers, and the amounts that a whole job takes."""
     cells = list(zip(wanted.demand.tolist(), wanted.host.tolist(), strict=True))
     guests = grouped((i, d) for d, i in cells)
     m = pyo.ConcreteModel()
@@ -192,15 +192,15 @@ def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
 
 
 def in_servers(m: pyo.ConcreteModel) -> None:
-    """Let the solver count resources in servers: its tolerance then means the same for all of them."""
+    """Let the solver count resources in whole servers: its tolerance then means the same for all of them."""
     counted(m, ((m.capacity_15_17[r, i], m.room[r, i] or 1.0) for r in m.RESOURCES for i in m.HOSTS))
 
 
 def placed(view: View, wanted: Demands, x: Array) -> Schedule:
     """Return the round in which `x` ``(cells,)`` jobs of each demand are on each server.
 
-    The view's runnable jobs are the round's offer. The parts `x` are possibly fractional, and add up to the demand's
-    jobs but for rounding.
+    The view's runnable jobs are offered. The numbers `x` may be fractional, and add up to the demand's jobs up to
+    rounding.
     """
     rows: list[tuple[int, int, float]] = []
     first = np.cumsum(wanted.count) - wanted.count
@@ -216,28 +216,28 @@ def placed(view: View, wanted: Demands, x: Array) -> Schedule:
 
 
 def _filled(jobs: list[int], hosts: list[int], x: Array) -> list[tuple[int, int, float]]:
-    """Give equal jobs to servers with ``x`` of them: whole ones first, then the fractions in turn."""
+    """Assign equal jobs to `hosts` that hold `x` of them: whole jobs first, then the fractions in turn."""
     whole = np.floor(x + SMALLEST)
     rest = np.where(x - whole > SMALLEST, x - whole, 0.0)
     rows = []
     left = iter(jobs)
     for host, times in zip(hosts, whole.tolist(), strict=True):
         rows += [(next(left), host, 1.0) for _ in range(int(times))]
-    others = list(left)
-    if not others:
+    remaining = list(left)
+    if not remaining:
         return rows
-    # Rounding may have taken a little off: the fractions are stretched to the jobs that are left.
-    ends = np.cumsum(rest) * (len(others) / rest.sum())
+    # Rounding may have removed a little: stretch the fractions to the number of jobs that are left.
+    ends = np.cumsum(rest) * (len(remaining) / rest.sum())
     begins = np.r_[0.0, ends[:-1]]
-    for i, job in enumerate(others):
-        got = np.minimum(ends, i + 1) - np.maximum(begins, i)
-        got[got <= SMALLEST] = 0.0
-        rows += [(job, hosts[h], float(got[h] / got.sum())) for h in np.flatnonzero(got)]
+    for i, job in enumerate(remaining):
+        shares = np.minimum(ends, i + 1) - np.maximum(begins, i)
+        shares[shares <= SMALLEST] = 0.0
+        rows += [(job, hosts[h], float(shares[h] / shares.sum())) for h in np.flatnonzero(shares)]
     return rows
 
 
 def vertex(view: View, options: SolveOptions) -> Outcome:
-    """Solve ILP1, then LP2 by the simplex method, both as arrays; the sizes are those of LP2."""
+    """Solve ILP1, then LP2 by the simplex method, both on arrays; the reported sizes are those of LP2."""
     first, ideal = ideal_round(view, options)
     if ideal is None:
         return Outcome(first, None)
@@ -250,9 +250,10 @@ def vertex(view: View, options: SolveOptions) -> Outcome:
 
 
 def _fractions(wanted: Demands, room: Array, count: Ints, options: SolveOptions) -> Solution:
-    """Solve LP2 for ``count`` ``(D,)`` jobs in the parts ``room`` ``(3, s)`` of the servers.
+    """Solve LP2 for `count` ``(D,)`` jobs in the free fractions `room` ``(3, s)`` of the servers.
 
-    Servers may be full to the last CPU, and a checker counts no overflow: HiGHS's own tolerance of 1e-7 is too much.
+    Servers may be full to the last CPU, and the checker accepts no overflow: HiGHS's default tolerance of 1e-7 is too
+    loose.
     """
     form = placement_form(wanted.part, wanted.host, wanted.demand, count, room, wanted.host.astype(float))
     session = Session(form, replace(options, method="simplex", mip_start=None, basis=None))
@@ -263,9 +264,9 @@ def _fractions(wanted: Demands, room: Array, count: Ints, options: SolveOptions)
 def placement_form(held: Array, server: Ints, demand: Ints, jobs: Ints, room: Array, cost: Array) -> StandardForm:
     """Return LP2 (eq. 15–19).
 
-    The ``x`` variables belong to a `server` and a `demand` ``(x,)``, at a `cost` ``(x,)`` to minimise; a whole job
-    takes parts `held` ``(x, 3)`` of the server's GPUs, CPUs and memory, of which `room` ``(3, s)`` is free. Demands
-    have ``(d,)`` `jobs`.
+    Each variable belongs to a `server` and a `demand`, at a `cost` to minimise, ``(x,)`` each; a whole job takes the
+    fractions `held` ``(x, 3)`` of the server's GPUs, CPUs and memory, of which `room` ``(3, s)`` is free. A demand has
+    `jobs` ``(d,)``.
     """
     rows, columns = RowBlocks(), np.arange(len(server))
     for r in range(3):
@@ -275,7 +276,7 @@ def placement_form(held: Array, server: Ints, demand: Ints, jobs: Ints, room: Ar
 
 
 def fewest(view: View, options: SolveOptions) -> Outcome:
-    """Solve ILP1, then the MILP of the fewest fragmented jobs, and place what is split by LP2."""
+    """Solve ILP1, then the MILP of the fewest fragmented jobs, and place the split jobs by LP2."""
     began = clock.now()
     first, ideal = ideal_round(view, options)
     if ideal is None:
@@ -286,25 +287,25 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
     wanted = demands(view, ideal)
     model = build(build_fewest, view, wanted)
     build_s = clock.now() - second
-    left = None if options.time_limit_s is None else max(options.time_limit_s - (second - began), 0.1)
-    solution = solve(model, replace(options, time_limit_s=left, mip_start=None, basis=None))
+    remaining = None if options.time_limit_s is None else max(options.time_limit_s - (second - began), 0.1)
+    solution = solve(model, replace(options, time_limit_s=remaining, mip_start=None, basis=None))
     if not solution.has_incumbent:
         return _after(first, solution, build_s, None, wanted)
     whole = np.rint(solution.array(model.whole))
     split = np.rint(solution.array(model.split)).astype(np.int64)
-    # The MILP's own fractions are within its tolerance of the servers' capacity, which a checker has not.
+    # The MILP's fractions respect the servers' capacity only up to its tolerance, and the checker has none.
     used = np.zeros((3, len(wanted.hosts)))
     np.add.at(used.T, wanted.host, wanted.part * whole[:, None])
     rest = _fractions(wanted, 1 - used, split, options).column_values
     x = whole + (solution.array(model.x) if rest is None else rest)
-    # Jobs are whole numbers: so is the best bound.
+    # The number of split jobs is an integer, so the bound can be rounded up.
     bound = None if solution.bound is None else float(math.ceil(solution.bound - FRACTION))
     solution = replace(solution, objective=float(split.sum()), bound=bound)
     return _after(first, solution, build_s, placed(view, wanted, x), wanted)
 
 
 def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None, wanted: Demands) -> Outcome:
-    """Return the outcome of the second of two solves, with the time of both; proved only if the first one is."""
+    """Return the outcome of the second of two solves, with the time of both; it is optimal only if both are."""
     second = replace(solution.times, build_s=build_s)
     solution = replace(solution, times=total(first.times, second))
     if solution.status == "optimal" and first.status != "optimal":
@@ -313,7 +314,7 @@ def _after(first: Solution, solution: Solution, build_s: float, decision: Schedu
 
 
 def too_many(view: View) -> str | None:
-    """Return why the fewest fragments are searched only on request, or ``None``."""
+    """Return the reason why the fewest fragments are searched for only on request, or ``None``."""
     size = view.runnable.size * int((view.servers.gpus > 0).sum())
     return f"{size:,} jobs times servers, more than {LARGEST:,}" if size > LARGEST else None
 

@@ -1,8 +1,8 @@
 """The largest progress of a round: LP1 and ILP1 (eq. 1–5), on several GPU types (22–25), with a fairness oracle (26).
 
-One builder serves all. Its integers count equal jobs: ``y[q]`` jobs of a class hold configuration q. Jobs of a class
-can be exchanged, so that every solution of it is one of the paper's ``y[c,m,(i,)j]`` of the same value, and the other
-way round: an integer count is given to the class's jobs one by one, a fractional one to all of them in equal parts.
+One builder serves all of them. Its variables count equal jobs: ``y[q]`` jobs of a class hold configuration q. Jobs of a
+class are interchangeable, so its solutions correspond to the paper's ``y[c,m,(i,)j]`` of the same value: an integer
+count is assigned to the class's jobs one by one, a fractional one is divided equally among all of them.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from schedgap.models.synergy.configurations import (
 
 @dataclass(frozen=True)
 class Rule:
-    """What a model of a round asks for.
+    """The variant of the model of a round.
 
     Parameters
     ----------
     floor
-        ``floor(view)`` returns ``(m, k)`` iterations per second that each runnable job must have on a GPU type if it
-        runs there; ``None`` for no floor.
+        ``floor(view)`` returns the ``(m, k)`` iterations per second that each runnable job must have on a GPU type if
+        it runs there; ``None`` for no floor.
     integer, everybody
-        Whether a job holds one configuration, or may mix several, and whether every job runs.
+        Whether a job holds one configuration instead of a mix, and whether every job runs.
     gpu_rows, pruned
-        Whether the GPUs of a type are counted (the paper's models forget it, and with one type it never binds), and
+        Whether there are rows for the GPUs of a type (the paper's models lack them; with one type they never bind), and
         whether dominated configurations are dropped.
     """
 
@@ -59,19 +59,19 @@ class Rule:
 
 
 def own_floor(view: View) -> Array:
-    """Return ``(m, k)`` the fair progress of each runnable job on each GPU type: the right side of (5)."""
+    """Return the ``(m, k)`` fair progress of each runnable job on each GPU type: the right-hand side of (5)."""
     return view.needs.fair[view.profiles.kind[view.runnable]]
 
 
 def equal_split(view: View) -> Array:
-    """Return ``(m,)`` W^Fair of the runnable jobs when each gets 1/n of every GPU type, an oracle of our own.
+    """Return the ``(m,)`` W^Fair of the runnable jobs if each gets 1/n of every GPU type; this oracle is our own.
 
     For several types, the throughput of "an appropriate definition fair allocation" is in section A.2.2 "given to us by
     an oracle, for each round", which "could be using a heterogeneity and fairness aware scheduler in literature", such
-    as Gavel; none is printed. Here, a job has of type i the part ``G_i / (n g_j)`` of its gang, with proportional
-    CPUs and memory; parts that add up to more than the gang are scaled down to it. For one type, where (5) has the
-    share of a job's GPUs, A.2.2 prints ``W_j[C/n, M/n]``: a whole gang, whatever its GPUs, with 1/n of the CPUs and
-    memory. By that AlexNet on four GPUs of a server that it shares with four more on one GPU each is due 0.1 of its
+    as Gavel; none is printed. Here, a job runs the fraction ``G_i / (n g_j)`` of its gang on type i, with proportional
+    CPUs and memory; fractions that sum to more than 1 are scaled down to 1. For one type, where (5) has the share of a
+    job's GPUs, A.2.2 prints ``W_j[C/n, M/n]``: a whole gang, whatever its GPUs, with 1/n of the CPUs and memory. By
+    that definition, AlexNet on four GPUs of a server that it shares with four more on one GPU each is due 0.1 of its
     fair progress, and these 1.25 of theirs; here it is 0.4 and 1.
     """
     kind = view.profiles.kind[view.runnable]
@@ -83,7 +83,7 @@ def equal_split(view: View) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Index set of a round's model: choice q is the configuration ``at[q]`` for the jobs of class ``owner[q]``."""
+    """Index set of a round's model: choice q is configuration ``at[q]`` for the jobs of class ``owner[q]``."""
 
     classes: Classes
     held: Configurations
@@ -92,41 +92,39 @@ class Choices:
 
 
 def choices(view: View, rule: Rule) -> Choices:
-    """Return what the runnable jobs may hold under a rule.
+    """Return the configurations that the runnable jobs may hold under a rule.
 
-    With integers (5) and (26) leave out the configurations below the floor, because ``Σ W·y ≥ floor`` with one y of 1
-    is ``W ≥ floor`` for that one. A floor of 0 on a GPU type where the job makes no progress with its share is none:
-    with floors, jobs run where they are able to.
+    With integers, (5) and (26) remove the configurations below the floor, because ``Σ W·y ≥ floor`` with a single y of
+    1 is ``W ≥ floor`` for that one. A floor of 0, on a GPU type where the job makes no progress with its share, would
+    demand nothing; with a job's own floors, jobs therefore run only on types where they progress with their share.
     """
     floor = rule.floor(view) if rule.floor else np.zeros((len(view.runnable), view.types))
-    found = classes(view, view.runnable, floor)
+    groups = classes(view, view.runnable, floor)
     where = view.needs.able if rule.floor is own_floor else fitting(view)
-    asked = np.zeros_like(where)
-    asked[found.kind] = where[found.kind]
-    held = configurations(view, asked, pruned=rule.pruned, idle=rule.floor is not None)
-    start = np.searchsorted(held.kind, found.kind)
-    owner, number = members(np.searchsorted(held.kind, found.kind, side="right") - start)
+    held = configurations(view, where, groups.kind, pruned=rule.pruned, idle=rule.floor is not None)
+    start = np.searchsorted(held.kind, groups.kind)
+    owner, number = members(np.searchsorted(held.kind, groups.kind, side="right") - start)
     at = start[owner] + number
     if rule.integer:
-        high = held.rate[at] >= found.floor[owner, held.gpu_type[at]] * (1 - ROUNDING)
-        owner, at = owner[high], at[high]
-    return Choices(found, held, owner, at)
+        enough = held.rate[at] >= groups.floor[owner, held.gpu_type[at]] * (1 - ROUNDING)
+        owner, at = owner[enough], at[enough]
+    return Choices(groups, held, owner, at)
 
 
 def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
-    r"""Return the model of a round: which CPUs and memory its jobs hold if every GPU type is one machine.
+    r"""Build the model of a round: the CPUs and memory that its jobs hold if every GPU type is one machine.
 
     Parameters
     ----------
     view
         Jobs and cluster.
     rule
-        What is asked for: ILP1, with integers, or LP1; (5), (26) or no floor; whether every job runs, or may be left
+        The variant: ILP1, with integers, or LP1; (5), (26) or no floor; whether every job runs, or jobs may be left
         out.
 
     Notes
     -----
-    - ``y`` :math:`y_{c,m,i,j} \ge 0`: part of j that holds :math:`[c,m]` on type i; 0 or 1 with integers.
+    - ``y`` :math:`y_{c,m,i,j} \ge 0`: fraction of j that holds :math:`[c,m]` on type i; 0 or 1 with integers.
 
     .. math:: \max \sum_j u_j \cdot \sum_{c,m,i} W_j[c,m,i] \cdot y_{c,m,i,j} \tag{1, 22}
     .. math:: \sum_j \sum_{c,m} c \cdot y_{c,m,i,j} \le C_i \quad \forall i \tag{2, 23} \label{cpus_2}
@@ -138,23 +136,22 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
 
     .. math:: \sum_{c,m,i} y_{c,m,i,j} \le 1 \quad \forall j \tag{4, 25} \label{at_most_one_4}
 
-    and with fairness, by the job's own share on the type where it runs, or by what an oracle says of any type:
+    and with fairness, by the job's share on the type where it runs, or by one value from an oracle for all types:
 
     .. math:: \sum_{c,m} W_j[c,m,i] \cdot y_{c,m,i,j} \ge F_j[i] \cdot \sum_{c,m} y_{c,m,i,j} \quad \forall i, j
         \tag{5} \label{fair_5}
     .. math:: \sum_{c,m,i} W_j[c,m,i] \cdot y_{c,m,i,j} \ge F_j \quad \forall j \tag{26}
 
-    The paper's models forget that GPUs of a type are limited: a row is added. Equal jobs are counted, not named, and
-    configurations are left out where another one has no more CPUs, no more memory and at least the rate: neither
-    changes an optimum. A configuration without progress may stay, since a mix can hold it. With integers, (5) and (26)
-    say which configurations there are, so that they need no rows; a job for which (26) leaves none makes the model
-    infeasible. Jobs run on the types on which they progress with their share; elsewhere (5) would ask for nothing. Rows
-    of (5) are divided by the floor, so that the share itself has a coefficient of 0, and exist only for jobs that could
-    fall below.
+    The paper's models lack rows for the GPUs of a type, which are added here. Equal jobs are counted, not named, and
+    configurations are left out if another one has no more CPUs, no more memory and at least the rate: neither changes
+    an optimum. A configuration without progress may remain, since a mix can hold it. With integers, (5) and (26) remove
+    configurations and need no rows; a job for which (26) leaves none makes the model infeasible. Jobs run on the types
+    on which they progress with their share; elsewhere (5) would demand nothing. Rows of (5) are divided by the floor,
+    so the share itself has a coefficient of 0, and exist only for jobs that could fall below.
 
-    Duals (of LP1): those of (2) and (3) are what another CPU and another gigabyte would add to the round's progress,
-    that of (5) what fairness to j costs the others. The optimum bounds every feasible round (Theorem 4.1), without
-    floors also rounds that promise nobody a fair share (``synergy.greedy``, DRF, Tetris).
+    Duals (of LP1): those of (2) and (3) are what another CPU and another gigabyte would add to the round's progress;
+    that of (5) is what fairness to j costs the others. The optimum bounds every feasible round (Theorem 4.1); without
+    floors, also rounds that promise nobody a fair share (``synergy.greedy``, DRF, Tetris).
     """
     chosen = choices(view, rule)
     if not chosen.at.size:
@@ -206,7 +203,7 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
 
 
 def _nobody(chosen: Choices, rule: Rule) -> pyo.ConcreteModel:
-    """Return the model of a round in which no job has a configuration at its floor (an oracle may ask for too much)."""
+    """Build the model of a round in which no job has a configuration at its floor (an oracle may demand too much)."""
     m = pyo.ConcreteModel()
     m.chosen = chosen
     m.y = pyo.Var([])
@@ -217,9 +214,9 @@ def _nobody(chosen: Choices, rule: Rule) -> pyo.ConcreteModel:
 
 
 def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
-    """Add (5) for mixes: what a class has on a GPU type is at least fair for as many of its jobs as run there.
+    """Add (5) for mixes: the progress of a class on a GPU type is at least the floor times its jobs that run there.
 
-    Divided by the floor, so that the share itself has a coefficient of exactly 0 and the row can always be met.
+    Rows are divided by the floor: the share itself then has a coefficient of exactly 0, and the row can always be met.
     """
     group, held, at = chosen.classes, chosen.held, chosen.at
     floor = group.floor[chosen.owner, held.gpu_type[at]]
@@ -245,12 +242,12 @@ def _members(owner: Ints) -> dict[int, list[int]]:
 
 
 def decode_round(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
-    """Return who holds which configuration on which GPU type."""
+    """Return the round of an incumbent: the configuration of each job on its GPU type."""
     return held_by(view, model.chosen, np.rint(solution.array(model.y)).astype(np.int64))
 
 
 def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
-    """Return the round in which ``times`` ``(q,)`` jobs make each choice; the jobs of a class choose in turn."""
+    """Return the round in which `times` ``(q,)`` jobs make each choice; the jobs of a class choose in turn."""
     order = np.argsort(chosen.owner, kind="stable")
     owner, at = np.repeat(chosen.owner[order], times[order]), np.repeat(chosen.at[order], times[order])
     group, (_, turn) = chosen.classes, members(np.bincount(owner, minlength=len(chosen.classes.count)))
@@ -261,59 +258,59 @@ def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
 def passes(
     view: View, queue: Sequence[int] | None = None, *, fair: Callable[[View], Array] = equal_split
 ) -> list[Schedule]:
-    """Return the decisions of repeated passes over unassigned GPUs (A.2, "Improving utilization"): by GPU type.
+    """Return the decisions, by GPU type, of repeated passes over unassigned GPUs (A.2, "Improving utilization").
 
-    The paper solves (22)–(26), in which every job runs or there is no solution, and speaks of jobs it finds none for.
-    Here each pass may leave jobs out, and the next jobs of the queue get what is left. The result runs jobs beyond
-    :attr:`View.runnable <instances.views.synergy.View.runnable>`: it is a decision of no problem of a round, and this
-    no registered method.
+    The paper solves (22)–(26), in which every job runs or there is no solution, yet mentions jobs without one. Here
+    each pass may leave jobs out, and the next jobs of the queue get the remaining resources. The result runs jobs
+    beyond :attr:`View.runnable <instances.views.synergy.View.runnable>`, so it solves no problem of a single round, and
+    this is not a registered method.
 
-    Jobs wait in the order of `queue`, by default all that can run, by arrival. ``fair(view)`` returns ``(m,)`` W^Fair
-    of the runnable jobs of a pass; the view's pools are what is left.
+    Jobs wait in the order of `queue`, by default all jobs that can run, by arrival. ``fair(view)`` returns the ``(m,)``
+    W^Fair of the runnable jobs of a pass; the view's pools are the remaining resources.
     """
     possible = view.possible
     arrived = possible[np.argsort(view.workload.arrival_s[possible], kind="stable")]
     waiting = [int(j) for j in (arrived if queue is None else queue)]
     rule = Rule(lambda v: np.repeat(fair(v)[:, None], v.types, axis=1), integer=True, everybody=False)
-    done: list[Schedule] = []
+    decisions: list[Schedule] = []
     while waiting and view.pools.gpus.any():
         jobs, _ = view.pick(waiting)
         if not jobs.size:
             break
         view = replace(view, runnable=jobs)
-        done.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
+        decisions.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
         tried = set(jobs.tolist())
         waiting = [j for j in waiting if j not in tried]
-        taken, pools = done[-1], view.pools
-        left = {
+        taken, pools = decisions[-1], view.pools
+        remaining = {
             name: np.maximum(getattr(pools, name) - np.bincount(taken.server, getattr(taken, name), view.types), 0.0)
             for name in ("gpus", "cpus", "memory_gb")
         }
-        view = replace(view, pools=replace(pools, **left | {"gpus": np.rint(left["gpus"]).astype(np.int64)}))
-    return done
+        view = replace(view, pools=replace(pools, **remaining | {"gpus": np.rint(remaining["gpus"]).astype(np.int64)}))
+    return decisions
 
 
 def mixed_cluster(view: View) -> str | None:
-    """Say that Synergy's LP1 is about one GPU type, or ``None``."""
+    """Return the reason to skip LP1 on servers with several GPU types, or ``None``."""
     return "servers have GPUs of several types: synergy.hetero.lp1 and .ilp1 count them apart" if view.mixed else None
 
 
 def one_type(view: View) -> str | None:
-    """Say that the extension is LP1 itself here, or ``None``."""
+    """Return the reason to skip the extension if there is only one GPU type, or ``None``."""
     return None if view.mixed else "all GPUs are of one type: this is synergy.lp1 (or synergy.ilp1) here"
 
 
 RELAXED = Rule(own_floor, integer=False)
 FLOORED = Rule(own_floor, integer=True)
 OPEN = Rule(None, integer=False, everybody=False)
-# The right side of (26), the same on all types.
+# The right-hand side of (26), the same on all types.
 WITH_ORACLE = Rule(lambda view: np.repeat(equal_split(view)[:, None], view.types, axis=1), integer=True)
 
 
 def register(
     name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[View], str | None], **more: Any
 ) -> None:
-    """Register the model of a rule; `more` are other fields of its spec."""
+    """Register the model of a rule; `more` holds other fields of its spec."""
     kind: Kind = "exact" if rule.integer else "relaxation"
     model(
         f"synergy.{name}",

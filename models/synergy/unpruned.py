@@ -1,4 +1,4 @@
-"""ILP1 to the letter of the paper (eq. 1–5)."""
+"""ILP1 exactly as printed (eq. 1–5)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from schedgap.models.synergy.configurations import Configurations, configuration
 from schedgap.models.synergy.throughput import mixed_cluster
 
 LARGEST = 20_000
-"""Binaries up to which it runs unasked: 128 jobs with pipelines have 30,000, and take HiGHS seconds."""
+"""Binaries up to which it runs by default: 128 jobs with pipelines have 30,000, and take HiGHS seconds."""
 
 
 def build_unpruned(view: View) -> pyo.ConcreteModel:
-    r"""Return ILP1 to the letter: a binary for every job and every cell of its table, and (5) as rows.
+    r"""Build ILP1 exactly as printed: a binary for every job and every cell of its table, and (5) as rows.
 
-    Left out are only cells of more CPUs or memory than the servers have that a gang needs (section 6).
+    The only cells left out have more CPUs or memory than the servers that the gang needs (section 6).
 
     - ``y`` :math:`y_{c,m,j} \in \{0, 1\}`: job j holds :math:`[c,m]`.
 
@@ -31,7 +31,7 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
     .. math:: \sum_{c,m} y_{c,m,j} = 1 \quad \forall j \tag{4} \label{one_each_4}
     .. math:: \sum_{c,m} W_j[c,m] \cdot y_{c,m,j} \ge F_j \quad \forall j \tag{5} \label{fair_5}
 
-    Duals: none, with integers; those of the relaxation are LP1's.
+    Duals: none, because of the integers; those of the relaxation are LP1's.
     """
     held = _cells(view)
     kind = view.profiles.kind[view.runnable]
@@ -78,11 +78,8 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
 
 
 def _cells(view: View) -> Configurations:
-    """Return all cells of the round's kinds, also those without progress."""
-    asked = np.zeros_like(view.needs.able)
-    kinds = np.unique(view.profiles.kind[view.runnable])
-    asked[kinds] = view.needs.able[kinds]
-    return configurations(view, asked, pruned=False, idle=True)
+    """Return all cells of the round's kinds, including those without progress."""
+    return configurations(view, view.needs.able, view.profiles.kind[view.runnable], pruned=False, idle=True)
 
 
 def _decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:

@@ -1,7 +1,7 @@
-"""One choice of a job at given prices: the ILP (13), (21) of its placement, straight as arrays.
+"""The ILP (13), (21) that places one choice of a job at given prices, built directly as arrays.
 
-Pyomo takes about 15 ms to build and compile a model of any size, more than HiGHS needs for (13). The statement in Pyomo
-is :func:`schedgap.models.zhou.mincost.build_mincost`, of which (13) is one choice; tests compare the two.
+Pyomo takes about 15 ms to build and compile a model of any size, longer than HiGHS needs to solve (13). The statement
+in Pyomo is :func:`schedgap.models.zhou.mincost.build_mincost`, of which (13) is one choice; tests compare the two.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from schedgap.models.solve.form import RowBlocks
 from schedgap.models.statements import largest
 
 PRECISE = 1e-3
-"""Part of the dearest column that a cost must reach: below it, tolerances of the solver are too large for it."""
+"""Fraction of the dearest column's cost below which an optimal cost is too small for the solver's tolerances."""
 
 
 class Choice(NamedTuple):
-    """The data of (13): types (PS type −1 in a ring), whether all is on one server, workers needed and allowed."""
+    """The data of (13): types (PS type −1 in a ring), whether all is on one server, fewest and most workers."""
 
     worker_type: int
     ps_type: int
@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A placement: its cost, and ``(h,)`` workers and parameter servers."""
+    """A placement: its cost, and ``(h,)`` numbers of workers and parameter servers."""
 
     cost: float
     workers: Ints
@@ -45,11 +45,11 @@ class Placed:
 def placement_form(
     machines: Machines, choice: Choice, free: Array, cost: Array, limit: float = np.inf
 ) -> tuple[StandardForm, Ints]:
-    """Return (13) or (21), and the servers ``(u,)`` that its columns are about.
+    """Return (13) or (21), and the servers ``(u,)`` of its columns.
 
-    Columns are ``y (u,)``, ``s (u,)``, ``one`` or ``has (u,)``, Σ y and Σ s. What is `free` ``(h, R)`` and the `cost`
-    ``(2, h)`` of a worker, and of a parameter server, hold for all slots of the run; those that cost more than `limit`
-    are left out.
+    Columns are ``y (u,)``, ``s (u,)``, ``one`` or ``has (u,)``, Σ y and Σ s. The `free` resources ``(h, R)`` and the
+    `cost` ``(2, h)`` of a worker and of a parameter server are those for all slots of the run; workers and parameter
+    servers that cost more than `limit` are left out.
     """
     ring = choice.ps_type < 0
     e = machines.worker[choice.worker_type]
@@ -57,7 +57,7 @@ def placement_form(
     covers = 0.0 if ring else machines.ps_bandwidth[choice.ps_type] / machines.worker_bandwidth[choice.worker_type]
     within = free + ROOM * machines.capacity
     workers = np.minimum(fitting(within, e), choice.most) * (machines.able[choice.worker_type] & (cost[0] <= limit))
-    # More parameter servers than cover all workers are never needed.
+    # No solution needs more parameter servers than cover all workers.
     useful = 0 if ring else max(1, int(np.ceil(choice.most / covers)))
     ps = np.minimum(fitting(within, z), useful) * (cost[1] <= limit)
     servers = np.flatnonzero(workers + ps)
@@ -67,25 +67,25 @@ def placement_form(
     size = len(servers)
     lower = np.zeros(3 * size + 2)
     lower[3 * size :] = choice.workers, 0 if ring else 1
-    most = choice.workers if ring else min(choice.most, int(workers.sum()))
+    most_workers = choice.workers if ring else min(choice.most, int(workers.sum()))
     form = rows.form(
-        # What is left out must not make the unit of the objective large.
+        # Columns that are left out must not inflate the unit of the objective.
         cost=np.concatenate([cost[0, servers] * (workers > 0), cost[1, servers] * (ps > 0), np.zeros(size + 2)]),
         integer=np.arange(3 * size + 2) < 3 * size,
         lower=lower,
-        upper=np.concatenate([workers, ps, np.ones(size), [most, ps.sum()]]).astype(float),
+        upper=np.concatenate([workers, ps, np.ones(size), [most_workers, ps.sum()]]).astype(float),
     )
-    # HiGHS refuses needs of less than that of a server.
+    # HiGHS refuses coefficients as small as these needs.
     form.matrix.data[np.abs(form.matrix.data) <= ROUNDING] = 0.0
     form.matrix.eliminate_zeros()
     return form, servers
 
 
 def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], free: Array, covers: float) -> RowBlocks:
-    """Return the rows of (13) or (21), where `free` ``(u, R)`` are parts of the capacities.
+    """Return the rows of (13) or (21); `free` ``(u, R)`` and `part` ``(u, R)`` are fractions of the capacities.
 
-    `most` ``(u,)`` workers, and PSs, fit on each server, and take `part` ``(u, R)`` of it; a PS has the bandwidth for
-    as many workers elsewhere as it `covers`.
+    At most `most` ``(u,)`` workers (PSs) fit on each server, and each takes `part` of it. A PS has the bandwidth for
+    `covers` workers on other servers.
     """
     workers, ps = most
     u, ring = len(workers), choice.ps_type < 0
@@ -104,14 +104,14 @@ def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], fr
     rows.add(zeros + 1, zeros + np.inf, (1.0, at, all_y), (1.0, at, all_s), (-1.0, at, y), (-1.0, at, s))
     if not ring:
         rows.add(any_less, zeros, (1.0, at, s), (-ps, at, k))
-        # As in models.zhou.placement: without any rounding.
+        # Unrounded, as in models.zhou.placement.
         covered = (-min(covers, choice.most), at, s)
         rows.add(any_less, zeros + choice.most, (1.0, at, all_y), (-1.0, at, y), covered, (choice.most, at, k))
     return rows
 
 
 def unit_costs(machines: Machines, choice: Choice, price: Array) -> Array:
-    """Return ``(2, h)`` what a worker, and a parameter server, costs at prices ``(h, R)``."""
+    """Return the ``(2, h)`` costs of a worker and of a parameter server at prices ``(h, R)``."""
     ps = machines.ps[choice.ps_type] if choice.ps_type >= 0 else np.zeros(len(machines.resources))
     return np.stack([price @ machines.worker[choice.worker_type], price @ ps])
 
@@ -124,11 +124,11 @@ def placement(
     options: SolveOptions | None = None,
     limit: float = np.inf,
 ) -> tuple[Placed | None, float]:
-    """Return the cheapest placement (13), (21) of one choice, if one was found, and what any costs at least.
+    """Return the cheapest placement (13), (21) of one choice, or ``None``, and a lower bound on the cost of any.
 
-    That is infinite where it is proved that there is none, which running out of time does not prove. What is `free`
-    ``(h, R)`` and the `price` ``(h, R)`` of a unit, 0 or more, hold for all slots of the run. Placements that cost more
-    than `limit` may be missed.
+    The bound is infinite if it is proved that there is no placement; running out of time proves nothing. The `free`
+    resources ``(h, R)`` and the `price` ``(h, R)`` of a unit, 0 or more, are those for all slots of the run. Placements
+    that cost more than `limit` may be missed.
     """
     cost = unit_costs(machines, choice, price)
     best, bound = None, np.inf
@@ -147,5 +147,5 @@ def placement(
         best = Placed(float((cost * amounts).sum()), *amounts)
         if best.cost >= PRECISE * unit or not best.cost:
             return best, bound
-        # What costs more than that alone is in no cheaper one; without it the unit is smaller.
+        # No cheaper placement has a worker or PS that alone costs more than this; without those the unit is smaller.
         limit = best.cost

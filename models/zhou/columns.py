@@ -1,4 +1,4 @@
-"""Zhou's ILP over exponentially many schedules by column generation: certified bounds where nothing else gives one."""
+"""Zhou's ILP over exponentially many schedules, by column generation: certified bounds where no other model has one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
 
 STRETCH = 1.5
-"""Slots of the bound on completion times, after the last arrival, in terms of what the scarcest resource needs."""
+"""Slots after the last arrival in the bound on completion times, as a multiple of those the scarcest resource needs."""
 
 
 def completing(a: Architecture) -> ElasticJobs:
-    """Return what the completion problem schedules: column t is slot t + 1, all slots count from 1.
+    """Return the jobs of the completion problem; index t stands for slot t + 1, since slots count from 1.
 
-    Slots end where :data:`STRETCH` times the work is done and the longest job has run once more; jobs may end later at
-    the cost of the first end that is too late.
+    The slots suffice for :data:`STRETCH` times the work and for one more run of the longest job. A job may also end
+    later, at the cost of the first end after these slots.
     """
     slots = _slots(a)
     late = a.weight[:, None] * (np.arange(slots + 1) + 1.0)
@@ -37,38 +37,38 @@ def _slots(a: Architecture) -> int:
 
 
 def weighing(a: Architecture) -> ElasticJobs:
-    """Return what the problem of the largest weight schedules: all jobs from slot 1, done by time τ."""
+    """Return the jobs of the largest-weight problem: all are available from slot 1 and must complete by slot τ."""
     slots = max(a.deadline - 1, 1)
     late = np.repeat(-a.weight[:, None], slots + 1, axis=1)
     return ElasticJobs(a.machines, a.options, slots, np.zeros(a.size, np.int64), late, None)
 
 
 def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteModel:
-    r"""Return the relaxation over the schedules :math:`\Gamma_j' \subseteq \Gamma_j` that column generation made.
+    r"""Build the relaxation over the schedules :math:`\Gamma_j' \subseteq \Gamma_j` that column generation made.
 
     - :math:`i`: classes of :math:`n_i` equal servers.
-    - :math:`c_l`: completion by schedule l.
-    - :math:`f_{l,i,r}^t`: what l takes of resource r on servers of class i in slot t.
+    - :math:`c_l`: completion time of schedule l.
+    - :math:`f_{l,i,r}^t`: amount of resource r that l takes on servers of class i in slot t.
     - ``x`` :math:`x_l \ge 0`: share of schedule l.
 
-    Every job completes, a lower bound on the offline optimum, which the paper does not have; the master maximises the
-    negative of the cost:
+    By default every job completes, which gives a lower bound on the offline optimum that the paper does not have. The
+    master maximises the negative of the cost:
 
     .. math:: \min \sum_j \sum_{l \in \Gamma_j'} w_j \cdot c_l \cdot x_l \tag{2, 15}
     .. math:: \sum_l f_{l,i,r}^t \cdot x_l \le n_i \cdot C_i^r \quad \forall i, r, t \tag{8a, 17a} \label{within}
     .. math:: \sum_{l \in \Gamma_j'} x_l = 1 \quad \forall j \tag{2a} \label{once}
 
-    or, with `weight`, the largest weight completed by slot τ, with jobs that may be left out:
+    or, with `weight`, jobs may be left out, and the weight completed by slot τ is maximised:
 
     .. math:: \max \sum_j \sum_{l \in \Gamma_j'} w_j \cdot x_l \tag{8, 17}
     .. math:: \sum_{l \in \Gamma_j'} x_l \le 1 \quad \forall j \tag{8b, 17b} \label{once}
 
     Servers of a class are interchangeable: averaging over permutations shows that the rows of equal servers can be
-    added without changing the optimum. A job may complete beyond the slots by a column that takes nothing and costs the
-    first end after them.
+    summed without changing the optimum. A job may complete after the last slot by a column that takes nothing and costs
+    the first end after the slots.
 
-    Duals: prices of resources by class and slot go to the pricing problem, the cheapest schedule of every job, which
-    is solved exactly. At any prices its optima less the price of all capacity are a bound.
+    Duals: prices of resources by class and slot go to the pricing problem, the cheapest schedule of every job, which is
+    solved exactly. At any prices, its optima less the price of all capacity are a bound.
     """
     a = view.architectures[arch]
     jobs = weighing(a) if weight else completing(a)
@@ -77,7 +77,7 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
 
 
 def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
-    """Branch and price with smoothed prices over classes of servers, and look for a schedule on real ones.
+    """Branch and price with smoothed prices over classes of servers, and search for a schedule on single servers.
 
     Returns
     -------
@@ -86,17 +86,17 @@ def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, 
 
     See Also
     --------
-    schedgap.models.columns.solve_in_phases : how the search goes on, and what it can prove.
+    schedgap.models.columns.solve_in_phases : the phases of the search, and what it can prove.
     """
     a = view.architectures[arch]
     jobs, sense = (weighing(a), 1) if weight else (completing(a), -1)
-    solution, found, prices, root = solve(jobs, options, sense, first_slot=1, seeded=seeded)
-    return Outcome(solution, found and decode(found), prices, root)
+    solution, runs, prices, root = solve(jobs, options, sense, first_slot=1, seeded=seeded)
+    return Outcome(solution, runs and decode(runs), prices, root)
 
 
-def decode(found: Runs) -> Schedule:
-    """Return runs as a decision without windows."""
-    return Schedule(**vars(found))
+def decode(runs: Runs) -> Schedule:
+    """Return runs as a decision."""
+    return Schedule(**vars(runs))
 
 
 def _implied(view: View, arch: str, weight: bool) -> tuple[float, bool]:

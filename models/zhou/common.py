@@ -1,4 +1,4 @@
-"""What Zhou's exact models share: choices of jobs, the last slot that they need, and limits of size."""
+"""Shared parts of Zhou's exact models: choices of jobs, a horizon that contains an optimum, and size limits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
 
 MOST = 250_000
-"""Choices times servers beyond which no MILP over all choices is built: Pyomo would need many gigabytes."""
+"""Largest number of choices times servers for a MILP over all choices: beyond, Pyomo would need many gigabytes."""
 
 CELLS = 10_000_000
-"""Resources of servers in slots beyond which no table of them is made: it would take gigabytes."""
+"""Largest table of resources by server and slot: beyond, it would take gigabytes."""
 
 TINY = "gen/20jobs?jobs=3"
 """Three jobs on the servers of gen/20jobs; with PSs the monolithic models have thousands of rows even here."""
@@ -24,24 +24,24 @@ TINIER = "gen/20jobs?jobs=2&servers_per_type=1&slot_s=21600"
 
 
 def skip(name: str) -> Callable[[View], str | None]:
-    """Return the function that says why models of an architecture cannot run on a view."""
+    """Return a function that gives the reason why models of an architecture cannot run on a view, or ``None``."""
     return lambda view: view.architectures[name].reason
 
 
 def horizon(a: Architecture) -> int:
-    """Return a slot such that some optimal schedule of all jobs completes by its beginning.
+    """Return a slot by whose beginning some optimal schedule of all jobs completes.
 
-    It is A + Σ d_j: the last arrival, and every job's shortest duration. Take an optimal schedule, jobs numbered by
+    It is A + Σ d_j: the last arrival plus every job's shortest duration. Take an optimal schedule, number the jobs by
     completion, and let D_l be the sum of the first l durations d. If its last completion is after A + D_n, let i be the
-    smallest number from which on every c_l > A + D_l. Jobs before i complete by A + D_{i − 1} (c_{i − 1} is at most
+    smallest number such that c_l > A + D_l for all l ≥ i. Jobs before i complete by A + D_{i − 1} (c_{i − 1} is at most
     that, or there are none). Run the others one by one, each alone and at its fastest, from A + D_{i − 1} on: all have
-    arrived, each fits, and c_l = A + D_l is less than before. With weights of 0 or more that is no worse.
+    arrived, each fits, and c_l = A + D_l is earlier than before. Since weights are nonnegative, that is no worse.
     """
     return int(a.arrival.max() + a.options.shortest.sum())
 
 
 def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
-    """Refuse a MILP over so many choices, or tables of what is free in every slot up to `end`, where it is huge.
+    """Refuse to build a MILP over too many choices, or tables of free resources in too many slots up to `end`.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """``c`` choices of jobs: an option (its PS type is −1 in a ring) and when it starts."""
+    """``c`` choices of jobs: an option (its PS type is −1 in a ring) and its start."""
 
     job: Ints
     start: Ints
@@ -74,12 +74,12 @@ class Choices:
         return len(self.job)
 
     def take(self, which: Ints) -> Choices:
-        """Return the choices of those indices."""
+        """Return the choices with the indices `which`."""
         return Choices(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
 
 def choices(options: Options, earliest: Ints, end: int) -> Choices:
-    """Return all choices of jobs, from slots `earliest` ``(n,)`` on, that complete by the beginning of slot `end`."""
+    """Return all choices that start in slots `earliest` ``(n,)`` or later and complete by the beginning of `end`."""
     which, later = members(starts(options, earliest, end))
     job = options.job[which]
     same = ("slots", "worker_type", "ps_type", "workers", "together")

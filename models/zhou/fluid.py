@@ -1,6 +1,6 @@
-"""Lower bounds on Σ w·c of any schedule, also of ones that interrupt jobs and change types, workers and servers.
+"""Lower bounds on Σ w·c of any schedule, even one that interrupts jobs and changes types, workers and servers.
 
-One is by the best relaxation to a single machine; prices that change over time make the other one tighter, and an LP.
+One bound is the best relaxation to a single machine. The other is an LP with prices that change over time, and tighter.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from schedgap.models.zhou.common import skip
 
 
 class Types(NamedTuple):
-    """Needs of one of each type, ``part (k, i, R)`` of each class's totals, and the classes it ``fits (k, i)``."""
+    """Needs of one worker (or PS) of each type: its `part` ``(k, i, R)`` of a class's totals, and where it `fits`."""
 
     part: Array
     fits: Bools
 
     def cost(self, weights: Array) -> Array:
-        """Return ``(k, i)`` what one of each type takes of the cluster on each class, for weights ``(i, R)``."""
+        """Return the fraction ``(k, i)`` of the cluster that one of each type takes per class at weights ``(i, R)``."""
         return np.where(self.fits, (self.part * weights).sum(axis=2), np.inf)
 
     def least(self, weights: Array) -> Array:
-        """Return ``(k,)`` what one of each type takes of the cluster at least, for weights ``(i, R)``."""
+        """Return the least fraction ``(k,)`` of the cluster that one of each type takes, for weights ``(i, R)``."""
         return np.asarray(self.cost(weights).min(axis=1))
 
     def takes(self, weights: Array) -> Array:
-        """Return ``(k, i, R)`` what one of each type takes where it takes least."""
+        """Return the resources ``(k, i, R)`` that one of each type takes on its cheapest class."""
         at = self.cost(weights).argmin(axis=1)
         return np.where((np.arange(weights.shape[0]) == at[:, None])[:, :, None], self.part, 0.0)
 
@@ -50,8 +50,8 @@ class Types(NamedTuple):
 class Run(Jobs):
     """Jobs, times in slots; the ``d`` resources are those of every class of servers.
 
-    The ``(q,)`` choices of each job begin at `first` ``(n,)``. Each has a type of workers and of PSs (0 in a ring,
-    too), and takes workers and PSs times slots for the whole work; `worker` and `ps` are what one of each type takes.
+    The ``(q,)`` choices of each job begin at `first` ``(n,)``. Each has a type of workers and of PSs (0 in a ring), and
+    needs worker slots, PS slots and `time` for the whole work; `worker` and `ps` are the needs of one of each type.
     """
 
     first: Ints
@@ -65,12 +65,12 @@ class Run(Jobs):
 
     @property
     def ways(self) -> Ways:
-        """The choices, whose unit of work is the whole job."""
+        """The choices; the unit of work is the whole job."""
         n = len(self.first)
         return Ways(self.first, self.time, np.arange(n), np.ones(n))
 
     def cost(self, weights: Array) -> Array:
-        """Return ``(q,)`` slots of the whole cluster that each choice takes at least, for weights ``(d,)``."""
+        """Return the least ``(q,)`` slots of the whole cluster that each choice takes, for weights ``(d,)``."""
         each = weights.reshape(self.worker.part.shape[1:])
         cost = self.worker_slots * self.worker.least(each)[self.worker_type]
         if len(self.ps.part):
@@ -78,7 +78,7 @@ class Run(Jobs):
         return np.asarray(cost)
 
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return ``(m, d)`` what choices take, on the cheapest classes."""
+        """Return the resources ``(m, d)`` that choices take on the cheapest classes."""
         each = weights.reshape(self.worker.part.shape[1:])
         taken = self.worker_slots[which, None, None] * self.worker.takes(each)[self.worker_type[which]]
         if len(self.ps.part):
@@ -87,7 +87,7 @@ class Run(Jobs):
 
 
 def run_of(a: Architecture) -> Run:
-    """Return the jobs with a positive weight (there is one), and the choices of theirs that can need least."""
+    """Return the jobs with a positive weight (at least one), with the choices that can have the least cost."""
     jobs, m = np.flatnonzero(a.weight > 0), a.classes
     alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
     job, worker_type, ps_type, worker_slots, ps_slots, time = rows
@@ -118,15 +118,15 @@ def _parts(need: Array, total: Array) -> Array:
 
 
 Rows = tuple[Ints, Ints, Ints, Array, Array, Array]
-"""Choices by job: job, worker type, PS type, worker slots, PS slots, slots at least, ``(q,)`` each."""
+"""Choices by job: job, worker type, PS type, worker slots, PS slots, least number of slots, ``(q,)`` each."""
 
 
 def _ring(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
-    r"""Return ``(n,)`` times alone, and the choices of rings: numbers of workers of every type.
+    r"""Return the ``(n,)`` times alone, and the choices with rings: numbers of workers of every type.
 
-    One worker costs least. The rate of :math:`\Phi \ge 2` workers is convex in :math:`\Phi`, so that what a rate
-    costs is concave: above the line from 2 workers to the most that need more than a slot; with one more, a slot is
-    enough.
+    One worker costs least. The rate of :math:`\Phi \ge 2` workers is convex in :math:`\Phi`, so the cost of a rate is
+    concave: it lies above the line from 2 workers to the largest number that needs more than a slot. With one worker
+    more, a slot is enough.
     """
     most = np.minimum(a.most[jobs, None, None], largest(a.classes, True, int(a.most.max()))[:, 0])
     work, update, transfer = (x[jobs] for x in (a.work[:, None] * (1 - ROUNDING), a.rates.update, a.rates.transfer))
@@ -152,7 +152,7 @@ def _ring(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
 
 
 def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
-    """Return ``(n,)`` times alone, and the choices with PSs: up to two for types and one server or several."""
+    """Return the ``(n,)`` times alone, and the choices with PSs: up to two per pair of types and layout."""
     machines, rates = a.classes, a.rates
     fit = largest(machines, False, int(a.most.max()))
     shape = (len(jobs), *fit.shape, 2)
@@ -160,28 +160,28 @@ def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
     alone = np.full(len(jobs), np.inf)
     for m, p, one in np.ndindex(*fit.shape):
         slots = rates.compute[jobs, m] + rates.update[jobs, p] + (0.0 if one else rates.transfer[jobs, m])
-        asked = a.work[jobs] * slots * (1 - ROUNDING)
+        needed = a.work[jobs] * slots * (1 - ROUNDING)
         most = np.minimum(a.most[jobs], fit[m, p, one])
-        able = np.flatnonzero((most > 0) & np.isfinite(asked))
+        able = np.flatnonzero((most > 0) & np.isfinite(needed))
         if not able.size:
             continue
-        alone[able] = np.minimum(alone[able], asked[able] / most[able])
+        alone[able] = np.minimum(alone[able], needed[able] / most[able])
         serving = Serving(np.array([most.max()])) if one else serving_of(machines, m, p, int(most.max()))
-        few, enough = np.minimum(most, np.floor(asked)), np.ceil(asked)
-        some = able[few[able] > 0]
-        workers[some, m, p, one, 0] = asked[some]
-        servers[some, m, p, one, 0] = asked[some] * serving.share(few[some])
-        time[some, m, p, one, 0] = asked[some] / few[some]
-        some = able[enough[able] <= most[able]]
-        workers[some, m, p, one, 1] = enough[some]
-        servers[some, m, p, one, 1] = serving.fewest(enough[some])
+        few, enough = np.minimum(most, np.floor(needed)), np.ceil(needed)
+        rows = able[few[able] > 0]
+        workers[rows, m, p, one, 0] = needed[rows]
+        servers[rows, m, p, one, 0] = needed[rows] * serving.share(few[rows])
+        time[rows, m, p, one, 0] = needed[rows] / few[rows]
+        rows = able[enough[able] <= most[able]]
+        workers[rows, m, p, one, 1] = enough[rows]
+        servers[rows, m, p, one, 1] = serving.fewest(enough[rows])
     where = np.nonzero(np.isfinite(workers))
-    rows = where[0], where[1], where[2], workers[where], servers[where], time[where]
-    return np.maximum(alone, 1.0), rows
+    choices = where[0], where[1], where[2], workers[where], servers[where], time[where]
+    return np.maximum(alone, 1.0), choices
 
 
 class Serving:
-    """How many workers 1, 2, … S PSs serve at most, ``(S,)``, 0 where none."""
+    """The most workers that 1, 2, …, S PSs serve, ``(S,)``; 0 for none."""
 
     def __init__(self, most: Ints) -> None:
         self.most = np.maximum.accumulate(most)
@@ -189,17 +189,17 @@ class Serving:
         self.least = np.concatenate([[np.inf], np.minimum.accumulate(share)])
 
     def fewest(self, workers: Array) -> Ints:
-        """Return the least number of PSs for each number of workers."""
+        """Return the fewest PSs that serve each number of workers."""
         return np.minimum(np.searchsorted(self.most, workers), len(self.most) - 1) + 1
 
     def share(self, workers: Array) -> Array:
-        """Return the least number of PSs per worker among up to each number of workers."""
+        """Return the least number of PSs per worker over all numbers of workers up to each one."""
         fewest = self.fewest(workers)
         return np.asarray(np.minimum(fewest / workers, self.least[fewest - 1]))
 
 
 def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Serving:
-    """Return how many workers PSs on one host serve on it and elsewhere; beyond `most` workers no PSs are needed."""
+    """Return how many workers PSs on one host serve there and elsewhere, for PSs that serve up to `most` workers."""
     e, z = m.worker[worker_type], m.ps[ps_type]
     room = fitting(m.capacity, z)
     covers = m.ps_bandwidth[ps_type] / m.worker_bandwidth[worker_type] * (1 + 2 * ROUNDING)
@@ -214,7 +214,7 @@ def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Servin
 
 
 def bound(view: View, options: SolveOptions, name: str) -> Outcome:
-    """Bound the weighted sum of completion times, in slots, by the best relaxation to one machine, without the LP.
+    """Bound the weighted sum of completion times, in slots, by the best single-machine relaxation, in closed form.
 
     See Also
     --------
@@ -223,34 +223,34 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
     a = view.architectures[name]
     if not (a.weight > 0).any():
         return Outcome(Solution(status="optimal", termination="bound: no job has a weight", bound=0.0), None)
-    # Work has a rounding; nothing else here is inexact by more than floating point.
+    # Work is rounded; everything else here is exact up to floating point.
     return closed_form(lambda: run_of(a), lambda total: total * (1 - ROUNDING))
 
 
 def _build(view: View, name: str) -> pyo.ConcreteModel:
-    r"""Return the bound by mean busy times as an LP: the cluster as a single machine, on which jobs may be interrupted.
+    r"""Build the bound by mean busy times as an LP: the cluster as a single machine, on which jobs may be interrupted.
 
-    Weights :math:`\alpha` on the resources r of every class i of servers, each class's total :math:`n_i C_i^r` counted
-    as 1, make a worker of type m cost at least :math:`x_m = \min_i \sum_r \alpha_i^r e_m^r/(n_i C_i^r)` per slot, over
-    the classes on which it fits, and a PS of type p at least :math:`y_p`, likewise. With N workers and s PSs, and
-    :math:`\rho` of (1) or (14), a job of W mini-batches pays :math:`N x_m + s y_p` or more in a slot, and does at most
-    :math:`\min(N \rho, W)` of them: in whole slots it pays for all of one even if it needs less. So its work takes at
-    least the volume
+    Put weights :math:`\alpha` on the resources r of every class i of servers, and count each class's total
+    :math:`n_i C_i^r` as 1. A worker of type m then costs at least
+    :math:`x_m = \min_i \sum_r \alpha_i^r e_m^r/(n_i C_i^r)` per slot, over the classes on which it fits; a PS of type p
+    likewise costs at least :math:`y_p`. With N workers and s PSs, and :math:`\rho` of (1) or (14), a job of W
+    mini-batches pays at least :math:`N x_m + s y_p` in a slot and does at most :math:`\min(N \rho, W)` of them: slots
+    are whole, so it pays for all of a slot even if it needs less. So its work takes at least the volume
 
     .. math:: v_j = \min_{m,p,q,N,s} (N x_m + s y_p) \cdot \max(1, W/(N\rho))
 
-    of the cluster (in a ring without PSs), and a slot in which it does a part :math:`f = \min(N \rho, W)/W` of its work
-    takes at least :math:`f v_j`, whatever it does in others. Any schedule is then one on a single machine: all workers
-    and PSs that run in a slot take at most all of each resource of each class, and a completion :math:`c_j`, the slot
-    after the last, is the end of that slot on the axis on which slot t lasts from t to t + 1. Jobs start no earlier
-    than their arrival, do no more per slot than with their fastest choice (nor than all they have to do), and complete
-    no earlier than with it in whole slots. Jobs of weight 0 are left out.
+    of the cluster (in a ring without PSs), and a slot in which it does a fraction :math:`f = \min(N \rho, W)/W` of its
+    work takes at least :math:`f v_j`, whatever it does in others. Any schedule is then one on a single machine: all
+    workers and PSs that run in a slot take at most all of each resource of each class, and a completion :math:`c_j`,
+    the slot after the last, is the end of that slot if slot t lasts from t to t + 1. Jobs start no earlier than their
+    arrival, do no more per slot than with their fastest choice (nor more than all their work), and complete no earlier
+    than with that choice in whole slots. Jobs of weight 0 are left out.
 
-    *Which choices.* At one server s = 1. On several, the PSs' host needs :math:`(N - g) b \le s B` with g < N workers
-    beside s PSs, so that s PSs serve up to :math:`G(s) + \lfloor s B/b \rfloor` workers, where :math:`G(s)` is the most
-    workers that fit beside s PSs on any server (other hosts only add to the cost). Up to :math:`W/\rho` workers a
-    mini-batch costs :math:`(x + y s/N)/\rho`: the smallest s/N is enough. Beyond, a slot suffices and the smallest N
-    is. In a ring, one worker alone is the cheapest; more are choices that are faster.
+    *Which choices.* On one server s = 1. On several, the PSs' host needs :math:`(N - g) b \le s B` with g < N workers
+    next to s PSs, so s PSs serve up to :math:`G(s) + \lfloor s B/b \rfloor` workers, where :math:`G(s)` is the most
+    workers that fit next to s PSs on any server (other hosts only add to the cost). Up to :math:`W/\rho` workers, a
+    mini-batch costs :math:`(x + y s/N)/\rho`, so the smallest s/N suffices. Beyond, one slot is enough, and the
+    smallest N suffices. In a ring, one worker alone is the cheapest; choices with more workers are faster.
 
     See Also
     --------
@@ -269,29 +269,29 @@ def by_intervals(view: View, options: SolveOptions, name: str) -> Outcome:
     a, began = view.architectures[name], clock.now()
     if not (a.weight > 0).any():
         return Outcome(intervals.NOBODY, None)
-    found = intervals.least_completion(run_of(a), 1.0, options)
-    return found.outcome(began, -1, lambda least: least * (1 - ROUNDING))  # work has a rounding
+    tightest = intervals.least_completion(run_of(a), 1.0, options)
+    return tightest.outcome(began, -1, lambda least: least * (1 - ROUNDING))  # work is rounded
 
 
 def _build_intervals(view: View, name: str) -> pyo.ConcreteModel:
-    r"""Return the fluid relaxation over intervals, and the columns that generation made for it.
+    r"""Build the fluid relaxation over intervals, restricted to the columns that column generation made.
 
     - :math:`i`: intervals of :math:`|i|` slots, the last one without end; :math:`k, r`: classes, resources.
-    - :math:`s \in S_j'`: columns of j, an interval in which j completes, and the parts of its work that it does in each
-      interval, by some choice of types.
-    - :math:`c_s`: at most the completion time of any schedule that does these parts and completes in this interval.
-    - :math:`f_{s,i,k,r}`: what these parts take in interval i, as a part of all capacity, times slots.
+    - :math:`s \in S_j'`: columns of j: an interval in which j completes, and the fractions of its work that it does in
+      each interval, by some choice of types.
+    - :math:`c_s`: lower bound on the completion time of any schedule that does these fractions and completes there.
+    - :math:`f_{s,i,k,r}`: use of resource r of class k by these fractions in interval i, in slots of all its capacity.
     - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
 
     .. math:: \max -\sum_j \sum_{s \in S_j'} w_j \cdot c_s \cdot x_{j,s}
     .. math:: \sum_j \sum_{s \in S_j'} f_{s,i,k,r} \cdot x_{j,s} \le |i| \quad \forall i, k, r \label{within}
     .. math:: \sum_{s \in S_j'} x_{j,s} = 1 \quad \forall j \label{once}
 
-    The bound is its negative. What a part of the work takes at least is that of the relaxation to a single
-    machine, whose weights are prices here, of every resource of every class in every interval.
+    The bound is its negative. The least use of a fraction of the work is that of the single-machine relaxation, whose
+    weights are here the prices of every resource of every class in every interval.
 
-    Duals: these prices. At any of them, the least costs of the jobs, a greedy choice of intervals each, less the price
-    of all capacity are a bound (:mod:`schedgap.models.intervals`).
+    Duals: these prices. At any prices, the least costs of the jobs, found by a greedy choice of intervals, less the
+    price of all capacity are a bound (:mod:`schedgap.models.intervals`).
     """
     run = run_of(view.architectures[name])
     return intervals.stated(intervals.completing(run, 1.0, intervals.completion_edges(run, 1.0)))

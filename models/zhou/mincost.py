@@ -1,8 +1,8 @@
-"""The cheapest run of one job at given prices, (12) and (20): one ILP (13), (21) after the other.
+"""The cheapest run of one job at given prices, (12) and (20), by a sequence of ILPs (13), (21).
 
-A choice with a start costs at least what its workers cost where they are cheapest, and as few parameter servers as can
-do where those are cheapest. The ILPs are solved in the order of these bounds, until the next one is no lower than what
-was found.
+The cost of a choice is bounded below by that of its workers where they are cheapest, plus that of the fewest possible
+parameter servers where those are cheapest. The ILPs are solved in the order of these bounds, until the next bound is no
+lower than the best cost found.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from schedgap.models.zhou.common import TINIER, TINY, Choices, choices, refuse_h
 from schedgap.models.zhou.placement import decode, statement
 
 TIES = 1e-9
-"""Relative difference of costs that counts as none."""
+"""Relative difference up to which costs count as equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """What one job is offered: what is free ``(h, R, T)`` in slots 1 to T, and prices per unit and slot, 0 or more."""
+    """The problem of one job: `free` resources ``(h, R, T)`` in slots 1 to T, and a nonnegative `price` per unit."""
 
     architecture: Architecture
     job: int
@@ -41,26 +41,26 @@ class Offer:
     price: Array
 
     def choices(self) -> Choices:
-        """Return all choices of the job in these slots, dominated ones as well: the problem is stated whole."""
-        a, one = self.architecture, slice(self.job, self.job + 1)
-        rates = Rates(a.rates.compute[one], a.rates.update[one], a.rates.transfer[one], a.rates.ring)
-        own = options_of(a.machines, a.work[one], a.most[one], rates, prune=False)
-        found = choices(own, np.ones(1, np.int64), self.free.shape[2] + 1)
-        return replace(found, job=np.full_like(found.job, self.job))
+        """Return all choices of the job in these slots, including dominated ones: this is the whole problem."""
+        a, own_row = self.architecture, slice(self.job, self.job + 1)
+        rates = Rates(a.rates.compute[own_row], a.rates.update[own_row], a.rates.transfer[own_row], a.rates.ring)
+        options = options_of(a.machines, a.work[own_row], a.most[own_row], rates, prune=False)
+        chosen = choices(options, np.ones(1, np.int64), self.free.shape[2] + 1)
+        return replace(chosen, job=np.full_like(chosen.job, self.job))
 
     def window(self, start: int, slots: int) -> tuple[Array, Array]:
-        """Return ``(h, R)`` what is free in all slots of a window, and what a unit costs in all of them."""
+        """Return the ``(h, R)`` amounts that are free throughout a window, and the total price of a unit in it."""
         within = slice(start - 1, start - 1 + slots)
         return self.free[:, :, within].min(axis=2), self.price[:, :, within].sum(axis=2)
 
 
 def offer(view: View, name: str) -> Offer:
-    """Return what the heaviest job is offered beside the loads of a view, at the prices that they make.
+    """Return the problem of the heaviest job, given the loads of a view and the prices that follow from them.
 
     Raises
     ------
     NotApplicableError
-        If there are too many servers and slots.
+        If there are too many servers times slots.
     """
     a = view.architectures[name]
     refuse_huge(a, end=a.deadline)
@@ -68,26 +68,26 @@ def offer(view: View, name: str) -> Offer:
 
 
 def kind(offered: Offer, chosen: Choices, k: int) -> Choice:
-    """Return the data of (13) for a choice."""
+    """Return the data of (13) for choice `k`."""
     types = int(chosen.worker_type[k]), int(chosen.ps_type[k])
     most = int(offered.architecture.most[offered.job])
     return Choice(*types, bool(chosen.together[k]), int(chosen.workers[k]), most)
 
 
 def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.ConcreteModel:
-    r"""Return (12) or (20): the cheapest schedule of one job at given prices, in what other jobs leave free.
+    r"""Build (12) or (20): the cheapest schedule of one job at given prices, on the resources that other jobs leave.
 
     Parameters
     ----------
     offered
-        What the job is offered.
+        The job, free resources and prices.
     chosen
-        Choices to choose from, all by default; (13) or (21) is one of them.
+        Choices to choose from, all by default; (13) or (21) is the case of one choice.
 
     Raises
     ------
     NotApplicableError
-        If there are too many of them.
+        If there are too many choices.
 
     Notes
     -----
@@ -96,13 +96,12 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
     .. math:: \min \sum_k \sum_{t = t^-}^{t^- + d - 1} \sum_h \sum_r \delta_h^r(t) \cdot
         (e_m^r \cdot y_{k,h} + z_p^r \cdot s_{k,h}) \tag{12, 20}
 
-    The rows are those of one job that takes one choice; in (2h), what others leave free takes the place of
-    :math:`C_h^r`.
+    The rows are those of one job that takes one choice; in (2h), the free amounts replace :math:`C_h^r`.
 
-    Duals: none, with integers.
+    Duals: none, because of the integers.
 
     *Erratum.* Theorem 1, that the printed A_mincost is optimal, is false: line 10 of Algorithm 4 resets y for every
-    host, but not :math:`\hat{N}`, so that workers go missing; and with all N workers beside the PSs (line 15) none is
+    host but not :math:`\hat{N}`, so workers go missing; and with all N workers next to the PSs (line 15) none is
     elsewhere, and line 19 asks for no PS. The repaired form is exact.
 
     See Also
@@ -136,7 +135,7 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
 
 
 def lower_bounds(offered: Offer, chosen: Choices) -> Array:
-    """Return ``(c,)`` lower bounds on the costs of choices, infinite where a choice does not fit."""
+    """Return lower bounds ``(c,)`` on the costs of choices, infinite for a choice that does not fit."""
     machines, most = offered.architecture.machines, int(offered.architecture.most[offered.job])
     bound = np.full(chosen.size, np.inf)
     for slots, least, paid in _windows(offered, np.unique(chosen.slots)):
@@ -148,13 +147,13 @@ def lower_bounds(offered: Offer, chosen: Choices) -> Array:
             kinds = np.column_stack((chosen.ps_type, chosen.together, chosen.workers))[rows]
             for p, together, number in np.unique(kinds, axis=0).tolist():
                 same = rows[(kinds == (p, together, number)).all(axis=1)]
-                found = workers.together(p, number) if together else workers.apart(p, number)
-                bound[same] = found[chosen.start[same] - 1]
+                costs = workers.together(p, number) if together else workers.apart(p, number)
+                bound[same] = costs[chosen.start[same] - 1]
     return bound
 
 
 def _windows(offered: Offer, durations: Ints) -> Iterator[tuple[int, Array, Array]]:
-    """Yield each duration, ascending, with ``(h, R, S)`` free amounts and costs of a unit by start of the window."""
+    """Yield each duration, ascending, with ``(h, R, S)`` free amounts and costs of a unit by start of a window."""
     summed = np.concatenate([np.zeros((*offered.price.shape[:2], 1)), np.cumsum(offered.price, axis=2)], axis=2)
     least, width = offered.free, 1
     for slots in durations.tolist():
@@ -165,9 +164,9 @@ def _windows(offered: Offer, durations: Ints) -> Iterator[tuple[int, Array, Arra
 
 
 class _Workers:
-    """Workers of one type in windows of one duration: where they fit, and what the cheapest cost.
+    """Workers of one type in windows of one duration: where they fit, and the costs of the cheapest ones.
 
-    `free` and `paid` ``(h, R, S)`` are what is free, and what a unit costs; `most` is the largest number of workers.
+    `free` and `paid` ``(h, R, S)`` are free amounts and costs of a unit; `most` is the largest number of workers.
     """
 
     def __init__(self, machines: Machines, worker_type: int, free: Array, paid: Array, most: int) -> None:
@@ -184,7 +183,7 @@ class _Workers:
         self.spent = np.concatenate([none, np.cumsum(np.where(room > 0, room * self.dear, 0.0), axis=0)])
 
     def together(self, ps_type: int, number: int) -> Array:
-        """Return ``(S,)`` what everything on one server costs."""
+        """Return the least costs ``(S,)`` of all workers and the PS on one server."""
         need, cost = number * self.need, number * self.cost
         if ps_type >= 0:
             need, cost = need + self.machines.ps[ps_type], cost + self.machines.ps[ps_type] @ self.paid
@@ -192,7 +191,7 @@ class _Workers:
         return np.asarray(np.where(fits, cost, np.inf).min(axis=0))
 
     def apart(self, ps_type: int, number: int) -> Array:
-        """Return ``(S,)`` what the cheapest workers, and parameter servers, cost at least."""
+        """Return lower bounds ``(S,)`` on the costs of workers and PSs that are spread over several servers."""
         full = (self.filled < number).sum(axis=0) - 1
         fits = full < len(self.cost)
         full, column = np.minimum(full, len(self.cost) - 1), np.arange(len(full))
@@ -208,16 +207,16 @@ class _Workers:
 
 
 def times(free: Array, need: Array) -> Array:
-    """Return ``(h, S)`` how often a need ``(R,)`` fits into ``(h, R, S)``; infinite for a need of nothing."""
-    asked = need > 0
-    return np.asarray(np.floor(free[:, asked] / need[asked][:, None]).min(axis=1, initial=np.inf))
+    """Return how many times ``(h, S)`` a need ``(R,)`` fits into `free` ``(h, R, S)``; infinite for a need of 0."""
+    positive = need > 0
+    return np.asarray(np.floor(free[:, positive] / need[positive][:, None]).min(axis=1, initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
 class Cheapest:
-    """The cheapest run of a choice, ``None`` and −1 where none was found.
+    """The cheapest placement and its choice, ``None`` and −1 if none was found.
 
-    Every run costs at least `bound`, infinite where there is none; `solved` choices were placed.
+    Every run costs at least `bound`, infinite if there is none; `solved` is the number of ILPs solved.
     """
 
     placed: Placed | None
@@ -226,64 +225,65 @@ class Cheapest:
     solved: int
 
 
-def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions) -> Cheapest:
-    """Return the cheapest run among choices that cost at least `bounds` ``(c,)``, within limits of the whole search."""
+def cheapest(offered: Offer, chosen: Choices, bounds: Array, options: SolveOptions) -> Cheapest:
+    """Find the cheapest run among choices with lower bounds `bounds` ``(c,)``; limits hold for the whole search."""
     began, machines = clock.now(), offered.architecture.machines
     best = Cheapest(None, -1, np.inf, 0)
     for k in np.argsort(bounds, kind="stable").tolist():
         least = float(bounds[k])
         if least == np.inf or (best.placed and least >= best.placed.cost * (1 - TIES)):
             break
-        left = None if given.time_limit_s is None else given.time_limit_s - (clock.now() - began)
+        left = None if options.time_limit_s is None else options.time_limit_s - (clock.now() - began)
         if left is not None and left <= 0:
             return replace(best, bound=min(best.bound, least))
         window = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
         limit = best.placed.cost if best.placed else np.inf
-        placed, bound = placement(machines, kind(offered, chosen, k), *window, replace(given, time_limit_s=left), limit)
+        limits = replace(options, time_limit_s=left)
+        placed, bound = placement(machines, kind(offered, chosen, k), *window, limits, limit)
         best = replace(best, solved=best.solved + 1, bound=min(best.bound, max(bound, least)))
         if placed and (best.placed is None or placed.cost < best.placed.cost):
             best = replace(best, placed=placed, choice=k)
     return best
 
 
-def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
-    """Solve (12) or (20) choice by choice, by a lower bound on each, as arrays, until the next bound is no better."""
+def mincost(view: View, options: SolveOptions, name: str) -> Outcome:
+    """Solve (12) or (20) choice by choice, as arrays, in the order of lower bounds, until the next is no better."""
     began = clock.now()
     offered = offer(view, name)
     chosen = offered.choices()
     bounds = lower_bounds(offered, chosen)
     built = clock.now()
-    found = cheapest(offered, chosen, bounds, replace(given, cross_check=False))
+    best = cheapest(offered, chosen, bounds, replace(options, cross_check=False))
     ended = clock.now()
-    solution = _solution(found, chosen, given)
+    solution = _solution(best, chosen, options)
     times_spent = Times(build_s=built - began, solve_s=ended - built)
     trace = (TracePoint(ended - began, solution.objective, solution.bound),)
     solution = replace(solution, times=times_spent, trace=trace, peak_mb=peak_mb())
-    if found.placed is None:
+    if best.placed is None:
         return Outcome(solution, None)
-    one = chosen.take(np.array([found.choice]))
-    server = np.flatnonzero(found.placed.workers + found.placed.ps)
+    choice = chosen.take(np.array([best.choice]))
+    server = np.flatnonzero(best.placed.workers + best.placed.ps)
     decision = Schedule(
-        job=one.job, start=one.start, slots=one.slots, worker_type=one.worker_type, ps_type=one.ps_type,
-        run=np.zeros_like(server), server=server, workers=found.placed.workers[server], ps=found.placed.ps[server],
+        job=choice.job, start=choice.start, slots=choice.slots, worker_type=choice.worker_type, ps_type=choice.ps_type,
+        run=np.zeros_like(server), server=server, workers=best.placed.workers[server], ps=best.placed.ps[server],
     )  # fmt: skip
-    return Outcome(checked(solution, given, build_mincost, offered, one), decision)
+    return Outcome(checked(solution, options, build_mincost, offered, choice), decision)
 
 
-def _solution(found: Cheapest, chosen: Choices, given: SolveOptions) -> Solution:
-    told = f"{found.solved} of {chosen.size:,} choices placed, the others cost more"
-    if found.placed is None:
-        late = np.isfinite(found.bound)
+def _solution(best: Cheapest, chosen: Choices, options: SolveOptions) -> Solution:
+    message = f"{best.solved} of {chosen.size:,} choices placed, the others cost more"
+    if best.placed is None:
+        late = np.isfinite(best.bound)
         status: Status = "time limit without incumbent" if late else "infeasible"
-        return Solution(status=status, termination=told, bound=found.bound if late else None)
-    cost, bound = found.placed.cost, min(found.bound, found.placed.cost)
-    closed = cost - bound <= given.rel_gap * max(abs(cost), 1e-10) + TIES * cost
+        return Solution(status=status, termination=message, bound=best.bound if late else None)
+    cost, bound = best.placed.cost, min(best.bound, best.placed.cost)
+    closed = cost - bound <= options.rel_gap * max(abs(cost), 1e-10) + TIES * cost
     return Solution(
         status="optimal" if closed else "time limit with incumbent",
-        termination=told,
+        termination=message,
         objective=cost,
         bound=bound,
-        column_values=np.concatenate([found.placed.workers, found.placed.ps]).astype(float),
+        column_values=np.concatenate([best.placed.workers, best.placed.ps]).astype(float),
     )
 
 

@@ -1,4 +1,4 @@
-"""Zhou's offline problem (2)–(2o), (15) and the largest weight by τ (7), (16) as compact MILPs, for tiny instances."""
+"""Zhou's offline problem (2)–(2o), (15) and largest weight by τ (7), (16) as compact MILPs, for tiny instances."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_h
 from schedgap.models.zhou.placement import decode, statement
 
 LARGEST = 2_500
-"""Choices times servers up to which the MILPs run unasked: 2,760 with parameter servers take HiGHS 15 s."""
+"""Choices times servers up to which the MILPs run by default: 2,760 with parameter servers take HiGHS 15 s."""
 
 
 def every_option(a: Architecture) -> Options:
-    """Return the options of all jobs, dominated ones as well: the models state the whole problem."""
+    """Return the options of all jobs, including dominated ones: the models state the whole problem."""
     return options_of(a.machines, a.work, a.most, a.rates, prune=False)
 
 
 def build_offline(a: Architecture) -> pyo.ConcreteModel:
-    r"""Return (2) or (15): types, workers, servers and start of every job, for the least weighted completion time.
+    r"""Build (2) or (15): types, workers, servers and start of every job, for the least weighted completion time.
 
     .. math:: \min \sum_k w_j \cdot (t^- + d) \cdot x_k \tag{2, 15}
 
-    Every job takes one choice. Slots end somewhere; :func:`~schedgap.models.zhou.common.horizon` proves where they may.
+    Every job takes one choice. :func:`~schedgap.models.zhou.common.horizon` proves that finitely many slots suffice.
 
-    Duals (of the relaxation): that of a capacity row is what a resource of a server in a slot is worth, in weighted
+    Duals (of the relaxation): that of a capacity row is the value of a resource of a server in a slot, in weighted
     slots of completion time.
 
     See Also
@@ -42,7 +42,6 @@ def build_offline(a: Architecture) -> pyo.ConcreteModel:
     statement : the rows.
     """
     m = _model(a, a.arrival, horizon(a))
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(
         rule=lambda m: sum(m.weight[m.job[k]] * (m.start[k] + m.slots[k]) * m.x[k] for k in m.CHOICES),
         sense=pyo.minimize,
@@ -52,12 +51,12 @@ def build_offline(a: Architecture) -> pyo.ConcreteModel:
 
 
 def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.ConcreteModel:
-    r"""Return (7) or (16): which jobs complete by the beginning of slot τ, and how, for the largest total weight.
+    r"""Build (7) or (16): which jobs complete by the beginning of slot τ, and how, for the largest total weight.
 
     Parameters
     ----------
     a
-        Jobs, all there in slot 1, and servers.
+        Servers, and jobs, all of which are available in slot 1.
     deadline
         τ, the architecture's by default.
 
@@ -65,27 +64,28 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
     -----
     .. math:: \max \sum_k w_j \cdot x_k \tag{7, 16}
 
-    Jobs may be left out (7a), and there are only choices with :math:`t^- + d \le \tau` (7b): slot τ itself is never
-    used, as the paper's ranges have it.
+    Jobs may be left out (7a), and only choices with :math:`t^- + d \le \tau` exist (7b): as in the paper's ranges, slot
+    τ itself is never used.
 
-    Duals (of the relaxation): that of a capacity row is what a resource of a server in a slot is worth, in weight.
+    Duals (of the relaxation): that of a capacity row is the value of a resource of a server in a slot, in weight.
 
     See Also
     --------
     statement : the rows.
     """
     m = _model(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline, optional=True)
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(rule=lambda m: sum(m.weight[m.job[k]] * m.x[k] for k in m.CHOICES), sense=pyo.maximize)
     counted(m, [(m.total, largest(a.weight[list(m.JOBS)]))])
     return m
 
 
 def _model(a: Architecture, earliest: Ints, end: int, optional: bool = False) -> pyo.ConcreteModel:
-    """Return the constraints with everything free in slots 1 to `end` − 1."""
+    """Build the weights, and the constraints with all resources free in slots 1 to `end` − 1."""
     refuse_huge(a, choices=_count(a, earliest, end), end=end)
     free = np.repeat(a.machines.capacity[:, :, None], end - 1, axis=2)
-    return statement(a, choices(every_option(a), earliest, end), free, optional)
+    m = statement(a, choices(every_option(a), earliest, end), free, optional)
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
+    return m
 
 
 def _count(a: Architecture, earliest: Ints, end: int) -> int:

@@ -1,4 +1,4 @@
-"""Choices and where their workers and PSs are, as a MILP: (2a)–(2o), which four of Zhou's problems share."""
+"""Choices and the placement of their workers and PSs as a MILP: (2a)–(2o), which four of Zhou's problems share."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from schedgap.models.zhou.common import Choices
 
 
 def room(m: Machines, chosen: Choices, most: Ints) -> tuple[Ints, Ints]:
-    """Return ``(c, h)`` workers and PSs of each choice that each empty server has room for, up to `most` ``(c,)``."""
+    """Return the ``(c, h)`` workers and PSs of each choice that fit on each empty server, up to `most` ``(c,)``."""
     workers = np.minimum(m.room[chosen.worker_type], most[:, None])
     if not len(m.ps):
         enough = workers >= chosen.workers[:, None]
         return np.where(chosen.together[:, None] & ~enough, 0, workers), np.zeros_like(workers)
-    # More PSs than cover all workers are never needed.
+    # No solution needs more PSs than cover all workers.
     useful = np.maximum(1, np.ceil(most * (m.worker_bandwidth[chosen.worker_type] / m.ps_bandwidth[chosen.ps_type])))
     ps = np.minimum(np.stack([fitting(m.capacity, need) for need in m.ps])[chosen.ps_type], useful[:, None])
     taken = chosen.workers[:, None, None] * m.worker[chosen.worker_type][:, None] + m.ps[chosen.ps_type][:, None]
@@ -34,22 +34,22 @@ def room(m: Machines, chosen: Choices, most: Ints) -> tuple[Ints, Ints]:
 
 
 def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = False) -> pyo.ConcreteModel:
-    r"""Return (2a)–(2o), or (15a) and (15b) in a ring, over choices of the jobs, without an objective.
+    r"""Build (2a)–(2o), or (15a) and (15b) in a ring, over choices of the jobs, without an objective.
 
     Parameters
     ----------
     a
         Servers and jobs.
     chosen
-        Choices, at least one of every job in question.
+        Choices, at least one of each job in the model.
     free
-        ``(h, R, T)`` what is free in slots 1 to T.
+        ``(h, R, T)`` free amounts in slots 1 to T.
     optional
         Whether jobs may be left out (7a): :math:`\le 1` instead of :math:`= 1` in (2a).
 
     Notes
     -----
-    - :math:`R_{k,h}`: room, the most workers, and PSs, of choice k on the empty server h.
+    - :math:`R_{k,h}`: room, the most workers (or PSs) of choice k on the empty server h.
     - ``x`` :math:`x_k \in \{0, 1\}`: choice k is taken.
     - ``y`` :math:`y_{k,h} \in \{0, 1, \ldots\}`: workers on server h.
     - ``s`` :math:`s_{k,h} \in \{0, 1, \ldots\}`: PSs on server h (none in a ring).
@@ -71,12 +71,12 @@ def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = Fa
     .. math:: \sum_{k \colon t^- \le t < t^- + d} (e_m^r \cdot y_{k,h} + z_p^r \cdot s_{k,h}) \le C_h^r
         \quad \forall h, r, t \tag{2h, 15b} \label{capacity_2h}
 
-    (2a) comprises (2b), (2c) and (2j): one choice, so one type of workers and of PSs, from the arrival on. Products of
-    variables in (2f) and (2h) vanish because a choice fixes types, layout, duration and start, and with them how many
-    workers (2f) asks for; of every number of workers only the shortest duration matters. In a ring there are no PSs,
-    and (2g) has :math:`N_k` instead of :math:`D_j`: two workers may be slower than one, so that their number is exact.
-    Where :math:`q = 0`, something is elsewhere whatever server one looks at, and PSs on a server have the bandwidth for
-    all workers elsewhere (2i).
+    (2a) includes (2b), (2c) and (2j): one choice, hence one type of workers and of PSs, not before the arrival. The
+    products of variables in (2f) and (2h) vanish because a choice fixes types, layout, duration and start, and with
+    them the number of workers in (2f); for each number of workers only the shortest duration matters. In a ring there
+    are no PSs, and (2g) has :math:`N_k` instead of :math:`D_j`: two workers may be slower than one, so their number is
+    exact. Where :math:`q = 0`, no server holds everything, and the PSs on a server have the bandwidth for all workers
+    on other servers (2i).
     """
     most = a.most[chosen.job]
     workers, ps = room(a.machines, chosen, most)
@@ -131,7 +131,7 @@ def _add_amounts(m: Any, ring: bool) -> None:
 
 
 def _add_together(m: Any, chosen: Choices) -> None:
-    """Add (2d) where all is on one server."""
+    """Add (2d) for choices with everything on one server."""
     if not chosen.together.any():
         return
     places = [(k, h) for k, h in m.PLACES if chosen.together[k]]
@@ -154,7 +154,7 @@ def _add_together(m: Any, chosen: Choices) -> None:
 
 
 def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
-    """Add (2d) where not all is on one server, so that no server holds everything, and (2i)."""
+    """Add (2d), by which no server holds everything, and (2i) for choices spread over several servers."""
     if chosen.together.all():
         return
     places = [(k, h) for k, h in m.PLACES if not chosen.together[k]]
@@ -170,8 +170,8 @@ def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
 
     if not hosts:
         return
-    # A PS that covers more than all workers is as good as one that covers them. Roundings are the solver's: with ratios
-    # times 1 + 1e-9, HiGHS 1.15.1 called a placement optimal that costs 3 % too much (one of 2,000).
+    # A PS that covers more than all workers is as good as one that covers all. Rounding is left to the solver: with
+    # ratios times 1 + 1e-9, HiGHS 1.15.1 called a placement optimal that costs 3 % too much (one of 2,000).
     ratio = machines.ps_bandwidth[chosen.ps_type] / machines.worker_bandwidth[chosen.worker_type]
     m.covers = pyo.Param(m.CHOICES, initialize={k: min(x, m.most[k]) for k, x in enumerate(ratio.tolist())})
     m.has = pyo.Var(hosts, domain=pyo.Binary)
@@ -226,7 +226,7 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule
     entries = [
         (i, h, workers.get((k, h), 0), ps.get((k, h), 0))
         for i, k in enumerate(picked.tolist())
-        for h in sorted({h for one, h in (*workers, *ps) if one == k})
+        for h in sorted({h for choice, h in (*workers, *ps) if choice == k})
     ]
 
     def of(values: Any) -> Ints:

@@ -1,4 +1,4 @@
-"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its relaxation, and the dual (9), (18) as its own LP."""
+"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its relaxation, and its dual (9), (18) as its own LP."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
-    """Return all schedules from slots `earliest` ``(n,)`` on that complete by the beginning of slot `end`.
+    """Return all schedules that start in slots `earliest` ``(n,)`` or later and complete by the beginning of `end`.
 
     They are the runs of one decision.
 
     Raises
     ------
     TooManyError
-        If there are too many.
+        If there are too many schedules to enumerate.
     """
     return Schedule(**vars(elastic.schedules(a.machines, a.options, earliest, end)))
 
 
 def offline_schedules(a: Architecture) -> Schedule:
-    """Return schedules among which there is an optimal schedule of all jobs."""
+    """Return schedules that include those of some optimal solution for all jobs."""
     return schedules(a, a.arrival, horizon(a))
 
 
 def weight_schedules(a: Architecture, deadline: int | None = None) -> Schedule:
-    """Return the schedules until τ, the architecture's by default, of jobs that are all there in slot 1."""
+    """Return the schedules that complete by slot τ (`deadline`, the architecture's by default) from slot 1 on."""
     return schedules(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline)
 
 
-def taken(a: Architecture, found: Schedule) -> Array:
-    """Return ``(e, R)`` what each entry of schedules takes: ``f``."""
-    use = found.workers[:, None] * a.machines.worker[found.worker_type[found.run]]
+def taken(a: Architecture, columns: Schedule) -> Array:
+    """Return the amounts ``(e, R)`` that each entry of schedules takes: ``f``."""
+    use = columns.workers[:, None] * a.machines.worker[columns.worker_type[columns.run]]
     if a.id == "ps":
-        use = use + found.ps[:, None] * a.machines.ps[found.ps_type[found.run]]
+        use = use + columns.ps[:, None] * a.machines.ps[columns.ps_type[columns.run]]
     return np.asarray(use)
 
 
-def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
-    """Return what (8) and (9) share: schedules, resources of servers in slots, weights and uses."""
+def _common(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
+    """Build the sets and parameters of both (8) and (9): schedules, resources of servers in slots, weights and uses."""
     m = pyo.ConcreteModel()
-    m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
-    m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
-    held, capacity = taken(a, found), a.machines.capacity * (1 + ROOM)
-    where = np.argwhere(held > ROUNDING * capacity[found.server])
-    use = {(int(found.run[e]), int(found.server[e]), int(r)): float(held[e, r]) for e, r in where}
+    m.JOBS = pyo.Set(initialize=np.unique(columns.job).tolist())
+    m.SCHEDULES = pyo.RangeSet(0, len(columns.job) - 1)
+    held, capacity = taken(a, columns), a.machines.capacity * (1 + ROOM)
+    where = np.argwhere(held > ROUNDING * capacity[columns.server])
+    use = {(int(columns.run[e]), int(columns.server[e]), int(r)): float(held[e, r]) for e, r in where}
     m.USES = pyo.Set(dimen=3, initialize=list(use))
     m.f = pyo.Param(m.USES, initialize=use)
-    ends = (found.start + found.slots).tolist()
-    times = [range(t, end) for t, end in zip(found.start.tolist(), ends, strict=True)]
+    ends = (columns.start + columns.slots).tolist()
+    times = [range(t, end) for t, end in zip(columns.start.tolist(), ends, strict=True)]
     m.HELD = pyo.Set(
         m.SCHEDULES,
         dimen=3,
@@ -70,25 +70,25 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
     )
     m.CELLS = pyo.Set(dimen=3, initialize=sorted({(h, r, t) for k, h, r in use for t in times[k]}))
     m.C = pyo.Param(m.CELLS, initialize={(h, r, t): float(capacity[h, r]) for h, r, t in m.CELLS})
-    weight = a.weight[found.job]
+    weight = a.weight[columns.job]
     m.weight = pyo.Param(m.SCHEDULES, initialize=dict(enumerate(weight.tolist())))
     m.cost = pyo.Param(m.SCHEDULES, initialize=dict(enumerate((weight * ends).tolist())))
     return m
 
 
 def build_schedules(
-    a: Architecture, found: Schedule, complete: bool = False, relaxed: bool = False
+    a: Architecture, columns: Schedule, complete: bool = False, relaxed: bool = False
 ) -> pyo.ConcreteModel:
-    r"""Return (8) or (17): which schedule every job follows, if any, for the largest weight completed by slot τ.
+    r"""Build (8) or (17): each job follows at most one schedule, for the largest weight completed by slot τ.
 
     Parameters
     ----------
-    a, found
+    a, columns
         Jobs and servers; the schedules to choose from.
     complete
-        Whether every job runs, instead of the largest weight.
+        Whether every job runs, at the least weighted completion time.
     relaxed
-        Whether schedules may be followed in part (:math:`x_l \ge 0`).
+        Whether jobs may follow fractions of schedules (:math:`x_l \ge 0`).
 
     Notes
     -----
@@ -99,20 +99,20 @@ def build_schedules(
         \tag{8a, 17a} \label{capacity_8a}
     .. math:: \sum_{l \in \Gamma_j} x_l \le 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
 
-    and with `complete`, with :math:`c_l` the completion by l,
+    and with `complete`, where :math:`c_l` is the completion time of l,
 
     .. math:: \min \sum_j \sum_{l \in \Gamma_j} w_j \cdot c_l \cdot x_l \tag{2, 15}
     .. math:: \sum_{l \in \Gamma_j} x_l = 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
 
-    Schedules have all PSs on one server. Where (2i) lets them sit on several, each must have the bandwidth for all
-    workers elsewhere, so that more of them only cost more (:mod:`schedgap.instances.elastic.search`).
+    Schedules have all PSs on one server. (2i) allows several, but each of these needs the bandwidth for all workers
+    elsewhere, so more servers only cost more (:mod:`schedgap.instances.elastic.search`).
 
     Duals (of the relaxation): the variables of (9), (18), which are the models ``zhou.ps.dual`` and ``zhou.ra.dual``.
     """
-    m = _common(a, found)
+    m = _common(a, columns)
     users = grouped((cell, k) for k in m.SCHEDULES for cell in m.HELD[k])
     m.USERS = pyo.Set(m.CELLS, initialize=users)
-    m.OWN = pyo.Set(m.JOBS, initialize=grouped(zip(found.job.tolist(), m.SCHEDULES, strict=True)))
+    m.OWN = pyo.Set(m.JOBS, initialize=grouped(zip(columns.job.tolist(), m.SCHEDULES, strict=True)))
     m.x = pyo.Var(m.SCHEDULES, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
 
     if users:  # Pyomo cannot make a template over an empty set
@@ -130,12 +130,12 @@ def build_schedules(
 
     value, sense = (m.cost, pyo.minimize) if complete else (m.weight, pyo.maximize)
     m.total = pyo.Objective(rule=lambda m: sum(value[k] * m.x[k] for k in m.SCHEDULES), sense=sense)
-    counted(m, [(m.total, _unit(a, found))])
+    counted(m, [(m.total, _unit(a, columns))])
     return m
 
 
-def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
-    r"""Return (9) or (18): prices of resources and payoffs of jobs at which no schedule is worth more than it costs.
+def build_dual(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
+    r"""Build (9) or (18): resource prices and job payoffs at which no schedule pays more than its job's payoff.
 
     - ``delta`` :math:`\delta_h^r(t) \ge 0`: price of resource r on server h in slot t.
     - ``u`` :math:`u_j \ge 0`: payoff of job j.
@@ -148,8 +148,8 @@ def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
 
     Duals: that of (9a) is the share of schedule l in the relaxation.
     """
-    m = _common(a, found)
-    m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
+    m = _common(a, columns)
+    m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(columns.job.tolist())))
     m.delta = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
     m.u = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
 
@@ -161,41 +161,41 @@ def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
     def total(m: Any) -> Any:
         return sum(m.u[j] for j in m.JOBS) + sum(m.C[h, r, t] * m.delta[h, r, t] for h, r, t in m.CELLS)
 
-    unit = _unit(a, found)
+    unit = _unit(a, columns)
     counted(m, [(m.u, unit), (m.payoff_9a, unit), (m.total, unit)])
     counted(m, ((m.delta[cell], unit / m.C[cell]) for cell in m.CELLS))
     return m
 
 
-def _unit(a: Architecture, found: Schedule) -> float:
-    """Return the largest weight of jobs with schedules: beside that of one that cannot run, others might vanish."""
-    return largest(a.weight[found.job])
+def _unit(a: Architecture, columns: Schedule) -> float:
+    """Return the largest weight of a job with schedules; next to a heavier one that cannot run, others might vanish."""
+    return largest(a.weight[columns.job])
 
 
 def _register(name: str) -> None:
     """Register (8), its variants and (9) for an architecture."""
 
-    def found(view: View, complete: bool) -> Schedule:
+    def candidates(view: View, complete: bool) -> Schedule:
         return (offline_schedules if complete else weight_schedules)(view.architectures[name])
 
     def too_many(view: View, complete: bool) -> str | None:
         try:
-            found(view, complete)
+            candidates(view, complete)
         except elastic.TooManyError as error:
             return f"{error}; zhou.{name}.columns makes them as needed"
         return None
 
     def decode(view: View, model: pyo.ConcreteModel, solution: Solution, complete: bool) -> Schedule:
-        return followed(found(view, complete), solution.array(model.x) > 0.5)
+        return followed(candidates(view, complete), solution.array(model.x) > 0.5)
 
     def primal(complete: bool = False, relaxed: bool = False) -> Callable[[View], pyo.ConcreteModel]:
         return wraps(build_schedules)(
-            lambda view: build_schedules(view.architectures[name], found(view, complete), complete, relaxed)
+            lambda view: build_schedules(view.architectures[name], candidates(view, complete), complete, relaxed)
         )
 
     @wraps(build_dual)
     def dual(view: View) -> pyo.ConcreteModel:
-        return build_dual(view.architectures[name], found(view, False))
+        return build_dual(view.architectures[name], candidates(view, False))
 
     where, ilp, lp = ("§5.1", "(8)–(8c)", "(9)–(9b)") if name == "ps" else ("§6.2", "(17)–(17c)", "(18)–(18b)")
     every = f"eq. {ilp}, every job completes, at the least weighted completion time (2)"
