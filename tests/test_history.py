@@ -67,7 +67,7 @@ def test_a_workload_without_waits_has_no_history() -> None:
 WRONG = [
     ("sacct", HEAD + ONE.replace("T09:00:00", "T07:00:00"), "line 2: end = "),
     ("sacct", HEAD + ONE.replace("2026-03-02T08:10:00", "yesterday"), 'line 2: Start = "yesterday": a date'),
-    ("sacct", HEAD + ONE + ONE[:40], "line 3: 4 fields instead of 8: cut off"),
+    ("sacct", HEAD + ONE + ONE[:40], "line 3: 4 fields instead of 8: the line is cut off"),
     ("sacct", HEAD + "x" + ONE, 'line 2: JobID = "x1": a job id such as 123'),
     ("sacct", HEAD.replace("|End", ""), "line 1: no column End"),
     ("sacct", HEAD, "only a header"),

@@ -401,7 +401,7 @@ def test_pai2020_groups_tasks(tmp_path: Path, header: bool) -> None:
     assert instance.derived[:3] == (
         "1 of 4 jobs left out: they ask for 0 GPUs",
         "1 of 4 jobs left out: one of their tasks has no start or no end",
-        "gangs of 1 job rounded up to whole GPUs; their work counts with the part they ask for",
+        "gangs of 1 job rounded up to whole GPUs; their work is that of the part they ask for",
     )
 
 

@@ -354,11 +354,11 @@ def test_the_small_spec_is_valid() -> None:
         (spec(cpus_per_gpu=0), "cpus_per_gpu = 0: CPUs per GPU are positive"),
         (
             spec(cpus_per_gpu=0.5),
-            "cpus_per_gpu, memory_gb_per_gpu = 0.5, 62.5: every model must make progress with its share; Synergy AlexNet",
+            "cpus_per_gpu, memory_gb_per_gpu = 0.5, 62.5: every model must progress with its share; Synergy AlexNet",
         ),
         (
             spec(memory_gb_per_gpu=4, sensitivity="pipeline"),
-            "cpus_per_gpu, memory_gb_per_gpu = 3, 4: every model must make progress with its share; Synergy AlexNet",
+            "cpus_per_gpu, memory_gb_per_gpu = 3, 4: every model must progress with its share; Synergy AlexNet",
         ),
     ],
 )

@@ -78,7 +78,7 @@ class SynergySpec(JobsSpec):
         idle = [kind for kind, rate in _rates_at_share(self).items() if rate <= 0]
         if idle:
             model, value = _pool(self)[idle[0][0]].name, f"{self.cpus_per_gpu:g}, {self.memory_gb_per_gpu:g}"
-            right = f"every model must make progress with its share; {model} makes none"
+            right = f"every model must progress with its share; {model} does not"
             raise violation("cpus_per_gpu, memory_gb_per_gpu", value, right)
         return self
 
