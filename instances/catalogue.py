@@ -119,9 +119,7 @@ def _document(target: str) -> tuple[dict[str, Any], str]:
     """Return the document that `target` names (a reference without overrides), and the name of its instance."""
     kind, _, name = target.partition("/")
     if kind in KINDS and ".." in name.split("/"):
-        raise UnknownNameError(
-            f"{target!r}: a reference must not contain '..'; begin a path with ./ or /"
-        )
+        raise UnknownNameError(f"{target!r}: a reference must not contain '..'; begin a path with ./ or /")
     if kind in KINDS and name in _files(kind):
         return _packaged(kind, name), target
     if os.path.isdir(target):
@@ -140,7 +138,7 @@ def _files(kind: str) -> dict[str, Traversable]:
     by_name = {Path(f.name).stem: f for f in files if f.name.endswith(SUFFIXES)}
 
     def natural(name: str) -> list[tuple[bool, int, str]]:
-        parts = [part for part in re.split(r"(\d+)", name) if part]
+        parts = re.findall(r"\d+|\D+", name)
         return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
     return {name: by_name[name] for name in sorted(by_name, key=natural)}

@@ -96,10 +96,8 @@ class Machines:
 def fitting(capacity: Array, need: Array) -> Ints:
     """Return ``(h,)`` how many times `need` ``(R,)`` fits into capacities ``(h, R)``, at most :data:`PLENTY`."""
     positive = need > 0
-    if not positive.any():
-        return np.full(len(capacity), PLENTY, np.int64)
-    times = np.floor(capacity[:, positive] * (1 + SLACK) / need[positive]).min(axis=1)
-    return np.asarray(np.minimum(times, PLENTY), np.int64)
+    times = np.floor(capacity[:, positive] * (1 + SLACK) / need[positive])
+    return np.asarray(times.min(axis=1, initial=PLENTY), np.int64)
 
 
 def reachable(capacity: float, needs: Array) -> float:

@@ -73,8 +73,7 @@ def rates(
     replace mini-batch, update and transfer times. It raises `InstanceError` if a job has neither profile nor rates.
     """
     rows = [_seconds(job, i, workers, servers) for i, job in enumerate(jobs)]
-    parts = (np.array([row[part] for row in rows], float) / slot_s for part in range(4))
-    compute, update, ring, transfer = parts
+    compute, update, ring, transfer = (np.array([row[part] for row in rows], float) / slot_s for part in range(4))
     return Rates(compute, update, transfer, ring=False), Rates(compute, ring, transfer, ring=True)
 
 

@@ -50,20 +50,12 @@ class Found:
 
 def runs_of(chosen: Sequence[tuple[int, Found]], first_slot: int) -> Runs:
     """Return the decision made up of runs of jobs; column 0 of the ledger is the slot `first_slot`."""
-    places = [np.flatnonzero(found.workers + found.ps) for _, found in chosen]
-    pairs = [(found, where) for (_, found), where in zip(chosen, places, strict=True)]
-    none = np.zeros(0, np.int64)
-    return Runs(
-        job=np.array([job for job, _ in chosen], np.int64),
-        start=np.array([found.start + first_slot for _, found in chosen], np.int64),
-        slots=np.array([found.slots for _, found in chosen], np.int64),
-        worker_type=np.array([found.worker_type for _, found in chosen], np.int64),
-        ps_type=np.array([found.ps_type for _, found in chosen], np.int64),
-        run=np.repeat(np.arange(len(chosen)), [len(where) for where in places]).astype(np.int64),
-        server=np.concatenate([none, *places]),
-        workers=np.concatenate([none, *(found.workers[where] for found, where in pairs)]),
-        ps=np.concatenate([none, *(found.ps[where] for found, where in pairs)]),
-    )
+    rows = [(job, f.start + first_slot, f.slots, f.worker_type, f.ps_type) for job, f in chosen]
+    job, start, slots, worker_type, ps_type = np.array(rows, np.int64).reshape(-1, 5).T.copy()
+    places = [(run, f, h) for run, (_, f) in enumerate(chosen) for h in np.flatnonzero(f.workers + f.ps).tolist()]
+    entries = [(run, h, f.workers[h], f.ps[h]) for run, f, h in places]
+    run, server, workers, ps = np.array(entries, np.int64).reshape(-1, 4).T.copy()
+    return Runs(job, start, slots, worker_type, ps_type, run, server, workers, ps)
 
 
 class Ledger:

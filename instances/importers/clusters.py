@@ -153,7 +153,7 @@ def node_list(path: Path) -> pd.DataFrame:
     return nodes.assign(**{name: "" for name in NODE_LIST if name not in nodes})
 
 
-def certain_gpus(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
+def held_gpus(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
     """Return the GPUs that a gang certainly holds on each server of its pool.
 
     `on` has the GPUs by server according to the log, 0 if unknown: then it is the part of the gang for which the other

@@ -26,14 +26,7 @@ import numpy as np
 import pandas as pd
 
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.clusters import (
-    LARGEST_HOST,
-    certain_gpus,
-    count,
-    instance_of,
-    left_out_notes,
-    node_list,
-)
+from schedgap.instances.importers.clusters import LARGEST_HOST, count, held_gpus, instance_of, left_out_notes, node_list
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import CONTROL, NUMBER, refuse, seconds
 from schedgap.instances.rigid import steps
@@ -48,7 +41,8 @@ STILL_RUNNING = "they were still running when the log was taken, or their end is
 ELSEWHERE = "duration:"
 """Prefix of columns with the durations of jobs on another type; the name of the type follows."""
 
-OPTIONAL: Mapping[str, Any] = {"type": "", "partition": "", "user": "", "requested": np.nan, "weight": np.nan}
+TEXTS = dict.fromkeys(("type", "partition", "user", "status"), "")
+OPTIONAL: Mapping[str, Any] = {**TEXTS, "requested": np.nan, "weight": np.nan}
 """Columns that a log may lack, with their defaults."""
 
 
@@ -59,10 +53,9 @@ class Log:
     Attributes
     ----------
     frame
-        ``id``, ``submit``, ``start``, ``end`` (seconds), ``gpus``; any columns of :data:`OPTIONAL`, ``status``,
-        ``hosts`` (GPUs by server name, 0 if the log does not say how many), and ``duration:TYPE`` (seconds on another
-        type, NaN if the job cannot run there). A log that records only durations has ``duration`` in place of ``start``
-        and ``end``.
+        ``id``, ``submit``, ``start``, ``end`` (seconds), ``gpus``; any columns of :data:`OPTIONAL`, ``hosts`` (GPUs by
+        server name, 0 if the log does not say how many), and ``duration:TYPE`` (seconds on another type, NaN if the job
+        cannot run there). A log that records only durations has ``duration`` in place of ``start`` and ``end``.
     left_out, notes
         Number of lines left out by reason; notes on the reader's decisions.
     unit
@@ -296,7 +289,7 @@ def _servers(
         named = zip(nodes["server"], kinds, nodes["gpus"].astype(int), strict=True)
         rooms = {name: (kind, gpus) for name, kind, gpus in named if name and gpus and kind in pools}
     lines = zip(frame["gpus"], frame["pool"], frame["hosts"], strict=True)
-    frame["hosts"] = pd.Series([certain_gpus(int(gpus), pool, on, rooms) for gpus, pool, on in lines], frame.index)
+    frame["hosts"] = pd.Series([held_gpus(int(gpus), pool, on, rooms) for gpus, pool, on in lines], frame.index)
     if not rooms:
         return rooms
     rows = zip(frame["hosts"], frame["start"], frame["end"], strict=True)
@@ -337,10 +330,9 @@ def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:
         runs.setdefault(name, []).append((run, on))
     whole = frame.drop_duplicates("id")
     total = frame.groupby("id", sort=False)["duration"].sum().reindex(whole["id"]).tolist()
-    status = whole["status"] if "status" in whole else [""] * len(whole)
-    names = ("id", "user", "gpus", "weight", "pool", "partition", "requested", "elsewhere")
-    rows = zip(*(whole[name].tolist() for name in names), _since(whole["submit"], origin), total, status, strict=True)
-    for name, user, gpus, weight, pool, partition, requested, others, submit, lasted, ended in rows:
+    names = ("id", "user", "gpus", "weight", "pool", "partition", "requested", "elsewhere", "status")
+    rows = zip(*(whole[name].tolist() for name in names), _since(whole["submit"], origin), total, strict=True)
+    for name, user, gpus, weight, pool, partition, requested, others, status, submit, lasted in rows:
         spans_of_job = [run for run, _ in runs[name] if not isnan(run[0])]
         on = tuple(servers for _, servers in runs[name])
         history = History(
@@ -360,7 +352,7 @@ def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:
             weight=weight,
             rates={pool: 1.0} | {other: lasted / seconds for other, seconds in others.items() if seconds},
             duration_s=round(sum(end - start for start, end in spans_of_job), 6) if spans_of_job else lasted,
-            status=ended or None,
+            status=status or None,
             history=history,
         )
 

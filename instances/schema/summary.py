@@ -78,10 +78,8 @@ def load(instance: Content) -> float | None:
 def _servers(instance: Content) -> str:
     kinds: Counter[str] = Counter()
     for group in instance.cluster.servers:
-        parts = [f"{group.gpus} GPU"]
-        parts += [f"{group.cpus:g} CPU"] if group.cpus else []
-        parts += [f"{group.memory_gb:g} GB"] if group.memory_gb else []
-        parts += [f"{group.bandwidth_gbps:g} Gbit/s"] if group.bandwidth_gbps else []
+        amounts = {"CPU": group.cpus, "GB": group.memory_gb, "Gbit/s": group.bandwidth_gbps}
+        parts = [f"{group.gpus} GPU", *(f"{amount:g} {unit}" for unit, amount in amounts.items() if amount)]
         parts += [f"{group.ps_slots} PS"] if group.ps_slots else []
         kinds[" / ".join(parts) + (" more in those" if group.servers_of else "")] += group.count
     total = sum(group.count for group in instance.cluster.servers if not group.servers_of)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Decision, Ints
+from schedgap.instances.arrays import Array, Decision, Ints, members
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, JobType
@@ -114,8 +114,7 @@ def replicated(v: View, largest: int = 10_000) -> tuple[View, Ints]:
     counts //= math.gcd(*counts.tolist())
     if counts.sum() > largest:
         raise NotApplicableError(f"weights need {counts.sum()} replicas, more than {largest}")
-    original = np.repeat(np.arange(v.size), counts)
-    copy = np.concatenate([np.arange(c) for c in counts])
+    original, copy = members(counts)
     labels = tuple(f"{v.labels[i]}#{c + 1}" for i, c in zip(original, copy, strict=True))
     return _rows(v, original, labels, np.ones(len(original))), original
 
