@@ -331,13 +331,13 @@ def used(ids: Iterable[str]) -> list[Plugin]:
     return plugins
 
 
-def restore(given: Sequence[Plugin]) -> None:
+def restore(plugins: Sequence[Plugin]) -> None:
     """Load these plug-ins and drop all others; workers do this before they unpickle a task."""
     with _lock:
         _pending.clear()
-        for plugin in [plugin for plugin in _loaded.values() if plugin not in given]:
+        for plugin in [plugin for plugin in _loaded.values() if plugin not in plugins]:
             _forget(plugin.name)
-        for plugin in given:
+        for plugin in plugins:
             _load(plugin)
 
 

@@ -119,15 +119,15 @@ Table = tuple[Array, Array, Array]
 """Levels of CPUs ``(A,)`` and memory ``(B,)``, and rates ``(k, A, B)``."""
 
 
-def _table(given: Sensitivity, gpus: int, rates: Array, cluster: Servers) -> Table:
-    if isinstance(given, MatrixSensitivity):
-        rate = gpus * rates[:, None, None] * np.array(given.progress)
-        return gpus * np.array(given.cpus_per_gpu), gpus * np.array(given.memory_gb_per_gpu), rate
+def _table(sensitivity: Sensitivity, gpus: int, rates: Array, cluster: Servers) -> Table:
+    if isinstance(sensitivity, MatrixSensitivity):
+        rate = gpus * rates[:, None, None] * np.array(sensitivity.progress)
+        return gpus * np.array(sensitivity.cpus_per_gpu), gpus * np.array(sensitivity.memory_gb_per_gpu), rate
     hosts = cluster.gpus > 0
     span = math.ceil(gpus / cluster.gpus[hosts].max())
     cpus = span * _levels(float(cluster.cpus[hosts].max()), 1.0, MAX_LEVELS[0])
     memory_gb = span * _levels(float(cluster.memory_gb[hosts].max()), MEMORY_UNIT_GB, MAX_LEVELS[1])
-    return cpus, memory_gb, pipeline_rate(given, gpus * rates[:, None, None], cpus[:, None], memory_gb[None, :])
+    return cpus, memory_gb, pipeline_rate(sensitivity, gpus * rates[:, None, None], cpus[:, None], memory_gb[None, :])
 
 
 def _levels(capacity: float, unit: float, most: int) -> Array:
@@ -136,7 +136,7 @@ def _levels(capacity: float, unit: float, most: int) -> Array:
     return np.asarray(unit * np.arange(1, int(capacity / unit * (1 + ROUNDING)) + 1), float)
 
 
-def pipeline_rate(given: PipelineSensitivity, gpu_rate: Array, cpus: Array, memory_gb: Array) -> Array:
+def pipeline_rate(pipeline: PipelineSensitivity, gpu_rate: Array, cpus: Array, memory_gb: Array) -> Array:
     """Return the iterations per second of an input pipeline; arguments broadcast.
 
     ``min(gpu_rate, c·prep_rate_per_cpu, storage / (item·(1 − hits)))`` with ``hits = min(1, (m − process)/dataset)``:
@@ -145,9 +145,9 @@ def pipeline_rate(given: PipelineSensitivity, gpu_rate: Array, cpus: Array, memo
 
     `gpu_rate` is the rate of the whole gang if it never waits for data; CPUs and memory are totals of the gang.
     """
-    hits = np.clip((memory_gb - given.process_memory_gb) / given.dataset_gb, 0.0, 1.0)
-    missed_mb = given.item_mb_per_iteration * (1 - hits)
+    hits = np.clip((memory_gb - pipeline.process_memory_gb) / pipeline.dataset_gb, 0.0, 1.0)
+    missed_mb = pipeline.item_mb_per_iteration * (1 - hits)
     with np.errstate(divide="ignore", over="ignore"):
-        fetched = np.where(missed_mb > 0, given.storage_mb_per_s / missed_mb, np.inf)
-    rate = np.minimum(np.minimum(gpu_rate, cpus * given.prep_rate_per_cpu), fetched)
-    return np.asarray(np.where(memory_gb * (1 + ROUNDING) >= given.process_memory_gb, rate, 0.0))
+        fetched = np.where(missed_mb > 0, pipeline.storage_mb_per_s / missed_mb, np.inf)
+    rate = np.minimum(np.minimum(gpu_rate, cpus * pipeline.prep_rate_per_cpu), fetched)
+    return np.asarray(np.where(memory_gb * (1 + ROUNDING) >= pipeline.process_memory_gb, rate, 0.0))

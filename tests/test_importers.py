@@ -664,7 +664,7 @@ def test_unknown_format_names_the_nearest() -> None:
         (Options(nodes=Path("nowhere.csv")), "nowhere.csv: no such file"),
         (
             Options(throughputs=Path("x")),
-            "throughputs: the table is for Gavel's job types, which a itp trace does not name",
+            "throughputs: the table is for Gavel's job types, which itp traces do not name",
         ),
         (Options(name="a\nb"), "name = "),
     ],

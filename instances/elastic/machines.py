@@ -105,13 +105,13 @@ def reachable(capacity: float, needs: Array) -> float:
 
     If all needs are 0, or there are too many sums (:data:`SUMS`), it is the capacity.
     """
-    sums, most = np.zeros(1), capacity * (1 + SLACK)
+    sums, limit = np.zeros(1), capacity * (1 + SLACK)
     for need in np.unique(needs[needs > 0]):
-        times = math.floor(most / need) + 1
+        times = math.floor(limit / need) + 1
         if len(sums) * times > SUMS:
             return capacity
         sums = np.add.outer(sums, need * np.arange(times)).ravel()
-        sums = sums[sums <= most]
+        sums = sums[sums <= limit]
         sums = sums[np.unique(np.round(sums / capacity, 12), return_index=True)[1]]
     return min(float(sums.max()), capacity) or capacity
 

@@ -271,18 +271,18 @@ def _sorted(table: Ints, jobs: int, loops: bool) -> Options:
     return Options(first, slots, worker_type, ps_type, together.astype(bool), workers)
 
 
-def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates, loops: bool = False) -> Options:
+def printed_rings(options: Options, work: Array, most: Ints, rates: Rates, loops: bool = False) -> Options:
     """Return the options of rings by Zhou's Algorithm 7 as printed: on several servers, as many workers as slots.
 
     Its line 5 sets N̂ = d̂, where N̂ = Φ′ would place the Φ′ workers for which d̂ was computed. It tries every Φ′ up to
     D and does not require a second server. The closed window ``[t⁻, t⁺]`` of line 10 is read as that of Algorithm 6,
     ``[t⁻, t⁺)``.
 
-    Options of `kept` on one server (Algorithm 6) remain; the other arguments are as in :func:`options_of`.
+    Those of `options` on one server (Algorithm 6) remain; the other arguments are as in :func:`options_of`.
     """
-    alone = kept.together
-    columns = (kept.job, kept.slots, kept.worker_type, kept.ps_type, kept.together, kept.workers)
-    rows = [np.stack([column[alone] for column in columns]).astype(np.int64)]
+    o = options
+    columns = (o.job, o.slots, o.worker_type, o.ps_type, o.together, o.workers)
+    rows = [np.stack([column[o.together] for column in columns]).astype(np.int64)]
     for job, m in np.argwhere(np.isfinite(rates.compute)).tolist():
         number = np.arange(1, int(most[job]) + 1)
         exact = work[job] * rates.slots(job, m, -1, number, False) / number
@@ -332,8 +332,7 @@ def largest(m: Machines, ring: bool, most: int) -> Ints:
 def _with_servers(m: Machines, worker: int, server: int, most: int) -> tuple[int, int]:
     room, e, z = m.room[worker], m.worker[worker], m.ps[server]
     hosts = fitting(m.capacity, z) > 0
-    beside = np.where(m.able[worker] & hosts, fitting(np.maximum(m.capacity - z, 0.0), e), 0)
-    one = int(beside.max(initial=0))
+    next_to_ps = np.where(m.able[worker] & hosts, fitting(np.maximum(m.capacity - z, 0.0), e), 0)
     total = int(room @ m.count)
     spread = 0
     per_server = m.ps_bandwidth[server] / m.worker_bandwidth[worker]
@@ -344,4 +343,4 @@ def _with_servers(m: Machines, worker: int, server: int, most: int) -> tuple[int
             others = min(covered, total - int(room[host]))
             if servers and others >= 1:
                 spread = max(spread, g + others)
-    return spread, one
+    return spread, int(next_to_ps.max(initial=0))

@@ -143,12 +143,11 @@ def with_rates(job: TraceJob, trace: Trace) -> Filled:
     return Filled(job, stand_in, naming, {r: rate / share for r, rate in stand_in.rates.items()}, "catalogue")
 
 
-def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Sequence[str]) -> list[float]:
-    """Return the rate on each of `types`: the `known` one, or else one by the catalogue's rule."""
+def rates_for(stand_in: CatalogueModel, rates: Mapping[str, float], types: Sequence[str]) -> list[float]:
+    """Return the rate on each of `types`: the one in `rates`, or else one by the catalogue's rule."""
     chips = [chip(name) for name in types]
-    if all(name in known for name in chips):
-        return [known[name] for name in chips]
-    rates, _ = rates_on(replace(stand_in, rates=known), chips)
+    if not all(name in rates for name in chips):
+        rates, _ = rates_on(replace(stand_in, rates=rates), chips)
     return [rates[name] for name in chips]
 
 

@@ -273,18 +273,18 @@ def pai2020_ran(table: Format, path: Path, options: Options) -> Instance:
     tasks, submitted = table.table(path, text), PAI_JOBS.table(job_path, read_text(job_path))
     check_unique(job_path, submitted["job_name"])
     jobs, left_out, _ = pai2020(path, tasks, options)
-    known = submitted.set_index("job_name").reindex(jobs.index)
+    submissions = submitted.set_index("job_name").reindex(jobs.index)
     lines = pd.Series(tasks.index, tasks["job_name"]).groupby(level=0).min()
     frame = pd.DataFrame(
         {
             "id": jobs.index.astype(str),
-            "submit": known["start_time"] + SHANGHAI_S,
+            "submit": submissions["start_time"] + SHANGHAI_S,
             "start": jobs["submit_s"] + SHANGHAI_S,
             "end": jobs["end"] + SHANGHAI_S,
             "gpus": jobs["gpus"],
             "type": jobs["gpu_type"],
             "status": jobs["status"],
-            "user": known["user"].fillna(""),
+            "user": submissions["user"].fillna(""),
         }
     ).set_axis(lines.reindex(jobs.index), axis=0)
     reason = f"{job_path.name} does not say when they were submitted"

@@ -295,9 +295,9 @@ def _servers(
     rows = zip(frame["hosts"], frame["start"], frame["end"], strict=True)
     held = [(name, start, end, gpus) for on, start, end in rows for name, gpus in on.items() if name in rooms]
     exceeded = []
-    for server, lines in pd.DataFrame(held, columns=["server", "start", "end", "gpus"]).groupby("server"):
+    for server, group in pd.DataFrame(held, columns=["server", "start", "end", "gpus"]).groupby("server"):
         pool, room = rooms[str(server)]
-        peak, when, _ = _peak(lines, room)
+        peak, when, _ = _peak(group, room)
         if peak > room:
             rooms[str(server)] = pool, peak
             exceeded.append(f"{peak} {pool} in use on {server}, which has {room}, first at {log.moment(when)}")

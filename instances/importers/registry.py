@@ -236,7 +236,7 @@ def check_options(options: Options, spec: ImporterSpec) -> None:
         if not 1 <= count <= MAX_GPUS:
             raise UsageError(f"gpus: {name} = {count}: give 1 to {MAX_GPUS} GPUs of a type, or omit the type")
     if options.throughputs is not None and spec.id != "gavel":
-        raise UsageError(f"throughputs: the table is for Gavel's job types, which a {spec.id} trace does not name")
+        raise UsageError(f"throughputs: the table is for Gavel's job types, which {spec.id} traces do not name")
 
 
 def _check_jobs(options: Options) -> None:

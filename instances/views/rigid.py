@@ -97,7 +97,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
     if complete:
         duration = np.zeros(len(jobs), np.int64)
         np.add.at(duration, executed.job, executed.end - executed.start)
-    asked = ticks(np.ceil(np.nan_to_num(requested)), tick_s)
+    requested_ticks = ticks(np.ceil(np.nan_to_num(requested)), tick_s)
     capacity, moves = _capacity(instance), None
     if others:
         moves = np.full((len(jobs), len(index)), -1)
@@ -115,7 +115,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
         duration=duration,
         gpus=gpus,
         pool=pool,
-        requested=np.maximum(duration, asked),
+        requested=np.maximum(duration, requested_ticks),
         weight=np.array([job.weight for job in jobs]),
         pools=tuple(index),
         capacity=capacity,

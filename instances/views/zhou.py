@@ -100,16 +100,15 @@ class Architecture(Elastic):
             ``(classes, R)`` per unit and slot.
         """
         o = self.options
-        one = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)
-        ledger = Ledger(self.classes, one, 1, constant=True)
+        one_slot = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)
+        ledger = Ledger(self.classes, one_slot, 1, constant=True)
         ledger.post(price[:, :, None])
         least = np.full(self.size, np.inf)
         starts = np.flatnonzero((np.diff(o.job, prepend=-1) != 0) | (np.diff(o.slots, prepend=-1) != 0))
         for a, b in zip(starts.tolist(), [*starts[1:].tolist(), len(o.slots)], strict=True):
             job = int(o.job[a])
-            found = ledger.find(job, 0, limit=least[job] / o.slots[a], among=slice(a, b))
-            if found:
-                least[job] = found.cost * o.slots[a]
+            if run := ledger.find(job, 0, limit=least[job] / o.slots[a], among=slice(a, b)):
+                least[job] = run.cost * o.slots[a]
         return least
 
     @cached_property
