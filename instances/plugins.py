@@ -164,7 +164,7 @@ def _check_method(registry: Any, spec: Any) -> None:
 def _forget(name: str) -> None:
     _loaded.pop(name, None)
     for registry, spec in _entries.pop(name, ()):
-        registry.drop([spec.id])
+        registry.drop(spec.id)
     for module in _modules.pop(name, ()):
         sys.modules.pop(module, None)
 

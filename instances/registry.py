@@ -105,10 +105,9 @@ class Registry(Generic[T]):
 
         return named
 
-    def drop(self, ids: Iterable[str]) -> None:
-        """Remove the entries with these ids, if they exist."""
-        for name in ids:
-            self._entries.pop(name, None)
+    def drop(self, id: str) -> None:
+        """Remove the entry with this id, if it exists."""
+        self._entries.pop(id, None)
 
     def get(self, name: str) -> T:
         """Return the spec with this id, configured with the settings in the id (:mod:`schedgap.instances.parameters`).

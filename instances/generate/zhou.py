@@ -58,7 +58,7 @@ class ZhouSpec(GeneratorSpec):
     servers: int = rule("a whole number of servers, 1 or more", ge=1)
     capacity: float = rule("a positive fraction of the ideal demand, at most 1000", gt=0, le=1000)
     unit_worth: float = rule("F, or 0 to derive it from the jobs", ge=0, default=0.0)
-    due_slot: int = rule("τ, 1 to 10,000, or 0 to derive it from the jobs", ge=0, le=10_000, default=0)
+    due_slot: int = rule("τ, 2 to 10,000, or 0 to derive it from the jobs", ge=0, le=10_000, default=0)
     arrival: Literal["uniform", "start", "poisson"] = "uniform"
     types: Literal["aligned", "shuffled"] = "aligned"
     gpus: Literal["rounded", "spread"] = "rounded"
@@ -214,7 +214,7 @@ def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:
 
 
 def _servers(spec: ZhouSpec, jobs: Sequence[Job]) -> Iterator[ServerGroup]:
-    """Yield the groups of servers, in equal numbers by kind up to 1, scaled to the capacity."""
+    """Yield the groups of servers, with counts by kind that differ by at most 1, scaled to the capacity."""
     slots, taken = ideal(spec, jobs)
     capacity = spec.capacity * (slots @ taken) / spec.slots
     each, more = divmod(spec.servers, len(spec.server_kinds))
