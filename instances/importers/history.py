@@ -177,7 +177,7 @@ def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
     if "start" not in frame:
         return frame.assign(start=np.nan, end=np.nan)
     wrong = (frame["end"] < frame["start"]) | (frame["end"] - frame["start"] > MAX_DURATION_S)
-    right = f"at most {MAX_DURATION_S:g} s after the start (local times with daylight saving need --timezone)"
+    right = f"after the start, by at most {MAX_DURATION_S:g} s (local times with daylight saving need --timezone)"
     if wrong.any():
         refuse(log.path, wrong, frame["end"].map(log.moment), right)
     early = frame["start"] < frame["submit"]
@@ -333,12 +333,12 @@ def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:
     names = ("id", "user", "gpus", "weight", "pool", "partition", "requested", "elsewhere", "status")
     rows = zip(*(whole[name].tolist() for name in names), _since(whole["submit"], origin), total, strict=True)
     for name, user, gpus, weight, pool, partition, requested, others, status, submit, lasted in rows:
-        spans_of_job = [run for run, _ in runs[name] if not isnan(run[0])]
+        job_runs = [run for run, _ in runs[name] if not isnan(run[0])]
         on = tuple(servers for _, servers in runs[name])
         history = History(
             gpu_type=pool,
-            runs=tuple(spans_of_job),
-            hosts=on if spans_of_job and any(on) else (),
+            runs=tuple(job_runs),
+            hosts=on if job_runs and any(on) else (),
             partition=partition or None,
             requested_s=None if isnan(requested) else requested,
             durations_s=others,
@@ -351,7 +351,7 @@ def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:
             epochs=max(1, round(gpus * lasted)),
             weight=weight,
             rates={pool: 1.0} | {other: lasted / seconds for other, seconds in others.items() if seconds},
-            duration_s=round(sum(end - start for start, end in spans_of_job), 6) if spans_of_job else lasted,
+            duration_s=round(sum(end - start for start, end in job_runs), 6) if job_runs else lasted,
             status=status or None,
             history=history,
         )
