@@ -20,7 +20,7 @@ __all__ = ["Instance", "InstanceError", "NotApplicableError", "UnknownNameError"
 
 
 def __getattr__(name: str) -> Any:
-    # The schema and the generators take a fifth of a second to import; the help of a command should not.
+    # Importing the schema and the generators takes a fifth of a second, too long for a command's --help.
     return lazy_attributes(
         __name__, {"load": "schedgap.instances.catalogue", "Instance": "schedgap.instances.schema"}, name
     )

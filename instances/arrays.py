@@ -1,6 +1,6 @@
-"""Types of arrays, by what their numbers are, how ragged ones are laid out flat, and how decisions made of them show.
+"""Array types, flat layout of ragged groups, and the base class of decisions.
 
-Shapes stand in the docstrings of those who take and return arrays.
+The docstrings of functions that take or return arrays give the shapes.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ Bools = NDArray[np.bool_]
 
 
 def nothing() -> Ints:
-    """Return no integers: the default of fields."""
+    """Return an empty integer array, the default of dataclass fields."""
     return np.zeros(0, np.int64)
 
 
 MAX_SHOWN = 20
-"""Entries of a decision that a notebook shows."""
+"""Number of entries of a decision that a notebook shows."""
 
 
 def members(counts: Ints) -> tuple[Ints, Ints]:
-    """Return the group of each member of groups of so many members, and its number within the group, from 0."""
+    """Return, for each member of groups of sizes `counts`, its group and its position within the group, from 0."""
     group = np.repeat(np.arange(len(counts)), counts)
     return group, np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 class Decision:
-    """A dataclass of arrays, which the methods of a paper return; declare it with ``repr=False``."""
+    """Base of the dataclasses of arrays that a paper's methods return; declare them with ``repr=False``."""
 
     def _arrays(self) -> dict[str, Any]:
-        known = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: value for name, value in known.items() if isinstance(value, np.ndarray) and value.size}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray) and value.size}
 
     def __repr__(self) -> str:
         shapes = (f"{name} {'×'.join(map(str, value.shape))}" for name, value in self._arrays().items())
         return f"{type(self).__module__.rpartition('.')[2]}.{type(self).__name__}({', '.join(shapes) or 'empty'})"
 
     def _repr_html_(self) -> str:
-        """Return the arrays that are as long as the first one, side by side."""
+        """Return an HTML table of the arrays that are as long as the first one."""
         arrays = self._arrays()
         count = len(next(iter(arrays.values()), ()))
         columns = {name: value[:MAX_SHOWN].tolist() for name, value in arrays.items() if len(value) == count}

@@ -22,27 +22,27 @@ from schedgap.instances.schema.content import dumps
 R = TypeVar("R", bound=BaseModel)
 
 MAX_FILE_MB = 256
-"""Larger files are refused before they are read; to raise it, set ``schedgap.instances.canonical.MAX_FILE_MB``."""
+"""Larger files are rejected unread; to raise the limit, set ``schedgap.instances.canonical.MAX_FILE_MB``."""
 
 TEMPORARY = ".partial"
-"""How names of files end that are being written."""
+"""Suffix of files that are being written."""
 
 MAX_KEY_PARTS = 100
-"""Parts of a dotted TOML key; the time to read a key grows with the square of their number."""
+"""Most parts of a dotted TOML key; ``tomllib`` takes time quadratic in their number."""
 
-# Possessive, and content without an end of its quotes is a part too: looking for keys takes linear time.
+# Quantifiers are possessive, and an unterminated quote counts as a part, so that searching takes linear time.
 _KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+)"""
 _LONG_KEY = re.compile(rf"{_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MAX_KEY_PARTS}}}")
 _KEY = re.compile(rf"{_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART})*+")
 
 
 def to_json(instance: Instance) -> str:
-    """Return the instance as JSON text: defaults left out, otherwise as :func:`dumps` writes it."""
+    """Return the instance as canonical JSON (:func:`dumps`), without fields at their defaults."""
     return dumps(instance.model_dump(mode="json", exclude_defaults=True)) + "\n"
 
 
 def write(instance: Instance, path: str | Path) -> None:
-    """Write canonical JSON to `path`, whole or not at all; raise `UsageError` if the folder cannot be written to."""
+    """Write canonical JSON to `path` atomically; raise `UsageError` if the file cannot be written."""
     try:
         write_atomically(Path(path), to_json(instance).encode())
     except OSError as error:
@@ -50,11 +50,11 @@ def write(instance: Instance, path: str | Path) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by a file with `content`, synced to disk before it appears."""
+    """Replace `path` by a file with `content`, which is synced to disk before it gets its name."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error  # the file that was asked for
+        raise OSError(error.errno, error.strerror, str(path)) from error  # name the user's file, not the temporary
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -71,7 +71,7 @@ def read(path: str | Path) -> Instance:
     """Read an instance from a ``.json`` or ``.toml`` file.
 
     It raises `InstanceError` if the file is missing, too large, not JSON or TOML, or not a valid instance. The message
-    names the file, the field, the value and what would be right.
+    names the file, the field and its value, and says what would be right.
     """
     return validate(read_mapping(Path(path)), where=str(path))
 
@@ -83,7 +83,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
         raise InstanceError(f"{path}: an instance file ends in .json or .toml; import traces with: harness import")
     content = read_bytes(path)
     try:
-        data = json.loads(content, object_pairs_hook=_once) if suffix == ".json" else _toml(content.decode())
+        data = json.loads(content, object_pairs_hook=_unique_keys) if suffix == ".json" else _toml(content.decode())
     except UnicodeDecodeError as error:
         raise InstanceError(f"{path}: not UTF-8 text (byte {error.start})") from error
     except (ValueError, RecursionError) as error:
@@ -93,8 +93,8 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return data
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object, each of whose keys occurs once; of two values, the reader would silently drop one."""
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, or raise `ValueError` if a key occurs twice: ``json`` would silently drop one value."""
     data = dict(pairs)
     if len(data) < len(pairs):
         ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
@@ -111,7 +111,7 @@ def _toml(text: str) -> dict[str, Any]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a user's file, with a clear error where that cannot be."""
+    """Return the content of a user's file, or raise `InstanceError` with one line that says why it cannot be read."""
     try:
         return _content(path)
     except FileNotFoundError as error:
@@ -123,18 +123,18 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a regular file; a pipe may never end, nor a device."""
+    """Return the content of a regular file; pipes and devices are rejected, since they may never end."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         folder = stat.S_ISDIR(status.st_mode)
         raise InstanceError(f"{path}: {'a folder, not a file' if folder else 'not a regular file'}")
-    most = MAX_FILE_MB * 1_000_000
+    max_bytes = MAX_FILE_MB * 1_000_000
     limit = f"more than the limit of {MAX_FILE_MB} MB (instances.canonical.MAX_FILE_MB)"
-    if status.st_size > most:
+    if status.st_size > max_bytes:
         raise InstanceError(f"{path}: {status.st_size / 1e6:.0f} MB is {limit}")
     with path.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:  # it has grown since, or lies about its size
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:  # the file has grown since, or reports a wrong size
         raise InstanceError(f"{path}: {limit}")
     return content
 
@@ -151,28 +151,28 @@ def parse(model: type[R], data: Mapping[str, Any], where: str) -> R:
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error, model)}") from None
     except TypeError as error:
-        raise InstanceError(f"{where}: {next(_strange(data), one_line(error))}") from error
+        raise InstanceError(f"{where}: {next(_non_json(data), one_line(error))}") from error
     except (ValueError, RecursionError) as error:
         raise InstanceError(f"{where}: {one_line(error)}") from error
 
 
-def _strange(value: object, path: str = "") -> Iterator[str]:
-    """Yield where plain data has values that JSON has not, such as TOML's dates."""
+def _non_json(value: object, path: str = "") -> Iterator[str]:
+    """Yield a message for each value that JSON cannot represent, such as TOML's dates."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _strange(item, f"{path}.{_plain(str(key))}" if path else _plain(str(key)))
+            yield from _non_json(item, f"{path}.{_plain(str(key))}" if path else _plain(str(key)))
     elif isinstance(value, list | tuple):
         for i, item in enumerate(value):
-            yield from _strange(item, f"{path}[{i}]")
+            yield from _non_json(item, f"{path}[{i}]")
     elif not isinstance(value, str | int | float | None):
         kind = type(value).__name__
         yield f"{path} = {_plain(str(value))}: a {kind} is neither text (in quotes) nor a number"
 
 
 def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
-    """Return a pydantic error as one line: field, value, what would be right, and how many more there are."""
+    """Return a pydantic error as one line: field, value, what would be right, and the number of further errors."""
     details = error.errors(include_url=False)
-    # Without those that follow from others: a list is "too short" after its items failed.
+    # Drop errors that follow from others: a list counts as "too short" after its items have failed.
     within = {d["loc"][:n] for d in details for n in range(len(d["loc"]))}
     details = [d for d in details if d["type"] != "too_short" or d["loc"] not in within]
     first = details[0]
@@ -188,12 +188,12 @@ def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
         return f"{path}: unknown field{more}"
     if first["type"] == "json_invalid":
         return first["msg"] + more
-    given = repr(first["input"]) if isinstance(first["input"], float) else shown(first["input"])
-    return f"{path} = {given}: {wanted or first['msg'].lower()}{more}"
+    value = repr(first["input"]) if isinstance(first["input"], float) else shown(first["input"])
+    return f"{path} = {value}: {wanted or first['msg'].lower()}{more}"
 
 
 def _locate(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, str]:
-    """Return ``jobs[17].gpus`` and the rule written beside that field."""
+    """Return the path of a field (``jobs[17].gpus``) and the rule declared for it."""
     path, wanted = "", ""
     annotation: Any = model
     for part in loc:
@@ -213,7 +213,7 @@ def _locate(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, st
 
 
 def _records_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """All record classes that an annotation mentions (``tuple[Job, ...]``, unions)."""
+    """Yield all record classes in an annotation (``tuple[Job, ...]``, unions)."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     else:
@@ -222,23 +222,23 @@ def _records_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _tag(record: type[BaseModel]) -> object:
-    """Value of ``kind`` that stands for a record in a union."""
+    """Return the value of ``kind`` that identifies a record in a union, ``None`` for other records."""
     return record.model_fields["kind"].default if "kind" in record.model_fields else None
 
 
 def _plain(key: str) -> str:
-    """Return a stranger's key on one line, without control characters, at most 60 long."""
+    """Return an untrusted key on one line, without control characters, at most 60 characters long."""
     text = key if key.isprintable() else repr(key)
     return text if len(text) <= 60 else text[:59] + "…"
 
 
 def shown(value: object) -> str:
-    """Return a stranger's value for a message: quoted, escaped, on one line, not long."""
+    """Return an untrusted value for a message: as JSON on one line, at most 60 characters long."""
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "…"
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error says on one line, at most 200 characters long."""
+    """Return the message of an error on one line, at most 200 characters long."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())[:200]

@@ -1,10 +1,9 @@
 """Loading instances by reference.
 
-A reference is ``gen/<spec>`` (a seeded generator), ``paper/<example>`` (a worked example), ``worst/<name>`` (the
-instance on which an algorithm was found to be furthest from the optimum), or the path of a ``.json`` or ``.toml`` file
-that holds an instance or a generator spec of one's own. ``?key=value&…``
-overrides parameters of a generator; ``slot_s`` also works on other instances, and keeps the end of the
-horizon.
+A reference is ``gen/<spec>`` (a seeded generator), ``paper/<example>`` (a worked example), ``worst/<name>`` (the worst
+instance found for an algorithm), or the path of a ``.json`` or ``.toml`` file that holds an instance or a generator
+spec. ``?key=value&…`` overrides parameters of a generator. ``slot_s`` also works on other instances and preserves the
+end of the horizon.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Horizon, Instance
 
 KINDS = ("gen", "paper", "worst")
-"""First parts of references; each is a folder of files inside this package."""
+"""First parts of references; each is a folder inside this package."""
 
 SUFFIXES = (".json", ".toml")
-"""Endings of files that hold an instance."""
+"""Suffixes of instance files."""
 
 MAX_REFERENCE = 4096
-"""Longest reference in characters, as long as paths can be."""
+"""Longest reference in characters, the limit for paths."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Characters that could fool a terminal; no reference needs one."""
 
 MAX_BASES = 8
-"""Longest chain of ``base`` keys; a longer one is a mistake (or a circle)."""
+"""Longest chain of ``base`` keys; a longer one is a mistake or a cycle."""
 
 
 class CatalogueEntry(NamedTuple):
@@ -57,7 +56,7 @@ class CatalogueEntry(NamedTuple):
 
 
 def known() -> list[CatalogueEntry]:
-    """Return every generator and worked example that comes with the package, by name."""
+    """Return an entry for each packaged instance, in the order of :func:`references`."""
     return [
         CatalogueEntry(ref, ref.partition("/")[0], str(_packaged(*ref.split("/")).get("title", "")))
         for ref in references()
@@ -70,19 +69,19 @@ def references() -> list[str]:
 
 
 def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = None) -> Instance:
-    """Return the instance that `ref` names.
+    """Load the instance that `ref` names.
 
     Parameters
     ----------
     ref
         ``gen/200jobs?load=1.2&seed=7``, ``paper/oef-eq1``, the path of a file, or an instance.
     overrides
-        Parameters as in ``?key=value``; they win over those of the reference.
+        Parameters as in ``?key=value``; they take precedence over those of the reference.
 
     Raises
     ------
     UnknownNameError
-        If there is no such instance or parameter; the message names the nearest known ones.
+        If there is no such instance or parameter; the message suggests the closest names.
     InstanceError
         If a file cannot be read, or the instance is malformed or impossible.
     TypeError
@@ -91,14 +90,14 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
     if isinstance(ref, Instance):
         return _with_slots(ref, dict(overrides or {}), ref.name)
     if not isinstance(ref, str | Path):
-        raise TypeError(f"an instance is named by a text like 'gen/200jobs', or a path, not by {type(ref).__name__}")
+        raise TypeError(f"an instance reference is a string such as 'gen/200jobs' or a path, not {type(ref).__name__}")
     if len(str(ref)) > MAX_REFERENCE or CONTROL.search(str(ref)):
         shown = f"{str(ref)[:60]!r}"
         raise UnknownNameError(f"{shown}: a reference is one line of at most {MAX_REFERENCE} characters")
-    # All of a text may be the path of a file, its question mark included.
+    # The whole string may be the path of a file whose name contains a question mark.
     target, _, query = (str(ref), "", "") if isinstance(ref, Path) or os.path.exists(ref) else ref.partition("?")
-    asked = pairs(query, repr(str(ref)), "?load=1.2&seed=7", InstanceError) if query else {}
-    changes: dict[str, Scalar] = {**asked, **(overrides or {})}
+    settings = pairs(query, repr(str(ref)), "?load=1.2&seed=7", InstanceError) if query else {}
+    changes: dict[str, Scalar] = {**settings, **(overrides or {})}
     document, name = _document(target)
     if "generator" in document:
         return generate(document, changes, name=labelled(name, changes), where=labelled(target, changes))
@@ -106,21 +105,21 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
 
 
 def labelled(name: str, changes: Mapping[str, Scalar]) -> str:
-    """Return the name under which results show an instance: its overrides follow in alphabetical order."""
+    """Return the display name of an instance: `name`, then its overrides in alphabetical order."""
     text = "&".join(f"{_quoted(key)}={_quoted(changes[key])}" for key in sorted(changes))
     return f"{name}?{text}" if text else name
 
 
 def _quoted(value: Scalar) -> str:
-    """Return a key or value as a reference writes it: what could be mistaken or hidden is percent-encoded."""
+    """Return a key or value as a reference writes it, with special and invisible characters percent-encoded."""
     return quote(str(value), safe="+")
 
 
 def _document(target: str) -> tuple[dict[str, Any], str]:
-    """Return the content of a reference without overrides, and the name of its instance."""
+    """Return the document that `target` names (a reference without overrides), and the name of its instance."""
     kind, _, name = target.partition("/")
     if kind in KINDS and ".." in name.split("/"):
-        raise UnknownNameError(f"{target!r}: a reference stays in its folder; a path begins with ./ or /")
+        raise UnknownNameError(f"{target!r}: a reference must not contain '..'; begin a path with ./ or /")
     if kind in KINDS and name in _files(kind):
         return _packaged(kind, name), target
     if os.path.isdir(target):
@@ -133,20 +132,20 @@ def _document(target: str) -> tuple[dict[str, Any], str]:
 
 @cache
 def _files(kind: str) -> dict[str, Traversable]:
-    """Files of a kind by name, ``50jobs`` before ``200jobs``, and numbers before words."""
+    """Return the files of a kind by name in natural order: ``50jobs`` before ``200jobs``, numbers before words."""
     folder = resources.files("schedgap.instances").joinpath(kind)
     files = folder.iterdir() if folder.is_dir() else ()
-    found = {Path(f.name).stem: f for f in files if f.name.endswith(SUFFIXES)}
+    by_name = {Path(f.name).stem: f for f in files if f.name.endswith(SUFFIXES)}
 
     def natural(name: str) -> list[tuple[bool, int, str]]:
-        parts = [part for part in re.split(r"(\d+)", name) if part]
+        parts = re.findall(r"\d+|\D+", name)
         return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
-    return {name: found[name] for name in sorted(found, key=natural)}
+    return {name: by_name[name] for name in sorted(by_name, key=natural)}
 
 
 def _packaged(kind: str, name: str) -> dict[str, Any]:
-    """Return the content of a packaged file, with what it inherits."""
+    """Return the document of a packaged file, merged with its bases."""
     return _inherit(_parsed(_files(kind)[name]), kind, f"{kind}/{name}")
 
 
@@ -156,9 +155,9 @@ def _parsed(file: Traversable) -> dict[str, Any]:
 
 
 def _inherit(document: dict[str, Any], kind: str | None, where: str, depth: int = 0) -> dict[str, Any]:
-    """Lay a document over the packaged one that its ``base`` names (a neighbour, or ``paper/oef-eq1``).
+    """Merge a document into the packaged one that its ``base`` names (in the same folder, or as ``paper/oef-eq1``).
 
-    Tables merge, everything else is replaced. Published numbers are not inherited: they are about the base.
+    Tables are merged, other values replaced. Published numbers are not inherited, since they are about the base.
     """
     base = document.pop("base", None)
     if base is None:
@@ -168,7 +167,7 @@ def _inherit(document: dict[str, Any], kind: str | None, where: str, depth: int 
     if base_kind not in KINDS or name not in _files(base_kind):
         raise UnknownNameError(f"{where}: {unknown('base', text[:200], references())}")
     if depth >= MAX_BASES:
-        raise InstanceError(f"{where}: more than {MAX_BASES} bases one upon another; is {text} its own base?")
+        raise InstanceError(f"{where}: a chain of more than {MAX_BASES} bases; is {text} its own base?")
     below = _inherit(_parsed(_files(base_kind)[name]), base_kind, where, depth + 1)
     below.pop("published", None)
     return _merged(below, document)
@@ -183,14 +182,16 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _with_slots(instance: Instance, changes: dict[str, Scalar], where: str) -> Instance:
-    """Return the instance with another slot length, its horizon ending no earlier than before."""
+    """Return the instance with another slot length and a horizon that ends no earlier than before."""
     if not changes:
         return instance
     if set(changes) != {"slot_s"}:
         other = next(key for key in changes if key != "slot_s")
-        raise InstanceError(f"{where}: {other!r} cannot be overridden, only slot_s: this is no generator")
+        raise InstanceError(
+            f"{where}: {other!r} cannot be overridden; an instance without a generator takes only slot_s"
+        )
     if instance.horizon is None:
-        raise InstanceError(f"{where}: slot_s cannot be overridden: there is no horizon")
+        raise InstanceError(f"{where}: slot_s cannot be overridden: the instance has no horizon")
     try:
         slot_s = float(changes["slot_s"])
     except ValueError:

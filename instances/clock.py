@@ -1,6 +1,6 @@
-"""Seconds that methods take, without those in which numba is imported and compiles or loads their kernels.
+"""A clock for solve times that excludes importing numba and compiling or loading its kernels.
 
-What runs first in a process would otherwise be charged with tens of seconds that the next one does not need.
+Otherwise the first method to run in a process would be charged tens of seconds that the next one does not need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["njit", "now"]
 
 
 class _Compiling:
-    """Adds up the seconds of the outermost compilations of all threads: numba compiles in one thread at a time."""
+    """Total seconds of the outermost compilations of all threads; numba compiles in one thread at a time."""
 
     seconds, depth, began = 0.0, 0, 0.0
 
@@ -38,9 +38,10 @@ _COMPILING = _Compiling()
 
 @functools.cache
 def _compiler() -> Any:
-    """Import numba, when a kernel is first needed: a third of a second, and after it Pyomo takes another whole one.
+    """Import numba when a kernel is first needed, and return ``numba.njit``.
 
-    Pyomo imports all of scipy's statistics if it finds scipy imported, as numba does.
+    The import takes a third of a second and makes Pyomo's import a whole second slower: numba imports scipy, and Pyomo
+    imports all of ``scipy.stats`` if it finds scipy imported.
     """
     _COMPILING.on_start()
     import numba
@@ -49,7 +50,7 @@ def _compiler() -> Any:
     class Listener(event.Listener):
         on_start, on_end = _COMPILING.on_start, _COMPILING.on_end
 
-    # Held while numba looks for a kernel in its cache on disk, too, and while it loads it.
+    # numba also holds this lock while it looks up a kernel in its disk cache and loads it.
     event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call]
     _COMPILING.on_end()
     return numba.njit
@@ -58,27 +59,27 @@ def _compiler() -> Any:
 if not TYPE_CHECKING:
 
     def njit(**options: Any) -> Any:
-        """Return numba's decorator with these options; the clock stands still while it compiles.
+        """Return ``numba.njit(**options)`` with a stricter cache; the clock stands still while it compiles.
 
-        Numba looks at a kernel's own file only: one with an old version of another inside it stays in use. Here it is
-        compiled anew after a change of any file that kernels which it may call come from.
+        Numba's cache depends on a kernel's own file only, so that a kernel keeps an old version of another kernel
+        inlined in it. Here a kernel is recompiled after a change of any file that defines a kernel it may call.
         """
         decorate = _compiler()(**options)
 
         def stamped(function: Any) -> Any:
             kernel = decorate(function)
-            known = vars(kernel._cache).get("_cache_file")
-            if known is not None:
-                called = (one for one in function.__globals__.values() if isinstance(one, type(kernel)))
-                files = sorted({one.py_func.__code__.co_filename for one in (kernel, *called)})
-                known._source_stamp = [(file, os.stat(file).st_mtime_ns) for file in files]
+            cache_file = vars(kernel._cache).get("_cache_file")
+            if cache_file is not None:
+                callees = (value for value in function.__globals__.values() if isinstance(value, type(kernel)))
+                files = sorted({callee.py_func.__code__.co_filename for callee in (kernel, *callees)})
+                cache_file._source_stamp = [(file, os.stat(file).st_mtime_ns) for file in files]
             return kernel
 
         return stamped
 
 
 def now() -> float:
-    """Return seconds on a clock that stands still while numba compiles; only differences mean something."""
+    """Return seconds on a clock that stands still while numba compiles; only differences are meaningful."""
     if "numba" in sys.modules:
-        _compiler()  # kernels of a plugin count as little as ours
+        _compiler()  # excludes compilation of a plug-in's kernels, too
     return (_COMPILING.began if _COMPILING.depth else time.perf_counter()) - _COMPILING.seconds

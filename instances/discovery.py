@@ -1,4 +1,4 @@
-"""Importing what a package consists of: every file of it at once, or a name of it when that is first used."""
+"""Importing the modules of a package: all of them at once, or each on first use."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 
 def import_submodules(package: str) -> None:
-    """Import all direct submodules of `package` in alphabetical order; a new file needs no line elsewhere.
+    """Import all direct submodules of `package` in alphabetical order, so that a new file registers itself.
 
-    Names that begin with an underscore are left to whoever needs them: compiled kernels, which take long to import.
+    Names that begin with an underscore are skipped: they are compiled kernels, which are slow to import.
     """
-    from schedgap.instances.plugins import importing  # which the help of a command does not need
+    from schedgap.instances.plugins import importing  # here, because --help does not need it
 
     module = importlib.import_module(package)
     with importing(None):
@@ -25,10 +25,10 @@ def import_submodules(package: str) -> None:
 
 
 def lazy_attributes(package: str, homes: Mapping[str, str], name: str) -> Any:
-    """Return attribute `name` from the module that holds it, and keep it in `package` for the next time.
+    """Import attribute `name` of `package` on first use, store it in `package`, and return it.
 
-    `homes` has the module of each attribute; a name that it lacks is that of a module in `package`, or an
-    ``AttributeError``.
+    `homes` maps attributes to the modules that define them; any other name must be a module in `package`, or
+    ``AttributeError`` is raised.
     """
     if name in homes:
         value = getattr(importlib.import_module(homes[name]), name)

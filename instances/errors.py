@@ -1,12 +1,12 @@
-"""The errors a user can cause. Each carries one line: what is wrong, and what would be right."""
+"""Errors that a user can cause. Each message is one line: what is wrong, and what would be right."""
 
 from __future__ import annotations
 
 
 class UsageError(ValueError):
-    """Something the user named, wrote or asked for cannot be used.
+    """The user gave a name, file or option that cannot be used.
 
-    The command line prints the message as one line and exits with code 2.
+    The command line prints the message as one line and exits with status 2.
     """
 
 
@@ -15,8 +15,8 @@ class InstanceError(UsageError):
 
 
 class UnknownNameError(UsageError):
-    """A reference, method, paper or model is not known; the message names the nearest known ones."""
+    """A reference, method, paper or model does not exist; the message suggests the closest names."""
 
 
 class NotApplicableError(UsageError):
-    """A method or a paper's view cannot take this instance; the message is the reason for a ``skipped`` row."""
+    """A method or view does not apply to this instance; the message becomes the reason in a ``skipped`` row."""

@@ -1,7 +1,7 @@
-"""What is known about training jobs and GPUs: rates, sensitivity, gradient sizes, each with its source.
+"""Catalogue of training jobs and GPUs: rates, sensitivity and gradient sizes, each with its source.
 
-The facts stand in ``model_catalogue.toml``; what nobody printed is derived here by a stated rule, and the
-model says so in :attr:`CatalogueModel.derived`. Rates are iterations per second of ONE GPU.
+``model_catalogue.toml`` holds the published facts. Missing numbers are derived here by stated rules, and
+:attr:`CatalogueModel.derived` lists them. Rates are iterations per second of ONE GPU.
 
 >>> find("ResNet-50 (batch size 64)").rates["V100"]
 4.39477
@@ -23,10 +23,10 @@ from typing import Any
 from schedgap.instances.schema import GpuType, MatrixSensitivity, PipelineSensitivity
 
 MEASURED = ("V100", "P100", "K80")
-"""GPU types on which most models are measured; a missing rate is derived from the first of the others."""
+"""GPU types on which most models were measured; a missing rate is derived from the first of the others."""
 
 PCIE = 3.0
-"""PCIe version of GPUs for which the catalogue names none."""
+"""PCIe version of GPUs for which the catalogue gives none."""
 
 PRINTED_SPEEDUPS = (1.39, 2.15)
 """OEF, Fig. 1(a): VGG and LSTM on an RTX 3090 relative to an RTX 3070; the other four models lie between."""
@@ -34,17 +34,17 @@ PRINTED_SPEEDUPS = (1.39, 2.15)
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A model's input pipeline, which tells the same as its matrix where the least of three stages is the pace.
+    """A model's input pipeline: the counterpart of its matrix under which the slowest of three stages sets the rate.
 
     Attributes
     ----------
     compute
-        Iterations per second of a GPU that never waits for data, in units of the model's rate (which has 3 CPUs and
+        Iterations per second of a GPU that never waits for data, in units of the model's rate (with 3 CPUs and
         62.5 GB).
     sensitivity
-        Preparing and fetching for one GPU of the first type of :data:`MEASURED` that has a rate.
+        Preprocessing and fetching for one GPU of the first type of :data:`MEASURED` that has a rate.
     datasets
-        Megabytes per iteration from other data sets on which the model is known, by name.
+        Megabytes per iteration from the other data sets for which the model is documented, by name.
     """
 
     compute: float
@@ -54,9 +54,10 @@ class Pipeline:
     derived: str
 
     def of_gang(self, gpus: int, dataset: str | None = None) -> PipelineSensitivity:
-        """Return preparing and fetching for a gang: one data set, a process and a bandwidth for each GPU.
+        """Return the pipeline of a gang: one data set, and a process and a share of the bandwidth for each GPU.
 
-        Each GPU has the bandwidth of a server per GPU; `dataset` is one of :attr:`datasets`, if not :attr:`dataset`.
+        Each GPU has its share of the server's bandwidth. `dataset` is one of :attr:`datasets`, by default
+        :attr:`dataset`.
         """
         changes = {name: gpus * getattr(self.sensitivity, name) for name in ("storage_mb_per_s", "process_memory_gb")}
         if dataset is not None:
@@ -67,20 +68,21 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class CatalogueModel:
-    """A training job as measured.
+    """A measured training job.
 
     Attributes
     ----------
     name, aliases
-        Unique, Gavel's job types with their batch size (``ResNet-50 (batch size 64)``); as traces and papers write it.
+        Unique name, with the batch size for Gavel's job types (``ResNet-50 (batch size 64)``); other spellings in
+        traces and papers.
     family, task, suite
         Architecture, shared by entries of several suites; ``image``, ``language``, …; ``gavel``, ``synergy``, ….
     batch_size, gradient_mb
-        Items per iteration, where the source says it, and megabytes of gradients exchanged in one.
+        Items per iteration, where the source states it; megabytes of gradients exchanged per iteration.
     sensitivity, pipeline
-        Progress by CPUs and memory per GPU, as measured, and the same as an input pipeline.
+        Measured progress by CPUs and memory per GPU, and the same as an input pipeline.
     source, derived
-        Where the facts come from, with the licence; which of the numbers are derived, and how.
+        Where the facts come from, with the licence; which numbers are derived, and how.
     """
 
     name: str
@@ -98,33 +100,31 @@ class CatalogueModel:
 
 
 def find(name: str, suite: str | None = None) -> CatalogueModel | None:
-    """Return the model of that name or alias, whatever its case and punctuation, or ``None``.
+    """Return the model with this name or alias, ignoring case and punctuation, or ``None``.
 
-    Names are ``ResNet-50 (batch size 64)``, ``vgg19``, ``res18``, ``shufflenet_v2_x1_0``, … Where several suites know
-    one, the entry of `suite` is preferred; otherwise the first of the file wins.
+    Names are ``ResNet-50 (batch size 64)``, ``vgg19``, ``res18``, ``shufflenet_v2_x1_0``, … If several suites have the
+    name, the entry of `suite` is preferred, then the first in the file.
     """
-    known = _names()
-    key = _key(name)
-    return known.get((suite, key)) or known.get((None, key))
+    models, key = _names(), _key(name)
+    return models.get((suite, key)) or models.get((None, key))
 
 
 def gpu_type(name: str) -> GpuType:
-    """Return a GPU type with its peak TFLOPS and memory; an unknown one has neither, and keeps its name."""
+    """Return a GPU type with its peak TFLOPS and memory; an unknown type has neither and keeps its name."""
     return _gpus().get(_key(name), (GpuType(name=name), PCIE))[0]
 
 
 def pcie_version(name: str) -> float:
-    """Return the PCIe version of a GPU type, :data:`PCIE` where the catalogue has none."""
+    """Return the PCIe version of a GPU type, :data:`PCIE` where the catalogue gives none."""
     return _gpus().get(_key(name), (None, PCIE))[1]
 
 
 def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the rates of a model on any GPU types, with a line for every rate that is derived.
+    """Return the rates of a model on the given GPU types, and a note for every derived rate.
 
-    A rate nobody measured is that of the model's first GPU type times the ratio of peak TFLOPS; where these
-    are not known either, it is that rate itself.
-
-    Rates are iterations per second of one GPU; lines are ``rate of … on T4 = rate on V100 x 0.518 (TFLOPS)``.
+    A rate that was not measured is the rate on the model's first GPU type times the ratio of peak TFLOPS, or times 1
+    where the TFLOPS are unknown. Rates are iterations per second of one GPU; a note reads ``rate of … on T4 = rate on
+    V100 x 0.518 (TFLOPS)``.
     """
     base = _base(model.rates)
     rates: dict[str, float] = {}
@@ -134,8 +134,8 @@ def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str,
         if canonical in model.rates:
             rates[name] = model.rates[canonical]
             continue
-        above, below = gpu_type(canonical).tflops, gpu_type(base).tflops
-        ratio = above / below if above and below else None
+        tflops, base_tflops = gpu_type(canonical).tflops, gpu_type(base).tflops
+        ratio = tflops / base_tflops if tflops and base_tflops else None
         rates[name] = significant(model.rates[base] * (ratio or 1.0))
         why = f"x {ratio:.3g} (TFLOPS)" if ratio else "(peak TFLOPS unknown)"
         derived.append(f"rate of {model.name} on {name} = rate on {base} {why}")
@@ -143,7 +143,7 @@ def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str,
 
 
 def significant(value: float, digits: int = 6) -> float:
-    """Return `value` rounded to so many significant digits."""
+    """Return `value` rounded to `digits` significant digits."""
     return float(f"{value:.{digits}g}")
 
 
@@ -164,31 +164,31 @@ def _document() -> dict[str, Any]:
 
 @cache
 def _gpus() -> dict[str, tuple[GpuType, float]]:
-    """GPU types and their PCIe versions by the keys of their names and aliases."""
-    known = {}
+    """Return GPU types and their PCIe versions by the keys of their names and aliases."""
+    gpus = {}
     for entry in _document()["gpus"]:
         record = GpuType(name=entry["name"], tflops=entry["tflops"], memory_gb=entry["memory_gb"])
-        both = record, entry.get("pcie", PCIE)
-        known.update({_key(name): both for name in (record.name, *entry.get("aliases", ()))})
-    return known
+        value = record, entry.get("pcie", PCIE)
+        gpus.update({_key(name): value for name in (record.name, *entry.get("aliases", ()))})
+    return gpus
 
 
 @cache
 def _names() -> dict[tuple[str | None, str], CatalogueModel]:
-    """Models by (suite, key) and (None, key); the first to claim a name keeps it, names before aliases."""
+    """Return models by (suite, key) and (None, key); the first entry with a name has it, names before aliases."""
     models = list(MODELS.values())
     pairs = [(m.name, m) for m in models] + [(alias, m) for m in models for alias in m.aliases]
-    known: dict[tuple[str | None, str], CatalogueModel] = {}
+    by_key: dict[tuple[str | None, str], CatalogueModel] = {}
     for name, model in pairs:
-        known.setdefault((model.suite, _key(name)), model)
-        known.setdefault((None, _key(name)), model)
-    return known
+        by_key.setdefault((model.suite, _key(name)), model)
+        by_key.setdefault((None, _key(name)), model)
+    return by_key
 
 
 def _load() -> dict[str, CatalogueModel]:
-    """Build all models in the order of the file, those with batch sizes for each.
+    """Build all models in the order of the file, one per batch size where an entry has several.
 
-    A derived one refers only to models above it, by `like`.
+    A derived entry refers (by `like`) only to models above it.
     """
     models: dict[str, CatalogueModel] = {}
     for entry in _document()["models"]:
@@ -211,11 +211,10 @@ def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> Catal
     like = models.get(entry.get("like", ""))
     by_speedup = "speedup" in entry or "speedup_rank" in entry
     rates, rate_notes = _speedup_rates(entry, like) if by_speedup else _rates(entry, like)
-    # Of the entry, or of the model that it is taken from.
-    taken = entry.get("sensitivity_like")
+    donor = entry.get("sensitivity_like")
     table = _document()["sensitivity"]
-    matrix = (_entry(taken) if taken else entry).get("matrix", taken or entry["name"])
-    notes = [*rate_notes, f"sensitivity = matrix of {taken}"] if taken else rate_notes
+    matrix = (_entry(donor) if donor else entry).get("matrix", donor or entry["name"])
+    notes = [*rate_notes, f"sensitivity = matrix of {donor}"] if donor else rate_notes
     gradient = f"gradient_mb = 4 bytes x {entry['parameters_m']:g} M parameters ({entry['parameters_from']})"
     return CatalogueModel(
         name=entry["name"],
@@ -238,7 +237,7 @@ def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> Catal
 
 
 def _rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[dict[str, float], list[str]]:
-    """Complete the rates of an entry on K80, P100 and V100 by the ratios of the model it is like."""
+    """Return the rates of an entry, those missing on K80, P100 and V100 by the ratios of `like`, and notes on these."""
     rates = dict(entry.get("rates", {}))
     missing = [r for r in reversed(MEASURED) if r not in rates]
     if like is None or not missing:
@@ -251,9 +250,9 @@ def _rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[dict[str
 
 
 def _speedup_rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[dict[str, float], list[str]]:
-    """Rates on RTX 3070, 3080 and 3090 from a printed speedup, or a rank between the two printed ones."""
+    """Return rates on RTX 3070, 3080 and 3090, and notes, from a printed speedup or a rank between the two printed."""
     if like is None:
-        raise ValueError(f"{entry['name']}: a model with a speedup names the model it is like")
+        raise ValueError(f"{entry['name']}: a model with a speedup needs the key 'like'")
     low, high = PRINTED_SPEEDUPS
     rank = entry.get("speedup_rank")
     speedup = entry["speedup"] if rank is None else low * (high / low) ** (rank / 5)
@@ -271,7 +270,7 @@ def _speedup_rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[
 
 
 def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
-    """Return the pipeline of an entry at its rate, or that of the model it is taken from, in units of the rate."""
+    """Return the pipeline of an entry at its rate, or that of the model that lends it one, in units of the rate."""
     table = _document()["pipelines"]
     own = entry.get("pipeline_like", entry.get("sensitivity_like", entry["name"]))
     facts = table["models"][own]
@@ -301,4 +300,4 @@ def _entry(name: str) -> dict[str, Any]:
 
 
 MODELS: Mapping[str, CatalogueModel] = _load()
-"""The catalogue: every model by its name, in the order of the file (Gavel's measurements first)."""
+"""Every model by name, in the order of the file (Gavel's measurements first)."""

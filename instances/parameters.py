@@ -1,4 +1,4 @@
-"""Parameters of methods: ``zhou.ps.online?alpha=1&carry=false`` is a method with two settings.
+"""Parameters of methods: ``zhou.ps.online?alpha=1&carry=false`` names a method with two settings.
 
 A spec declares its parameters once::
 
@@ -10,9 +10,9 @@ A spec declares its parameters once::
         variants=("alpha=1",),
     )
 
-The default stands in the signature, and its type is the parameter's type. Every function of the spec that has a
-keyword of that name receives the setting, so a guarantee can depend on it as well. `variants` are the settings that
-stand in the registry beside the default, so that patterns (``zhou.*``) and tests of everything registered find them.
+The signature holds the default, whose type is the parameter's type. Every function of the spec that has a keyword of
+that name receives the setting, so that a guarantee can depend on it, too. `variants` are settings that are registered
+in addition to the default, so that patterns (``zhou.*``) and tests of all registered methods find them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from schedgap.instances.errors import UnknownNameError, UsageError
 Value = bool | int | float | str
 
 Changes = Mapping[Value, Mapping[str, Any]]
-"""Fields of a spec that a setting changes, by its value."""
+"""Fields of a spec that a setting changes, by the value of the setting."""
 
 TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -42,18 +42,18 @@ class Parameter:
     Parameters
     ----------
     name
-        Keyword of the functions that take it.
+        Keyword argument of the functions that take it.
     meaning
-        What it does, and why one would change it, in a line.
+        What it does and why one would change it, in one line.
     choices
-        Words that it takes: the only values, or beside numbers where it takes numbers as well.
+        Words that it accepts, alone or in addition to numbers.
     least, most
         Range of a number, both ends included.
     numeric
-        Whether it takes numbers although its default is a word.
+        Whether it accepts numbers although its default is a word.
     changes
-        Fields of the spec that a value changes, by value, or as a function of it: where what is decided is another
-        problem, or a claim falls. A spec without such a field, as that of a policy, stays as it is.
+        Fields of the spec that a value changes, by value or as a function of it, for example the problem, or the claims
+        if one no longer holds. Fields that a spec lacks (such as a policy's) are ignored.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Parameter:
     changes: Changes | Callable[[Value], Mapping[str, Any]] = field(default_factory=dict)
 
     def range(self, default: Value) -> str:
-        """Return what it takes, in words."""
+        """Return the accepted values in words."""
         if isinstance(default, bool):
             return "true or false"
         words = " or ".join(self.choices)
@@ -87,7 +87,7 @@ class Parameter:
         return self.changes(value) if callable(self.changes) else self.changes.get(value, {})
 
     def read(self, text: str, default: Value) -> Value:
-        """Return the value that `text` stands for; raise `ValueError` if it is none that :meth:`range` names."""
+        """Return the value that `text` stands for; raise `ValueError` unless :meth:`range` covers it."""
         if isinstance(default, bool):
             if text.lower() in TRUTH:
                 return TRUTH[text.lower()]
@@ -102,22 +102,22 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Parametrised:
-    """What specs of methods and policies have in common.
+    """Common base of the specs of methods and policies.
 
     Parameters
     ----------
     id
-        ``<paper>.<name>``, followed by ``?name=value&…`` where settings differ from the default.
+        ``<paper>.<name>``, followed by ``?name=value&…`` for settings that differ from the default.
     paper
-        Id of the paper that it is of, or that compares with it.
+        Id of the paper that proposes it or compares with it.
     source
         Paper, section, equations or algorithm.
     parameters
-        Settings that its functions take, in the order in which an id states them.
+        Parameters of its functions, in the order in which an id states them.
     variants
-        Settings that are registered beside the default (``("alpha=1", "alpha=formula&carry=false")``).
+        Settings that are registered in addition to the default (``("alpha=1", "alpha=formula&carry=false")``).
     settings
-        The settings that make it differ from the default; filled by :func:`configured`.
+        Settings that differ from the default; filled by :func:`configured`.
     """
 
     id: str
@@ -129,21 +129,21 @@ class Parametrised:
     settings: Mapping[str, Value] = field(default_factory=dict)
 
     def default(self, parameter: Parameter) -> Value:
-        """Return the default of one of its parameters, which stands in the signature of a function.
+        """Return the default of a parameter from the signature of a function of the spec.
 
         It raises `ValueError` if no function of the spec takes the parameter as a keyword with a default.
         """
         for function in self._functions().values():
-            found = inspect.signature(function).parameters.get(parameter.name)
-            if found and found.default is not inspect.Parameter.empty:
-                default: Value = found.default
+            keyword = inspect.signature(function).parameters.get(parameter.name)
+            if keyword and keyword.default is not inspect.Parameter.empty:
+                default: Value = keyword.default
                 return default
         raise ValueError(f"no function takes the parameter {parameter.name!r} with a default")
 
     def documented(self) -> list[tuple[str, str]]:
         """Return each parameter as ``name = default`` with its range and meaning."""
-        told = ((p, self.default(p)) for p in self.parameters)
-        return [(f"{p.name} = {shown(default)}", f"{p.range(default)}: {p.meaning}") for p, default in told]
+        defaults = ((p, self.default(p)) for p in self.parameters)
+        return [(f"{p.name} = {shown(default)}", f"{p.range(default)}: {p.meaning}") for p, default in defaults]
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
         values = ((f.name, getattr(self, f.name)) for f in fields(self))
@@ -159,24 +159,24 @@ def base_id(name: str) -> str:
 
 
 def configured(spec: T, query: str) -> T:
-    """Return a spec with the settings of a query (``alpha=1&carry=false``); its id states those that matter.
+    """Return a spec with the settings of a query (``alpha=1&carry=false``); its id states those that are not defaults.
 
     It raises `UsageError` if the spec has no such parameter, or a value is out of range.
     """
-    asked = pairs(query, spec.id, f"{base_id(spec.id)}?name=value&name=value")
-    known = {p.name: p for p in spec.parameters} if isinstance(spec, Parametrised) else {}
-    for name in asked:
-        if name not in known:
-            told = f"it takes {', '.join(known)}" if known else "it has no parameters"
-            raise UnknownNameError(f"{spec.id}: unknown parameter {name!r}; {told}")
+    texts = pairs(query, spec.id, f"{base_id(spec.id)}?name=value&name=value")
+    parameters = {p.name: p for p in spec.parameters} if isinstance(spec, Parametrised) else {}
+    for name in texts:
+        if name not in parameters:
+            hint = f"it takes {', '.join(parameters)}" if parameters else "it has no parameters"
+            raise UnknownNameError(f"{spec.id}: unknown parameter {name!r}; {hint}")
     settings: dict[str, Value] = {}
-    for name, parameter in known.items():
+    for name, parameter in parameters.items():
         default = spec.default(parameter)
         try:
-            value = parameter.read(asked[name], default) if name in asked else default
+            value = parameter.read(texts[name], default) if name in texts else default
         except ValueError:
-            told = f"must be {parameter.range(default)}"
-            raise UsageError(f"{spec.id}: {name} = {asked[name]!r}: {told}") from None
+            accepted = parameter.range(default)
+            raise UsageError(f"{spec.id}: {name} = {texts[name]!r}: must be {accepted}") from None
         if value != default:
             settings[name] = value
     if not settings:
@@ -185,10 +185,10 @@ def configured(spec: T, query: str) -> T:
     # The registry's entry keeps its functions unbound, so that settings are never bound twice.
     functions = spec._functions()
     for field_name, function in functions.items():
-        taken = inspect.signature(function).parameters
-        if mine := {name: value for name, value in settings.items() if name in taken}:
-            functions[field_name] = partial(function, **mine)
-    changes = [change for name, value in settings.items() for change in known[name].changed(value).items()]
+        keywords = inspect.signature(function).parameters
+        if bound := {name: value for name, value in settings.items() if name in keywords}:
+            functions[field_name] = partial(function, **bound)
+    changes = [change for name, value in settings.items() for change in parameters[name].changed(value).items()]
     changed = {name: to for name, to in changes if hasattr(spec, name)}
     return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions | changed)
 
@@ -197,14 +197,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def passing(function: F, *to: Callable[..., Any]) -> F:
-    """Return a function that passes ``**settings`` on, with the keywords of those it passes them to in its signature.
+    """Return `function`, which passes ``**settings`` on to the functions `to`, with their keywords in its signature.
 
     A default is then stated once, where it is used: ``passing(lambda view, **settings: run(view, **settings), run)``.
-    Without a docstring, the function is documented by the first of them.
+    A function without a docstring gets that of the first function in `to`.
     """
     own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    told = {p.name: p for f in to for p in inspect.signature(f).parameters.values() if p.default is not p.empty}
-    keywords = [p.replace(kind=p.KEYWORD_ONLY) for p in told.values()]
+    optional = {p.name: p for f in to for p in inspect.signature(f).parameters.values() if p.default is not p.empty}
+    keywords = [p.replace(kind=p.KEYWORD_ONLY) for p in optional.values()]
     function.__signature__ = inspect.Signature([*own, *keywords])  # type: ignore[attr-defined]
     if not function.__doc__:
         function.__wrapped__ = to[0]  # type: ignore[attr-defined]
@@ -212,23 +212,24 @@ def passing(function: F, *to: Callable[..., Any]) -> F:
 
 
 def pairs(query: str, where: str, example: str, error: type[UsageError] = UsageError) -> dict[str, str]:
-    """Return names and values of a query, refusing what would silently be dropped.
+    """Return the names and values of a percent-encoded query.
 
-    `query` is percent-encoded; messages begin with `where`, say that `example` is right, and come as `error`.
+    It raises `error` for a repeated key, and for a part that is not ``key=value``. The message begins with `where`;
+    `example` shows the right form.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for part in query.split("&"):
         name, equals, value = (unquote(text) for text in part.partition("="))
         if not name or not equals:
             raise error(f"{where}: {unquote(part)!r} is not key=value (write {example})")
-        if name in found:
+        if name in values:
             raise error(f"{where}: {name!r} is given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def shown(value: Value) -> str:
-    """Return a value as an id states it, such that reading it gives the same value."""
+    """Return a value as an id states it; :meth:`Parameter.read` gives the same value back."""
     if isinstance(value, bool):
         return str(value).lower()
     short = f"{value:g}" if isinstance(value, float) else str(value)

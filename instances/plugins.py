@@ -1,11 +1,11 @@
-"""Plug-ins: files, modules, installed distributions and notebook cells that register what the package does not have.
+"""Plug-ins: files, modules, installed distributions and notebook cells that add entries to the registries.
 
-Whatever is registered (:class:`~schedgap.instances.registry.Registry`) while no file of the package is being imported
-belongs to a plug-in. Worker processes load the same plug-ins from their content, so that a file that is edited
-meanwhile changes nothing, and results state the digests of the plug-ins that they come from.
+An entry (:class:`~schedgap.instances.registry.Registry`) that is registered while no file of the package is being
+imported belongs to a plug-in. Worker processes load plug-ins from their recorded content, so that editing a file during
+a run changes nothing, and results state the digests of the plug-ins that produced them.
 
 ==============  ====================================================  ===================================
-kind            how it is named                                       what workers load
+kind            how the user loads it                                 what workers load
 ==============  ====================================================  ===================================
 ``file``        ``--plugin mine.py``, ``sg.load_plugin("mine.py")``   its source
 ``module``      ``--plugin package.module``                           the module, which must be installed
@@ -41,21 +41,21 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
 
 GROUP = "schedgap.plugins"
-"""Entry points of installed distributions; each names a module that registers when it is imported."""
+"""Entry-point group of installed distributions; each entry names a module that registers its methods on import."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """What registers from outside the package; picklable. The table of this module has its kinds.
+    """A source of registry entries outside the package; picklable. The module's docstring lists the kinds.
 
     Attributes
     ----------
     name
-        What a user calls it: path, module, or the id that a notebook cell defines.
+        Path, module, or the id that a notebook cell defines.
     digest
-        Of its content (source of a file, pickled specs of a definition), for the keys of results.
+        Digest of the content (source of a file, pickled specs of a definition), part of the keys of results.
     distribution
-        Name and version of the distribution that brings it, where one does.
+        Name and version of the distribution that provides it, if any.
     """
 
     name: str
@@ -66,12 +66,12 @@ class Plugin:
 
     @property
     def module(self) -> str:
-        """Name of its module in ``sys.modules``."""
+        """Name of the module in ``sys.modules``."""
         return f"schedgap.plugins.{Path(self.name).stem}" if self.kind == "file" else self.name
 
     @property
     def remedy(self) -> str:
-        """What to do where it is missing."""
+        """What the user must do if it is missing."""
         return {
             "installed": f"install {self.distribution}",
             "live": "run the notebook or script that defines it first",
@@ -79,34 +79,34 @@ class Plugin:
 
     @property
     def word(self) -> str:
-        """What distinguishes it from others, wherever its file lies."""
+        """Name that identifies it independently of the folder of its file."""
         return Path(self.name).name if self.kind == "file" else self.name
 
     def described(self) -> dict[str, str]:
-        """Return what ``run.json`` says of it."""
-        return {name: told for name in ("name", "kind", "digest", "distribution") if (told := getattr(self, name))}
+        """Return the entry in ``run.json``: the fields that are not empty, without the content."""
+        return {name: value for name in ("name", "kind", "digest", "distribution") if (value := getattr(self, name))}
 
 
 Entry = tuple[Any, Any]
-"""A registry, and what is in it."""
+"""A registry and one of its specs."""
 
 registries: dict[str, Any] = {}
-"""All registries by what their entries are, so that workers find them; each enters itself."""
+"""All registries by kind (``"model"``), so that workers find them; each adds itself."""
 
 _loaded: dict[str, Plugin] = {}
-"""Plug-ins by name, in the order in which they came."""
+"""Plug-ins by name, in the order of loading."""
 
 _entries: dict[str, list[Entry]] = {}
-"""What each of them registered."""
+"""Entries of each plug-in."""
 
 _modules: dict[str, list[str]] = {}
-"""Modules that each of them brought."""
+"""Modules that each plug-in imported from its own package."""
 
 _broken: list[str] = []
 """Distributions whose plug-ins could not be loaded."""
 
 _importing: list[str | None] = []
-"""Who is being imported, the innermost last: a plug-in, or ``None`` for files of the package."""
+"""Plug-ins being imported, the innermost last; ``None`` for files of the package."""
 
 _pending = [GROUP]
 """Groups of entry points that have not been loaded yet."""
@@ -114,12 +114,12 @@ _pending = [GROUP]
 _lock = threading.RLock()
 
 
-# what registries tell -----------------------------------------------------------------------------
+# called by registries -----------------------------------------------------------------------------
 
 
 @contextmanager
 def importing(name: str | None) -> Iterator[None]:
-    """Let what is registered within the block belong to the plug-in of that name, or to the package (``None``)."""
+    """Assign entries registered within the block to the plug-in of that name, or to the package (``None``)."""
     _importing.append(name)
     try:
         yield
@@ -128,15 +128,15 @@ def importing(name: str | None) -> Iterator[None]:
 
 
 def make_room(registry: Any, spec: Any) -> None:
-    """Forget what a notebook cell defined under this id before, and check what it defines now."""
-    if any(known is registry and one.id == spec.id for known, one in _entries.get(spec.id, ())):
+    """Drop the entry that a notebook cell registered under this id earlier, and check the new one."""
+    if any(other is registry and old.id == spec.id for other, old in _entries.get(spec.id, ())):
         _forget(spec.id)
     if not _importing:
         _check_method(registry, spec)
 
 
 def note(registry: Any, specs: Sequence[Any]) -> None:
-    """Note whose the specs are that have been registered."""
+    """Record which plug-in registered these specs, if any."""
     owner = _importing[-1] if _importing else specs[0].id
     if owner is None:
         return
@@ -146,13 +146,13 @@ def note(registry: Any, specs: Sequence[Any]) -> None:
 
 
 def _check_method(registry: Any, spec: Any) -> None:
-    """Raise where a method belongs to no paper or problem, or where its id is another paper's or method's."""
+    """Raise `UsageError` if a method's paper or problem does not exist, or its id is another paper's or taken."""
     if not getattr(spec, "paper", None):
         return
     importlib.import_module("schedgap.instances.views")
     paper = registries["paper"].get(spec.paper)
     if hasattr(spec, "parameters") and not spec.id.startswith(f"{spec.paper}."):
-        raise UsageError(f"{spec.id!r}: the id of a method begins with its paper: {spec.paper}.{spec.id}")
+        raise UsageError(f"{spec.id!r}: the id of a method must begin with its paper: write {spec.paper}.{spec.id}")
     if hasattr(spec, "problem"):
         paper.problem(spec.problem)
         for other, package in (("model", "schedgap.models"), ("heuristic", "schedgap.heuristics")):
@@ -164,7 +164,7 @@ def _check_method(registry: Any, spec: Any) -> None:
 def _forget(name: str) -> None:
     _loaded.pop(name, None)
     for registry, spec in _entries.pop(name, ()):
-        registry.drop([spec.id])
+        registry.drop(spec.id)
     for module in _modules.pop(name, ()):
         sys.modules.pop(module, None)
 
@@ -173,19 +173,19 @@ def _forget(name: str) -> None:
 
 
 def load_plugin(name: str | os.PathLike[str]) -> Plugin:
-    """Load a plug-in (a Python file, or a module that is installed), again where it has changed, and return it.
+    """Load a plug-in (a Python file or an installed module), or reload it if it has changed, and return it.
 
-    It raises `UsageError` if it cannot be found or run, registers nothing, or registers what cannot be; nothing of it
-    stays then.
+    It raises `UsageError` if the plug-in cannot be found or run, registers nothing, or registers an invalid entry; none
+    of its entries remain then.
     """
     text = os.fspath(name)
     path = Path(text)
     if path.suffix != ".py" and os.sep not in text and not path.exists():
         return _load(_of_module(text, "module"))
     if path.is_dir():
-        raise UsageError(f"{path}: a folder; a plug-in is one .py file, or a module that is installed")
+        raise UsageError(f"{path}: is a folder; a plug-in is a .py file or an installed module")
     if path.suffix != ".py":
-        raise UsageError(f"{path}: a plug-in file ends in .py")
+        raise UsageError(f"{path}: the name of a plug-in file must end in .py")
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -196,16 +196,16 @@ def load_plugin(name: str | os.PathLike[str]) -> Plugin:
 def _of_module(name: str, kind: Literal["module", "installed"], distribution: str = "") -> Plugin:
     top = name.partition(".")[0]
     try:
-        found = importlib.util.find_spec(top)
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
-        found = None
-    if found is None:
-        beside = f"; for the file, write --plugin {top}.py" if Path(f"{top}.py").exists() else ""
-        raise UsageError(f"no module {top!r} is installed for the plug-in {name!r}{beside or '; a file ends in .py'}")
-    folders = [Path(folder) for folder in found.submodule_search_locations or ()]
-    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()] or [Path(found.origin or "")]
-    read = (path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc")
-    return Plugin(name, kind, _digest(read), distribution=distribution)
+        spec = None
+    if spec is None:
+        hint = f"to load the file, write --plugin {top}.py" if Path(f"{top}.py").exists() else "a file name ends in .py"
+        raise UsageError(f"plug-in {name!r}: no module {top!r} is installed; {hint}")
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()] or [Path(spec.origin or "")]
+    contents = (path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc")
+    return Plugin(name, kind, _digest(contents), distribution=distribution)
 
 
 def _digest(contents: Iterable[bytes]) -> str:
@@ -213,12 +213,12 @@ def _digest(contents: Iterable[bytes]) -> str:
 
 
 def _load(plugin: Plugin) -> Plugin:
-    """Run a plug-in and keep what it registers; an earlier version of it goes first, and comes back if that fails."""
-    for known in _loaded.values():
-        if (known.kind, known.word, known.digest) == (plugin.kind, plugin.word, plugin.digest):
-            return known
-        if known.module == plugin.module and known.name != plugin.name:
-            raise UsageError(f"plug-in {plugin.name}: {known.name} is loaded under the same name; rename one of them")
+    """Run a plug-in and keep its entries in place of an earlier version's, which is restored on failure."""
+    for other in _loaded.values():
+        if (other.kind, other.word, other.digest) == (plugin.kind, plugin.word, plugin.digest):
+            return other
+        if other.module == plugin.module and other.name != plugin.name:
+            raise UsageError(f"plug-in {plugin.name}: {other.name} has the same module name; rename one of them")
     earlier = _loaded.get(plugin.name)
     _forget(plugin.name)
     try:
@@ -230,19 +230,19 @@ def _load(plugin: Plugin) -> Plugin:
         if isinstance(error, KeyboardInterrupt | MemoryError):
             raise
         if isinstance(error, SyntaxError):
-            told, lines = error.msg, [error.lineno]
+            message, lines = error.msg, [error.lineno]
         else:
-            told = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+            message = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == plugin.name]
         line = f"line {lines[-1]}: " if any(lines) else ""
-        raise UsageError(f"plug-in {plugin.name}: {line}{told}") from error
+        raise UsageError(f"plug-in {plugin.name}: {line}{message}") from error
     _loaded[plugin.name] = plugin
     return plugin
 
 
 def _run(plugin: Plugin) -> None:
-    """Run what registers, and check that; what it prints goes to standard error, since standard output is for data."""
+    """Run a plug-in and check its entries; its output goes to standard error, since standard output is for data."""
     before = set(sys.modules)
     try:
         with importing(plugin.name), redirect_stdout(sys.stderr):
@@ -258,13 +258,13 @@ def _run(plugin: Plugin) -> None:
     finally:
         _modules[plugin.name] = [n for n in sys.modules if f"{n}.".startswith(f"{plugin.module}.") and n not in before]
     if plugin.name not in _entries:
-        raise UsageError("it registers nothing; call HEURISTICS.register(…), or decorate with @sg.heuristic")
+        raise UsageError("it registers nothing; call HEURISTICS.register(…), or decorate a function with @sg.heuristic")
     for registry, spec in _entries[plugin.name]:
         _check_method(registry, spec)
 
 
 def load_installed() -> None:
-    """Load the plug-ins of installed distributions, once; a broken one is named and stops nothing."""
+    """Load the plug-ins of installed distributions, once; a broken one causes a warning only."""
     if _importing or not _pending:
         return
     for entry in importlib.metadata.entry_points(group=_pending.pop()):
@@ -272,22 +272,22 @@ def load_installed() -> None:
         try:
             _load(_of_module(entry.module, "installed", f"{name} {version}".strip()))
         except UsageError as error:
-            how = f"update it (pip install -U {name}) or remove it (pip uninstall {name})"
-            logging.getLogger("schedgap").warning("%s; it comes with %s %s: %s", error, name, version, how)
+            remedy = f"update it (pip install -U {name}) or remove it (pip uninstall {name})"
+            logging.getLogger("schedgap").warning("%s; it comes with %s %s: %s", error, name, version, remedy)
             _broken.append(f"{name} {version}")
 
 
 def listed() -> list[tuple[str, ...]]:
-    """Return the name, kind, distribution and entries of each plug-in that is loaded."""
+    """Return the name, kind, distribution and entries of each loaded plug-in."""
     load_installed()
     return [
-        (one.name, one.kind, one.distribution, ", ".join(f"{at.kind} {spec.id}" for at, spec in _entries[one.name]))
-        for one in _loaded.values()
+        (name, plugin.kind, plugin.distribution, ", ".join(f"{at.kind} {spec.id}" for at, spec in _entries[name]))
+        for name, plugin in _loaded.items()
     ]
 
 
 def trouble() -> str:
-    """Return what a message about an unknown name adds: the installed plug-ins that could not be loaded."""
+    """Return the end of a message about an unknown name: the installed plug-ins that could not be loaded, if any."""
     return f" (plug-ins that could not be loaded: {', '.join(_broken)})" if _broken else ""
 
 
@@ -295,27 +295,27 @@ def trouble() -> str:
 
 
 def loaded() -> tuple[Plugin, ...]:
-    """Return the plug-ins that workers load, in the order in which they came."""
+    """Return the plug-ins that workers must load, in the order of loading."""
     load_installed()
     for name, plugin in _loaded.items():
         if plugin.kind == "live" and not plugin.content:
-            # Variants come with the method that has them.
+            # Registering a method registers its variants.
             specs = [(at.kind, spec) for at, spec in _entries[name] if not getattr(spec, "settings", None)]
-            with suppress(Exception):  # whatever a stranger's object raises: it is told where the definition is used
+            with suppress(Exception):  # pickling foreign objects may raise anything; used() reports the definition
                 content = dumps(specs)
                 _loaded[name] = replace(plugin, content=content, digest=_digest([content]))
     return tuple(plugin for plugin in _loaded.values() if plugin.kind != "live" or plugin.content)
 
 
 def refresh() -> None:
-    """Pickle definitions of cells anew when they are needed next: what they refer to may have changed."""
+    """Discard the pickles of live definitions, since objects that they refer to may have changed."""
     for name, plugin in _loaded.items():
         if plugin.kind == "live":
             _loaded[name] = Plugin(name, "live")
 
 
 def used(ids: Iterable[str]) -> list[Plugin]:
-    """Return the plug-ins that registered one of these ids (settings do not count).
+    """Return the plug-ins that registered one of these ids, ignoring settings.
 
     It raises `UsageError` if one of them is a definition that cannot be sent to workers.
     """
@@ -323,44 +323,44 @@ def used(ids: Iterable[str]) -> list[Plugin]:
         return []
     loaded()
     wanted = {base_id(name) for name in ids}
-    found = [_loaded[name] for name in _loaded if any(spec.id in wanted for _, spec in _entries[name])]
-    for plugin in found:
+    plugins = [plugin for name, plugin in _loaded.items() if any(spec.id in wanted for _, spec in _entries[name])]
+    for plugin in plugins:
         if plugin.kind == "live" and not plugin.content:
-            how = "put it into a file, and load that with sg.load_plugin"
-            raise UsageError(f"{plugin.name}: what is defined here cannot be sent to worker processes; {how}")
-    return found
+            remedy = "move it to a file and load that with sg.load_plugin"
+            raise UsageError(f"{plugin.name}: this definition cannot be sent to worker processes; {remedy}")
+    return plugins
 
 
-def restore(given: Sequence[Plugin]) -> None:
-    """Load these plug-ins and no others: what a worker does before it unpickles a task."""
+def restore(plugins: Sequence[Plugin]) -> None:
+    """Load these plug-ins and drop all others; workers do this before they unpickle a task."""
     with _lock:
         _pending.clear()
-        for plugin in [plugin for plugin in _loaded.values() if plugin not in given]:
+        for plugin in [plugin for plugin in _loaded.values() if plugin not in plugins]:
             _forget(plugin.name)
-        for plugin in given:
+        for plugin in plugins:
             _load(plugin)
 
 
 def options() -> list[str]:
-    """Return the words of a command line that load what was loaded by name."""
-    named = [plugin.name for plugin in loaded() if plugin.kind in ("file", "module")]
-    return [word for name in named for word in ("--plugin", name)]
+    """Return the command-line arguments that load the plug-ins that were loaded by name."""
+    return [word for plugin in loaded() if plugin.kind in ("file", "module") for word in ("--plugin", plugin.name)]
 
 
 def require(meta: Mapping[str, Any], where: str) -> None:
-    """Raise ``UsageError``, beginning with `where`, if results come from a plug-in that is not loaded.
+    """Raise ``UsageError``, with a message that begins with `where`, if results need a plug-in that is not loaded.
 
-    `meta` is the content of ``run.json``: ``plugins`` were loaded, results come from those that ``needs`` names.
+    `meta` is the content of ``run.json``: ``plugins`` lists those that were loaded, ``needs`` names those that the
+    results come from.
     """
-    here = {(plugin.kind, plugin.word) for plugin in loaded()}
-    for plugin in (Plugin(**told) for told in meta.get("plugins", ()) if told["name"] in meta["needs"]):
-        if (plugin.kind, plugin.word) not in here:
+    available = {(plugin.kind, plugin.word) for plugin in loaded()}
+    for plugin in (Plugin(**entry) for entry in meta.get("plugins", ()) if entry["name"] in meta["needs"]):
+        if (plugin.kind, plugin.word) not in available:
             raise UsageError(f"{where}: these results need the plug-in {plugin.name}: {plugin.remedy}")
 
 
 def agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether the plug-ins that two runs have in common have the same content."""
-    first, second = ({told["name"]: told["digest"] for told in meta.get("plugins", ())} for meta in (one, other))
+    """Return whether the plug-ins that two runs share have the same content."""
+    first, second = ({entry["name"]: entry["digest"] for entry in meta.get("plugins", ())} for meta in (one, other))
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
@@ -369,30 +369,30 @@ INSTALLED = tuple(f"{path}{os.sep}" for path in set(sysconfig.get_paths().values
 
 
 def dumps(value: Any) -> bytes:
-    """Return a value pickled, with what notebooks and scripts define by value: workers cannot import that."""
+    """Pickle a value, including definitions of notebooks and scripts by value, since workers cannot import these."""
     if not any(plugin.kind == "live" for plugin in _loaded.values()):
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     import cloudpickle
 
-    # Code goes without the name of its file, which differs between kernels that run the same cells.
+    # Drop the file name of code objects, which differs between kernels that run the same cells.
     usual = cloudpickle.Pickler.dispatch_table
     nameless = {types.CodeType: lambda code: usual[types.CodeType](code.replace(co_filename="<cell>"))}
     stream = io.BytesIO()
     pickler = cloudpickle.Pickler(stream)
     pickler.dispatch_table = ChainMap(nameless, usual)
-    beside = _beside(tuple(sys.modules))
-    for module in beside:
+    modules = _local_modules(tuple(sys.modules))
+    for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
         pickler.dump(value)
     finally:
-        for module in beside:
+        for module in modules:
             cloudpickle.unregister_pickle_by_value(module)
     return stream.getvalue()
 
 
 @functools.lru_cache(maxsize=1)
-def _beside(names: Sequence[str]) -> list[types.ModuleType]:
-    """Return the modules that workers may not find, since they lie beside a script or notebook; looked for once."""
-    ours = [sys.modules[name] for name in names if not name.startswith(("schedgap", "__main__"))]
-    return [one for one in ours if not (getattr(one, "__file__", None) or INSTALLED[0]).startswith(INSTALLED)]
+def _local_modules(names: Sequence[str]) -> list[types.ModuleType]:
+    """Return the modules next to a script or notebook, which workers may not find; cached for the same `names`."""
+    modules = [sys.modules[name] for name in names if not name.startswith(("schedgap", "__main__"))]
+    return [m for m in modules if not (getattr(m, "__file__", None) or INSTALLED[0]).startswith(INSTALLED)]

@@ -1,4 +1,4 @@
-"""Registries that the files fill themselves, with nearest-name suggestions for what is not there."""
+"""Registries of specs by id, with suggestions of similar names for unknown ids."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Status = Literal[
     "error",
     "skipped",
 ]
-"""How a method ends; solvers know no others, and memory and skipping are the harness's."""
+"""Outcomes of a method. Solvers report all but ``out of memory`` and ``skipped``, which the harness sets."""
 
 T = TypeVar("T", bound=Any)
 """Anything with an ``id``."""
@@ -38,17 +38,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registry(Generic[T]):
-    """Specs by id, in the order of registration; a second spec of the same id is an error.
+    """Specs by id, in the order of registration; ids are unique.
 
     Parameters
     ----------
     kind
-        What the entries are, in the singular, for messages (``"model"``).
+        Kind of the entries, in the singular, for messages (``"model"``).
 
     Attributes
     ----------
     families
-        Functions that make the specs of ids such as ``exec:./mine`` on demand, by what stands before the colon.
+        Functions that make specs on demand, by the prefix of their ids before a colon (``exec`` for ``exec:./mine``).
     """
 
     def __init__(self, kind: str) -> None:
@@ -59,14 +59,14 @@ class Registry(Generic[T]):
 
     @property
     def _all(self) -> dict[str, T]:
-        """All entries, those of installed plug-ins included."""
+        """All entries, including those of installed plug-ins."""
         plugins.load_installed()
         return self._entries
 
     def register(self, spec: T) -> T:
-        """Add `spec`, and its variants, and return it.
+        """Add `spec` and its variants, and return `spec`.
 
-        It raises `UsageError` if the id is taken, or, outside of the package, the paper or problem of a method does not
+        It raises `UsageError` if an id is taken or (outside the package) the paper or problem of a method does not
         exist, and `ValueError` if no function takes a parameter that the spec declares.
         """
         plugins.make_room(self, spec)
@@ -75,46 +75,45 @@ class Registry(Generic[T]):
             for parameter in spec.parameters:
                 spec.default(parameter)
             entries += [configured(spec, variant) for variant in spec.variants]
-        for one in entries:
-            if one.id in self._entries:
-                raise UsageError(f"{self.kind} {one.id!r} is registered already; choose another id")
-        self._entries |= {one.id: one for one in entries}
+        for entry in entries:
+            if entry.id in self._entries:
+                raise UsageError(f"{self.kind} {entry.id!r} is registered already; choose another id")
+        self._entries |= {entry.id: entry for entry in entries}
         plugins.note(self, entries)
         return spec
 
     def decorator(self, make: Callable[..., T], function: str, **usual: Any) -> Callable[..., Callable[[F], F]]:
         """Return a decorator factory that registers functions: ``@heuristic("oef.mine", source="my idea")``.
 
-        The function becomes the field `function` of the spec that `make` returns. `usual` are other fields, unless the
-        decorator names them; the paper is that of the id, the problem its first one.
+        The function becomes the field `function` of the spec that `make` returns. `usual` holds defaults of other
+        fields. By default, the paper is the first part of the id, and the problem is the paper's first problem.
         """
         has_problem = "problem" in inspect.signature(make).parameters
 
         def named(id: str, **fields: Any) -> Callable[[F], F]:
-            """Register the decorated function under this id, with these fields of its spec; return the function."""
+            """Return a decorator that registers a function under this id, with these fields of its spec."""
             paper = id.partition(".")[0]
 
             def register(decorated: F) -> F:
-                given = usual | {"paper": paper, function: decorated} | fields
-                if has_problem and "problem" not in given:
-                    given["problem"] = PAPERS.get(given["paper"]).problems[0].id
-                self.register(make(id=id, **given))
+                values = usual | {"paper": paper, function: decorated} | fields
+                if has_problem and "problem" not in values:
+                    values["problem"] = PAPERS.get(values["paper"]).problems[0].id
+                self.register(make(id=id, **values))
                 return decorated
 
             return register
 
         return named
 
-    def drop(self, ids: Iterable[str]) -> None:
-        """Take entries out."""
-        for name in ids:
-            self._entries.pop(name, None)
+    def drop(self, id: str) -> None:
+        """Remove the entry with this id, if it exists."""
+        self._entries.pop(id, None)
 
     def get(self, name: str) -> T:
-        """Return the spec of that id, with settings (:mod:`schedgap.instances.parameters`) where the id has some.
+        """Return the spec with this id, configured with the settings in the id (:mod:`schedgap.instances.parameters`).
 
-        It raises `UnknownNameError` if there is none, or it has no such parameter; the message names the nearest known
-        ones, and `UsageError` if a setting is out of range.
+        It raises `UnknownNameError` if there is no such spec or parameter (the message suggests the closest names), and
+        `UsageError` if a setting is out of range.
         """
         if name in self._all:
             return self._all[name]
@@ -127,8 +126,7 @@ class Registry(Generic[T]):
 
     def matching(self, patterns: Iterable[str]) -> list[T]:
         """Return the specs that match any pattern, see :func:`matching`, in the order of registration."""
-        found = {spec.id: spec for pattern in patterns for spec in matching(self, pattern)}
-        return in_order(found, self)
+        return in_order({spec.id: spec for pattern in patterns for spec in matching(self, pattern)}, self)
 
     def ids(self) -> list[str]:
         """Return all ids, in the order of registration."""
@@ -145,37 +143,37 @@ class Registry(Generic[T]):
 
 
 def matching(specs: Iterable[T], pattern: str) -> list[T]:
-    """Return the specs whose id matches a shell pattern (``hadar.*``), set as it says (``zhou.*.online?alpha=1``).
+    """Return the specs whose id matches a shell pattern (``hadar.*``), with its settings (``zhou.*.online?alpha=1``).
 
-    It raises `UsageError` if a spec that matches does not take the settings.
+    It raises `UsageError` if a matching spec does not take the settings.
     """
     name, _, settings = pattern.partition("?")
-    found = [spec for spec in specs if fnmatch.fnmatchcase(spec.id, name)]
-    return [configured(spec, settings) for spec in found if base_id(spec.id) == spec.id] if settings else found
+    matches = [spec for spec in specs if fnmatch.fnmatchcase(spec.id, name)]
+    return [configured(spec, settings) for spec in matches if base_id(spec.id) == spec.id] if settings else matches
 
 
 def in_order(chosen: Mapping[str, T], specs: Iterable[T]) -> list[T]:
-    """Return chosen specs in the order of `specs`; settings that are not among these follow their method."""
+    """Return the chosen specs in the order of `specs`; a configured spec that is not in `specs` follows its method."""
     order = {spec.id: at for at, spec in enumerate(specs)}
     return sorted(chosen.values(), key=lambda spec: (order.get(spec.id, order.get(base_id(spec.id))), spec.id))
 
 
 LISTED = 12
-"""Most known names that a message lists; … stands for the others."""
+"""Most names that a message lists before an ellipsis."""
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> str:
-    """Return the message for an unknown name, with the nearest known ones."""
+    """Return the message for an unknown name: it suggests the closest names, or else lists some."""
     names, name = list(names), name if len(name) <= 100 else name[:99] + "…"
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    some = [*names[:LISTED], "…"] if len(names) > LISTED else names
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(some) or 'none'}"
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    listed = [*names[:LISTED], "…"] if len(names) > LISTED else names
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(listed) or 'none'}"
     return f"unknown {kind} {name!r}; {hint}{plugins.trouble()}"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An optimization problem of a paper: what its methods' objectives mean, and which bounds apply to them.
+    """An optimization problem of a paper, which gives objective values their meaning and determines the valid bounds.
 
     Parameters
     ----------
@@ -184,10 +182,10 @@ class Problem:
     sense
         Whether a larger (``"max"``) or smaller (``"min"``) objective is better.
     restricts
-        Id of a problem with the same objective and a larger feasible set, if any: its bounds hold here too.
+        Id of a problem with the same objective and a larger feasible set, if any; its bounds are valid here, too.
     cost
-        A number that an id may give (``hadar.utility?beta=0.5``) for what objectives then are less, or more, where that
-        is worse: a problem that restricts the one without it.
+        Optional parameter in an id (``hadar.utility?beta=0.5``) for a cost that makes objectives worse. The problem
+        with the cost restricts the one without it.
     """
 
     id: str
@@ -198,36 +196,36 @@ class Problem:
     cost: Parameter | None = None
 
     def less(self, cost: Parameter, query: str) -> Problem:
-        """Return the problem with a cost such as ``beta=0.5``; raise `UnknownNameError` if the query is none."""
+        """Return the problem with a cost such as ``beta=0.5``; raise `UnknownNameError` if `query` is not its cost."""
         name, _, text = query.partition("=")
         try:
-            known = name == cost.name and cost.read(text, 0.0) is not None
+            valid = name == cost.name and cost.read(text, 0.0) is not None
         except ValueError:
-            known = False
-        if not known:
+            valid = False
+        if not valid:
             raise UnknownNameError(f"{self.id}?{query}: write {self.id}?{cost.name}= and {cost.range(0.0)}")
         title = f"{self.title}, less what {query} costs"
         return replace(self, id=f"{self.id}?{query}", title=title, restricts=self.id, cost=None)
 
 
-KEPT = 4
-"""Views of a paper that a process keeps: all methods, checks, figures and captions of a comparison share one."""
+CACHED_VIEWS = 4
+"""Views of a paper that a process caches; all methods, checks, figures and captions of a comparison share one."""
 
 
-def kept(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `view`, which builds the view of an instance once, by its content and its name."""
+def cached(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return `view` with a cache of the last views, keyed by the fingerprint and name of the instance."""
     views: dict[tuple[str, str], Any] = {}
 
     @functools.wraps(view)
-    def known(instance: Any) -> Any:
+    def lookup(instance: Any) -> Any:
         key = (instance.fingerprint, instance.name)
         if key not in views:
-            if len(views) >= KEPT:
+            if len(views) >= CACHED_VIEWS:
                 del views[next(iter(views))]
             views[key] = view(instance)
         return views[key]
 
-    return known
+    return lookup
 
 
 @dataclass(frozen=True)
@@ -240,16 +238,16 @@ class PaperSpec:
         Short name, the first part of its methods' ids.
     view
         ``view(instance)`` returns the paper's arrays, or raises
-        :class:`~schedgap.instances.errors.NotApplicableError` with the reason why it has none. Of a spec, it answers
-        from the last views where it can (:func:`kept`).
+        :class:`~schedgap.instances.errors.NotApplicableError` with the reason why it does not apply. The spec caches
+        the last views (:func:`cached`).
     decision
         Dataclass of arrays that the paper's models and heuristics return.
     describe
         ``describe(view)`` returns the caption of a comparison: sizes, slots, horizon, what was aggregated.
     usual
-        ``usual(instance)`` says whether its methods run where neither a method nor a paper is named.
+        ``usual(instance)`` returns whether its methods run when the user names neither a method nor a paper.
     mixed
-        Whether its servers may have GPUs of several types; other papers have no view of such an instance.
+        Whether a server may have GPUs of several types; papers without this have no view of such an instance.
     """
 
     id: str
@@ -262,20 +260,20 @@ class PaperSpec:
     mixed: bool = False
 
     def __post_init__(self) -> None:
-        """Keep the last views, of instances that are :meth:`accepted`."""
-        made = self.view
-        object.__setattr__(self, "view", kept(functools.wraps(made)(lambda instance: made(self.accepted(instance)))))
+        """Wrap `view` in the check of :meth:`accepted` and a cache."""
+        view = self.view
+        object.__setattr__(self, "view", cached(functools.wraps(view)(lambda instance: view(self.accepted(instance)))))
 
     def accepted(self, instance: Any) -> Any:
-        """Return the instance, or raise `NotApplicableError` if its servers are none that the paper knows."""
+        """Return the instance, or raise `NotApplicableError` if it has mixed servers and the paper excludes them."""
         if instance.cluster.mixed and not self.mixed:
             raise NotApplicableError(
-                f"{instance.name}: servers have GPUs of several types (servers_of); the servers of {self.id} have one"
+                f"{instance.name}: servers have GPUs of several types (servers_of); {self.id} takes one type per server"
             )
         return instance
 
     def problem(self, name: str) -> Problem:
-        """Return the problem of that id, or raise `UnknownNameError` if the paper has no such problem."""
+        """Return the problem with this id, or raise `UnknownNameError` if the paper has no such problem."""
         base, _, query = name.partition("?")
         for problem in self.problems:
             if problem.id == name:
@@ -285,26 +283,26 @@ class PaperSpec:
         raise UnknownNameError(unknown("problem", name, [p.id for p in self.problems]))
 
     def wider(self, name: str) -> list[str]:
-        """Return the problem of that id and all that it restricts, whose bounds hold for it and whom it decides."""
-        found: list[str] = []
-        wanted: str | None = name
-        while wanted is not None:
-            found.append(wanted)
-            wanted = self.problem(wanted).restricts
-        return found
+        """Return the problem's id and those of the problems it restricts: their bounds hold for its decisions."""
+        ids: list[str] = []
+        current: str | None = name
+        while current is not None:
+            ids.append(current)
+            current = self.problem(current).restricts
+        return ids
 
 
 PAPERS: Registry[PaperSpec] = Registry("paper")
 
 
 def no_reason(view: object) -> str | None:
-    """Return ``None``: no reason not to run a method."""
+    """Return ``None``: there is no reason to skip the method."""
     return None
 
 
 @dataclass(frozen=True)
 class MethodSpec(Parametrised):
-    """What specs of models and heuristics have in common: a method takes its paper's view and returns its decision.
+    """Common base of the specs of models and heuristics, which take their paper's view and return its decision.
 
     Parameters
     ----------
@@ -313,9 +311,9 @@ class MethodSpec(Parametrised):
     claims
         Properties that its decisions must have (``"sharing_incentive"``); the verifier checks each.
     skip
-        ``skip(view)`` returns the reason why it cannot run, or ``None``.
+        ``skip(view)`` returns the reason why the method cannot run, or ``None``.
     too_large
-        ``too_large(view)`` returns the size above which it runs only on request (``--all``), or ``None``.
+        ``too_large(view)`` returns the limit that the view exceeds, so that it runs only with ``--all``, or ``None``.
     """
 
     problem: str

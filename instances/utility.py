@@ -1,6 +1,6 @@
-"""What completing a job after some time is worth (Hadar's ``U_j``), for many jobs at once.
+"""Utility of completing jobs (Hadar's ``U_j``), vectorized over jobs.
 
-Every kind is non-increasing in the completion time. With duration ``d`` seconds since the job's arrival:
+All kinds are non-increasing in the completion time. With ``d`` seconds from the job's arrival to its completion:
 
 ==================  ===================================================================================
 effective           ``iterations / d``, in iterations per second (Hadar's default)
@@ -28,7 +28,7 @@ THROUGHPUT, SIGMOID, DEADLINE = range(3)
 
 
 class Utilities(NamedTuple):
-    """Utility functions of ``n`` jobs, as parameters of three shapes; compiled functions take them as they are.
+    """Utility functions of ``n`` jobs as parameters of three shapes; compiled functions take this tuple directly.
 
     Attributes
     ----------
@@ -45,13 +45,13 @@ class Utilities(NamedTuple):
     c: Array
 
     def of(self, jobs: Ints) -> Utilities:
-        """Return the utility functions of some jobs."""
+        """Return the utility functions of the jobs with these indices."""
         return Utilities(self.shape[jobs], self.a[jobs], self.b[jobs], self.c[jobs])
 
     def value(self, jobs: ArrayLike, duration_s: ArrayLike) -> Array:
-        """Return the utility of completing jobs after so many seconds since their arrival.
+        """Return the utility of completing jobs `duration_s` seconds after their arrival.
 
-        Indices of jobs and positive durations are broadcast against each other.
+        Job indices and durations (positive) are broadcast against each other.
         """
         jobs, d = np.broadcast_arrays(np.asarray(jobs, np.int64), np.asarray(duration_s, float))
         shape, a, b, c = self.of(jobs)
@@ -64,8 +64,8 @@ class Utilities(NamedTuple):
 def utilities(jobs: Sequence[Job], arrival_s: Array, best_rate: Array) -> Utilities:
     """Return the utility functions of `jobs`.
 
-    Durations begin to count at ``(n,)`` `arrival_s`; a deadline is a point in time. `best_rate` ``(n,)`` are iterations
-    per second of one GPU of the fastest type.
+    Durations count from `arrival_s` ``(n,)``; a deadline is a point in time. `best_rate` ``(n,)`` is in iterations per
+    second of one GPU of the fastest type.
     """
     rows = [_parameters(*row) for row in zip(jobs, arrival_s.tolist(), best_rate.tolist(), strict=True)]
     shape, a, b, c = zip(*rows, strict=True)

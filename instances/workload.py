@@ -15,15 +15,15 @@ from schedgap.instances.schema import Instance, Job, Tenant
 from schedgap.instances.utility import Utilities, utilities
 
 MAX_SERVERS = 100_000
-"""Largest number of servers that a simulation expands an instance to."""
+"""Most servers that a simulation takes."""
 
 NEVER = 2.0**53
-"""Slot of times that no horizon reaches."""
+"""Slot that stands for times after any horizon."""
 
 
 def slots_from(times_s: Array, slot_s: float) -> Ints:
-    """Return the first slots, from 0, that begin at these times or after them; 1e-9 of a time is rounding."""
-    with np.errstate(over="ignore"):  # what is beyond all numbers is beyond every horizon as well
+    """Return the first slots (from 0) that begin at or after these times, with a relative tolerance of 1e-9."""
+    with np.errstate(over="ignore"):  # infinity is after any horizon, too
         return np.minimum(np.ceil(times_s / slot_s * (1 - 1e-9)), NEVER).astype(np.int64)
 
 
@@ -34,13 +34,13 @@ class Workload:
     Attributes
     ----------
     tenant
-        Index into `tenants`; a job without tenant is a tenant of its own.
+        Index into `tenants`; a job without a tenant counts as its own tenant.
     leave_s
-        When the tenant leaves (``inf`` for never).
+        Time when the tenant leaves (``inf`` for never).
     rates
-        ``(n, k)`` iterations per second of ONE GPU of each type; 0 where the job cannot run.
+        ``(n, k)`` iterations per second of ONE GPU of each type; 0 if the job cannot run there.
     utilities
-        What completing each job is worth, by the seconds since its arrival.
+        Utility of completing each job, by the seconds since its arrival.
     """
 
     ids: tuple[str, ...]
@@ -65,8 +65,8 @@ class Workload:
 class Servers:
     """``h`` servers: GPU type (index), GPUs, CPUs and gigabytes of each, all ``(h,)``.
 
-    A server with GPUs of several types is an entry for each (Hadar's ``c_h^r``); `host` ``(h,)`` numbers those that are
-    one, and is ``None`` where no two are.
+    A server with GPUs of several types has one entry per type (Hadar's ``c_h^r``). `host` ``(h,)`` is the number of the
+    physical server of each entry, or ``None`` if every server has a single entry.
     """
 
     names: tuple[str, ...]
@@ -78,41 +78,41 @@ class Servers:
 
     @property
     def size(self) -> int:
-        """Number of servers, of each GPU type."""
+        """Number of entries."""
         return len(self.names)
 
     @cached_property
     def machine(self) -> Ints:
-        """``(h,)`` number of the server of each entry, from 0."""
+        """``(h,)`` number of the physical server of each entry, from 0."""
         return np.arange(self.size) if self.host is None else self.host
 
     @property
     def machines(self) -> int:
-        """Number of servers, each counted once."""
+        """Number of physical servers."""
         return int(self.machine.max(initial=-1)) + 1
 
     @property
     def amounts(self) -> Array:
-        """``(h, 3)`` GPUs, CPUs and gigabytes of each."""
+        """``(h, 3)`` GPUs, CPUs and gigabytes of each entry."""
         return np.column_stack((self.gpus, self.cpus, self.memory_gb)).astype(float)
 
     def with_gpus(self, types: int) -> list[Ints]:
-        """Return the servers that have GPUs, by type, of which there are so many."""
+        """Return the indices of the servers that have GPUs, for each of `types` GPU types."""
         return [np.flatnonzero((self.gpu_type == i) & (self.gpus > 0)) for i in range(types)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GangView:
-    """What views of gangs in slots share. ``n`` jobs.
+    """Common base of the views of gangs in slots. ``n`` jobs.
 
     Attributes
     ----------
     instance
-        Where it comes from; policies of the simulator are built from it.
+        The instance of the view; policies of the simulator are built from it.
     arrival
         ``(n,)`` first slot in which each job may run.
     hopeless
-        ``(n,)`` why a job can never complete, ``None`` for the others. Models leave hopeless jobs out.
+        ``(n,)`` reason why a job can never complete, or ``None``. Models leave hopeless jobs out.
     """
 
     instance: Instance
@@ -133,17 +133,17 @@ class GangView:
         return np.flatnonzero([reason is None for reason in self.hopeless])
 
 
-def told_hopeless(hopeless: Sequence[str | None], what: str) -> str:
-    """Return how many jobs can never do `what`, with the reason of the first, as the end of a clause of a caption."""
-    out = [reason for reason in hopeless if reason]
-    return f"; {len(out)} can never {what} ({out[0]}{', …' if len(out) > 1 else ''})" if out else ""
+def hopeless_note(hopeless: Sequence[str | None], what: str) -> str:
+    """Return the end of a caption: how many jobs can never do `what`, and the first reason; empty if all can."""
+    reasons = [reason for reason in hopeless if reason]
+    return f"; {len(reasons)} can never {what} ({reasons[0]}{', …' if len(reasons) > 1 else ''})" if reasons else ""
 
 
 def workload(instance: Instance) -> Workload:
-    """Return the jobs of `instance`.
+    """Return the jobs of `instance` as arrays.
 
-    A job without rates of its own takes those of its tenant's job type of the same name, or of the only one. It raises
-    `InstanceError` if there are no jobs, or a job has no rates from anywhere.
+    A job without rates takes those of its tenant's job type with the name of its model, or of the tenant's only job
+    type. It raises `InstanceError` if there are no jobs, or a job has no rates either way.
     """
     if not instance.jobs:
         raise InstanceError(f"{instance.name} has no jobs")
@@ -153,8 +153,8 @@ def workload(instance: Instance) -> Workload:
         tenants.setdefault(job.tenant or job.id, Tenant(id=job.tenant or job.id))
     index = {name: i for i, name in enumerate(tenants)}
     owners = [tenants[job.tenant or job.id] for job in instance.jobs]
-    given = map(_rates, instance.jobs, owners, range(len(owners)))
-    rates = np.array([[row.get(r, 0.0) for r in types] for row in given])
+    rows = map(_rates, instance.jobs, owners, range(len(owners)))
+    rates = np.array([[row.get(r, 0.0) for r in types] for row in rows])
     arrival_s = np.array([max(job.submit_s, owner.arrive_s) for job, owner in zip(instance.jobs, owners, strict=True)])
     return Workload(
         ids=tuple(job.id for job in instance.jobs),
@@ -176,19 +176,19 @@ def _rates(job: Job, owner: Tenant, position: int) -> Mapping[str, float]:
         return job.rates
     kinds = [kind for kind in owner.job_types if kind.name == job.model] or list(owner.job_types)
     if len(kinds) != 1:
-        wanted = "a simulated job has rates, or its tenant a job type of its model's name"
-        raise InstanceError(f"jobs[{position}].rates = {{}}: {wanted}")
+        right = "a simulated job needs rates, or a tenant with a job type named like its model"
+        raise InstanceError(f"jobs[{position}].rates = {{}}: {right}")
     return kinds[0].rates
 
 
 def server_names(instance: Instance) -> tuple[str, ...]:
-    """Return the names of the servers, group by group: a group's own, with a number where there are several."""
+    """Return the names of the servers, group by group: the group's name, numbered if it has several servers."""
     groups = instance.cluster.servers
     return tuple(g.name if g.count == 1 else f"{g.name}.{i}" for g in groups for i in range(g.count))
 
 
 def servers(instance: Instance) -> Servers:
-    """Return the servers, group by group; raise `InstanceError` if there are more than :data:`MAX_SERVERS`."""
+    """Return the servers as arrays, group by group; raise `InstanceError` for more than :data:`MAX_SERVERS`."""
     groups = instance.cluster.servers
     count = [group.count for group in groups]
     if sum(count) > MAX_SERVERS:

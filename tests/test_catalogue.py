@@ -96,8 +96,11 @@ def test_an_instance_passes_through() -> None:
             "paper/walktrough",
             "unknown instance 'paper/walktrough'; did you mean paper/walkthrough or paper/rigid-hpc or paper/oef-fig2?",
         ),
-        ("gen/../../x", "'gen/../../x': a reference stays in its folder; a path begins with ./ or /"),
-        ("paper/../x.toml", "'paper/../x.toml': a reference stays in its folder; a path begins with ./ or /"),
+        ("gen/../../x", "'gen/../../x': a reference must not contain '..'; begin a path with ./ or /"),
+        (
+            "paper/../x.toml",
+            "'paper/../x.toml': a reference must not contain '..'; begin a path with ./ or /",
+        ),
         ("gen/x\ny", "'gen/x\\ny': a reference is one line of at most 4096 characters"),
         ("g" * 5000, f"'{'g' * 60}': a reference is one line of at most 4096 characters"),
     ],
@@ -194,11 +197,11 @@ def test_overrides_in_the_reference_and_beside_it() -> None:
         ("gen/200jobs?load=1&load=2", "'gen/200jobs?load=1&load=2': 'load' is given twice"),
         (
             "paper/walkthrough?seed=1",
-            "paper/walkthrough: 'seed' cannot be overridden, only slot_s: this is no generator",
+            "paper/walkthrough: 'seed' cannot be overridden; an instance without a generator takes only slot_s",
         ),
         ("paper/walkthrough?slot_s=0", f"paper/walkthrough: slot_s = 0: {SLOT}"),
         ("paper/walkthrough?slot_s=x", f"paper/walkthrough: slot_s = x: {SLOT}"),
-        ("paper/oef-eq1?slot_s=5", "paper/oef-eq1: slot_s cannot be overridden: there is no horizon"),
+        ("paper/oef-eq1?slot_s=5", "paper/oef-eq1: slot_s cannot be overridden: the instance has no horizon"),
     ],
 )
 def test_overrides_that_cannot_be(ref: str, message: str) -> None:
@@ -282,7 +285,7 @@ def test_unknown_bases(tmp_path: Path, base: str) -> None:
 def test_a_circle_of_bases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     files = {"a": write(tmp_path / "a.toml", 'base = "b"\n'), "b": write(tmp_path / "b.toml", 'base = "a"\n')}
     monkeypatch.setattr(catalogue, "_files", lambda kind: files)
-    with pytest.raises(InstanceError, match=r"gen/a: more than 8 bases one upon another"):
+    with pytest.raises(InstanceError, match=r"gen/a: a chain of more than 8 bases"):
         load("gen/a")
 
 

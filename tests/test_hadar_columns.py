@@ -324,7 +324,7 @@ def test_nobody_can_complete() -> None:
         "horizon": {"slot_s": 1.0, "slots": 3},
     }
     view = hadar.view(validate(data, "short"))
-    assert view.hopeless[0] == "J: needs 10 slots alone, 3 are left from its arrival to the horizon"
+    assert view.hopeless[0] == "J: needs 10 slots alone, but only 3 are left from its arrival to the horizon"
     outcome = models.get("hadar.p2.columns").run(view)
     assert outcome.solution.bound == 0
     assert outcome.solution.objective == 0

@@ -294,7 +294,7 @@ def test_the_small_specs_are_valid(document: dict[str, Any]) -> None:
         (spec(categories=["M", "S"]), "categories = ['M', 'S']: one for each of the 1 models"),
         (spec(gpu_hours={"S": [0.0, 1.0]}), "gpu_hours = S: one entry for each category; M is missing"),
         (spec(gpu_hours={"M": [2.0, 1.0]}), "gpu_hours.M = [2.0, 1.0]: "),
-        (spec(philly_shares={"M": 0.0}), "philly_shares = {'M': 0.0}: a positive share of some category"),
+        (spec(philly_shares={"M": 0.0}), "philly_shares = {'M': 0.0}: at least one category has a positive share"),
         (spec(sizes="large"), "sizes = \"large\": input should be 'uniform' or 'philly'"),
         (spec(gpu_hours={"M": [-1.0, 2.0]}), "gpu_hours.M = [-1.0, 2.0]: hours are 0 or more"),
         (mix(mix="B"), "mix = B: one of A"),
@@ -302,7 +302,7 @@ def test_the_small_specs_are_valid(document: dict[str, Any]) -> None:
         (mix(mixes={"A": []}), "jobs = []: an instance has jobs, or tenants with job types"),
         (mix(models={"MM": {"model": "Mimo", "size": "S"}}), "models.MM.model = Mimo: unknown model 'Mimo'; did you"),
         (mix(models={"MM": {"model": "MiMa", "size": "M"}}), "models.MM.size = M: one of S"),
-        (mix(minutes={"S": 0.0}), "minutes.S = 0.0: minutes on one V100 by class of size, positive"),
+        (mix(minutes={"S": 0.0}), "minutes.S = 0.0: minutes on one V100 by size class, positive"),
         (mix(servers=[]), "servers = []: at least one server"),
     ],
 )

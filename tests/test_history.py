@@ -67,17 +67,21 @@ def test_a_workload_without_waits_has_no_history() -> None:
 WRONG = [
     ("sacct", HEAD + ONE.replace("T09:00:00", "T07:00:00"), "line 2: end = "),
     ("sacct", HEAD + ONE.replace("2026-03-02T08:10:00", "yesterday"), 'line 2: Start = "yesterday": a date'),
-    ("sacct", HEAD + ONE + ONE[:40], "line 3: 4 fields instead of 8: cut off"),
-    ("sacct", HEAD + "x" + ONE, 'line 2: JobID = "x1": a job such as 123'),
+    ("sacct", HEAD + ONE + ONE[:40], "line 3: 4 fields instead of 8: the line is cut off"),
+    ("sacct", HEAD + "x" + ONE, 'line 2: JobID = "x1": a job id such as 123'),
     ("sacct", HEAD.replace("|End", ""), "line 1: no column End"),
     ("sacct", HEAD, "only a header"),
-    ("sacct", "JobID JobName Submit Start End\n", "line 1: columns of fixed width"),
+    ("sacct", "JobID JobName Submit Start End\n", "line 1: the columns have fixed widths"),
     ("swf", SWF + "2 0 10\n", "line 2: 3 fields instead of 18"),
     ("swf", SWF + SWF.replace("100", "-7", 1).replace("1", "2", 1), 'line 2: run = "-7"'),
     ("swf", SWF + SWF, "line 2: job = 1.0: already used"),
     ("csv", "id,submit,start,end,gpus\na,0,1,x,1\n", 'line 2: end = "x"'),
     ("csv", "id,submit,start,end,gpus\na,0,1,2,-1\n", 'line 2: gpus = "-1"'),
-    ("csv", "id,submit,start,end,gpus\na,0,1,2,1\na,0,1,2,1\n", 'id = "a": already used in a line that it overlaps'),
+    (
+        "csv",
+        "id,submit,start,end,gpus\na,0,1,2,1\na,0,1,2,1\n",
+        'id = "a": already used in a line whose run overlaps',
+    ),
     ("csv", "id,submit,begin,end,gpus\na,0,1,2,1\n", "start: unknown column 'start'"),
 ]
 
@@ -196,7 +200,7 @@ def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path
     found = read(tmp_path, "csv", text, columns=columns)
     assert [job.history.durations_s for job in found.jobs if job.history] == [{"K": 30.0}, {}]
     assert found.jobs[0].rates == {"V": 1.0, "K": pytest.approx(1 / 3)}
-    told(found, "duration:P of 2 lines left out: nothing ran on P, and nobody says how many there are (--gpus)")
+    told(found, "duration:P of 2 lines left out: nothing ran on P, and its size is not known (give it with --gpus)")
     known = read(tmp_path, "csv", text, columns=columns, gpus={"V": 2, "K": 1, "P": 8})
     assert [job.history.durations_s for job in known.jobs if job.history] == [{"K": 30.0, "P": 30.0}, {"P": 30.0}]
     assert known.cluster.gpus_by_type == {"V": 2, "K": 1, "P": 8}
@@ -212,7 +216,7 @@ def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path
         ({"job": "id"}, "--map: unknown name 'job'; "),
         ({"id": "id"}, "no column for submit, for start or wait, for end or duration, for gpus or cpus or cores or "),
         (None, "start: unknown column 'start'; known: id, submit, begin, finish, n (--map start=…,end=…,gpus=…; the "),
-        ({"submit": "submit", "wait": "n", "end": "finish", "gpus": "n", "nodes": "n"}, "gpus and nodes: one of them"),
+        ({"submit": "submit", "wait": "n", "end": "finish", "gpus": "n", "nodes": "n"}, "gpus and nodes all give"),
     ],
 )
 def test_a_map_that_lacks_something_is_answered_with_all_of_it(
@@ -273,7 +277,7 @@ def test_traces_that_say_when_jobs_ran(tmp_path: Path) -> None:
     openb = read(tmp_path, "openb", OPENB)
     assert runs(openb) == {"p": (0.0, ((30.0, 90.0),), 2)}
     assert "1 of 2 lines left out: they never started" in openb.derived
-    with pytest.raises(UsageError, match="itp: such a trace does not say"):
+    with pytest.raises(UsageError, match="itp: traces of this format do not record"):
         read(tmp_path, "itp", "job_id,submission_time,duration,num_gpu\n1,0,5,1\n")
 
 
@@ -282,7 +286,7 @@ def test_pai_by_its_task_and_job_tables(header: bool, tmp_path: Path) -> None:
     tasks, jobs = tmp_path / "pai_task_table.csv", tmp_path / "pai_job_table.csv"
     with_header = SAMPLES["pai2020"].replace(",,\n", ",0,\n", 1)  # a first line has all numbers
     tasks.write_text(with_header if header else with_header.partition("\n")[2])
-    with pytest.raises(InstanceError, match=r"pai_job_table.csv beside .* says when jobs were submitted"):
+    with pytest.raises(InstanceError, match=r"pai_job_table.csv .* says when jobs were submitted"):
         import_trace("pai2020", tasks, Options(history=True))
     jobs.write_text("job_name,inst_id,user,status,start_time,end_time\n" * header + PAI_JOBS)
     nodes = tmp_path / "nodes.csv"
@@ -292,7 +296,7 @@ def test_pai_by_its_task_and_job_tables(header: bool, tmp_path: Path) -> None:
     assert [(job.tenant, job.status) for job in found.jobs] == [("ann", "Terminated"), ("bob", "Failed")]
     assert found.cluster.gpus_by_type == {"T4": 2, "MISC": 8}
     assert found.began_s == 40 + 8 * 3600
-    told(found, "gangs of 1 job rounded up to whole GPUs", "a task of them has no start or no end")
+    told(found, "gangs of 1 job rounded up to whole GPUs", "one of their tasks has no start or no end")
     jobs.write_text(PAI_JOBS.replace(",49,", ",,"))
     told(
         import_trace("pai2020", tasks, Options(history=True)), "pai_job_table.csv does not say when they were submitted"

@@ -356,7 +356,7 @@ def test_philly_json(tmp_path: Path) -> None:
     ]
     assert instance.derived[:2] == (
         "1 of 4 jobs left out: they ask for 0 GPUs",
-        "1 of 4 jobs left out: no attempt of them has both a start and an end",
+        "1 of 4 jobs left out: none of their attempts has both a start and an end",
     )
 
 
@@ -400,8 +400,8 @@ def test_pai2020_groups_tasks(tmp_path: Path, header: bool) -> None:
     assert gang_seconds(t4, "V100") == pytest.approx(280 * 1.5 / 2 * 8.14 / 15.7, rel=0.1)
     assert instance.derived[:3] == (
         "1 of 4 jobs left out: they ask for 0 GPUs",
-        "1 of 4 jobs left out: a task of them has no start or no end",
-        "gangs of 1 job rounded up to whole GPUs; their work counts with the part they ask for",
+        "1 of 4 jobs left out: one of their tasks has no start or no end",
+        "gangs of 1 job rounded up to whole GPUs; their work is that of the part they ask for",
     )
 
 
@@ -502,9 +502,9 @@ WRONG = {
     ),
     "control character": ("itp", ITP + "a\x1b[31m,0,1,1\n", r'job_id = "a\u001b[31m": the name of the job'),
     "long name": ("itp", ITP + "a" * 999 + ",0,1,1\n", "the name of the job"),
-    "only a header": ("itp", ITP, "only a header: one or more lines follow it"),
-    "empty": ("itp", "", "empty: a header and one or more lines are wanted"),
-    "blank lines": ("itp", " \n\n", "empty: a header and one or more lines are wanted"),
+    "only a header": ("itp", ITP, "only a header; one or more lines must follow it"),
+    "empty": ("itp", "", "the file is empty; it should have a header and one or more lines"),
+    "blank lines": ("itp", " \n\n", "the file is empty; it should have a header and one or more lines"),
     "binary": ("itp", "\x7fELF\x00\x01", "a binary file (byte 4 is 0), not a text trace"),
     "no GPU job": ("itp", ITP + "a,0,1,0\n", "no job to schedule: 1 of 1 job left out: they ask for 0 GPUs"),
     "no date": (
@@ -542,7 +542,7 @@ WRONG = {
     "PAI, huge gang": (
         "pai2020",
         SAMPLES["pai2020"].replace("worker,3", "worker,100000").replace("50,T4", "9999,T4"),
-        "up to",
+        "at most",
     ),
     "JSON, cut off": ("philly_json", PHILLY_JSON[:300], "EOF while parsing"),
     "JSON, no list of objects": ("philly_json", "[1, 2]", "[0] = 1"),
@@ -593,7 +593,7 @@ def test_missing_file_folder_and_archives(tmp_path: Path) -> None:
     with pytest.raises(InstanceError, match="a folder, not a file"):
         import_trace("itp", tmp_path)
     (tmp_path / "a.gz").write_bytes(b"\x1f\x8b\x08\x00\x00")
-    with pytest.raises(InstanceError, match=r"compressed \(gzip\): unpack it first"):
+    with pytest.raises(InstanceError, match=r"compressed \(gzip\); unpack it first"):
         import_trace("itp", tmp_path / "a.gz")
     (tmp_path / "latin").write_bytes(b"job_id,caf\xe9\n")
     with pytest.raises(InstanceError, match=r"not UTF-8 text \(byte 10\)"):
@@ -606,7 +606,7 @@ def test_long_traces_are_refused_before_they_are_parsed(tmp_path: Path, monkeypa
         imported_text(tmp_path, "itp", ITP + "a,0,1,1\nb,0,1,1\n")
     monkeypatch.undo()
     monkeypatch.setattr(limits, "MAX_ITEMS", 1)
-    with pytest.raises(InstanceError, match="2 jobs: an instance holds 1; give max_jobs"):
+    with pytest.raises(InstanceError, match="2 jobs: an instance holds at most 1; set max_jobs"):
         imported_text(tmp_path, "itp", ITP + "a,0,1,1\nb,0,1,1\n")
 
 
@@ -621,7 +621,7 @@ def test_only_some_hours_and_gangs_of_a_trace(tmp_path: Path) -> None:
     assert [job.id for job in some.jobs][:2] == ["id-60", "id-62"]
     assert some.jobs[-1].submit_s < 10 * 3600
     assert "only 60 jobs that arrive from hour 10 to 20 of the trace" in some.derived
-    with pytest.raises(InstanceError, match="no job of 600 jobs is of these hours and gangs"):
+    with pytest.raises(InstanceError, match="none of 600 jobs has one of these hours and gang sizes"):
         imported_text(tmp_path, "itp", ROWS, Options(gangs=(3,)))
 
 
@@ -649,13 +649,13 @@ def test_unknown_format_names_the_nearest() -> None:
     ("options", "message"),
     [
         (Options(max_jobs=0), "max_jobs = 0: keep at least one job"),
-        (Options(hours=(3, 3)), "hours = 3, 3: two hours, the earlier first"),
-        (Options(split=(1, 2)), "shares of image, language and speech models, as 20,70,10"),
-        (Options(split=(1, 2, 3), history=True), "what really ran is not read with them"),
+        (Options(hours=(3, 3)), "hours = 3, 3: two hours, 0 or more, the earlier first"),
+        (Options(split=(1, 2)), "shares of image, language and speech models, such as 20,70,10"),
+        (Options(split=(1, 2, 3), history=True), "cannot be combined with its history"),
         (Options(gpus={}), "a cluster has at least one GPU type"),
         (Options(gpus={"V100": 0}), "gpus: V100 = 0: give 1 to"),
         (Options(gpus={"V1000": 4}), "gpus: unknown GPU type 'V1000'; the catalogue has V100"),
-        (Options(gpus={"\x1b": 4}), r"gpus: '\\x1b': the name of a GPU type"),
+        (Options(gpus={"\x1b": 4}), r"gpus: '\\x1b' is not the name of a GPU type"),
         (Options(gpus={"V100": 10_000_000}, gpus_per_server=1), "at most 1000000"),
         (Options(gpus={"V100": 4, "v100": 4}), "already used by"),
         (Options(gpus={"V100": 4}), r"jobs\[0\].gpus = 64: a gang fits on the 4 GPUs the job can use"),
@@ -664,7 +664,7 @@ def test_unknown_format_names_the_nearest() -> None:
         (Options(nodes=Path("nowhere.csv")), "nowhere.csv: no such file"),
         (
             Options(throughputs=Path("x")),
-            "throughputs: the table is of Gavel's job types, a itp trace names none",
+            "throughputs: the table is for Gavel's job types, which itp traces do not name",
         ),
         (Options(name="a\nb"), "name = "),
     ],
@@ -684,7 +684,7 @@ KIND = "('ResNet-50 (batch size 64)', 2)"
         ("", "not valid JSON"),
         ("[1]", "a throughput table is an object"),
         ("{}", "a throughput table is an object"),
-        ('{"v100": 3}', r'"v100": an object'),
+        ('{"v100": 3}', r'"v100": must be an object'),
         ('{"v100": {"__import__(\'os\')": {"null": 1}}}', "a key is written"),
         (
             json.dumps({"v100": {KIND: {"null": -1}}}),
@@ -693,7 +693,7 @@ KIND = "('ResNet-50 (batch size 64)', 2)"
         (json.dumps({"v100": {KIND: {"null": True}}}), "null = true"),
         ('{"v100": {"' + KIND + '": {"null": NaN}}}', "null = NaN"),
         (json.dumps({"v100": {KIND: {}}}), "null = null"),
-        (json.dumps({"v100_unconsolidated": {KIND: {"null": 1}}}), "only rates spread over servers"),
+        (json.dumps({"v100_unconsolidated": {KIND: {"null": 1}}}), "only rates of jobs spread over servers"),
         (json.dumps({"\u001b": {KIND: {"null": 1}}}), "the name of a GPU type"),
         ("[" * 100_000, "not valid JSON"),
     ],
@@ -715,7 +715,7 @@ def test_malformed_throughput_table(tmp_path: Path, content: str, message: str) 
             "sn,cpu_milli,memory_mib,gpu,model\na,1,1,many,T4\n",
             'line 2: gpu = "many": a whole number of GPUs',
         ),
-        ("sn,cpu_milli,memory_mib,gpu,model\na,1,1,0,T4\n", "no server has a GPU"),
+        ("sn,cpu_milli,memory_mib,gpu,model\na,1,1,0,T4\n", "no server has both a GPU and a GPU type"),
         ("sn,cpu_milli,memory_mib,gpu,model\n", "only a header"),
     ],
 )

@@ -60,9 +60,9 @@ def test_entries_of_a_server_are_one() -> None:
     [
         ({"servers_of": "h9"}, "cluster.servers[1].servers_of = h9: unknown group of servers with a first GPU type"),
         ({"servers_of": "h0b"}, "cluster.servers[1].servers_of = h0b: unknown group of servers"),
-        ({"count": 2}, "cluster.servers[1].count = 2: as many as 'h0a' has"),
-        ({"gpu_type": "a"}, "cluster.servers[1].gpu_type = a: a type that 'h0a' has not yet"),
-        ({"cpus": 4.0}, "cluster.servers[1].cpus = 4.0: stated once, by 'h0a'"),
+        ({"count": 2}, "cluster.servers[1].count = 2: must equal the count of 'h0a'"),
+        ({"gpu_type": "a"}, "cluster.servers[1].gpu_type = a: 'h0a' has this type already"),
+        ({"cpus": 4.0}, "cluster.servers[1].cpus = 4.0: leave it out: 'h0a' states it"),
     ],
 )
 def test_servers_that_cannot_be_are_refused(change: dict[str, Any], message: str) -> None:
@@ -79,7 +79,7 @@ def test_papers_of_one_type_per_server_refuse_them() -> None:
             paper.view(EXAMPLE)
             continue
         with pytest.raises(
-            NotApplicableError, match=rf"several types \(servers_of\); the servers of {paper.id} have one"
+            NotApplicableError, match=rf"several types \(servers_of\); {paper.id} takes one type per server"
         ):
             paper.view(EXAMPLE)
 

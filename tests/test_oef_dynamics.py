@@ -280,7 +280,7 @@ def test_jobs_take_rates_from_their_tenant_s_job_types() -> None:
     assert work.arrival_s.tolist() == [50]
     assert servers(instance).names == ("s.0", "s.1", "t")
     unnamed = small(Tenant(id="u", job_types=kinds), Job(id="j", tenant="u", gpus=1, epochs=7))
-    with pytest.raises(InstanceError, match=r"jobs\[0\].rates = \{\}: a simulated job has rates"):
+    with pytest.raises(InstanceError, match=r"jobs\[0\].rates = \{\}: a simulated job needs rates"):
         workload(unnamed)
     with pytest.raises(InstanceError, match="has no jobs"):
         workload(small(Tenant(id="u", job_types=kinds)))

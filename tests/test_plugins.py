@@ -172,13 +172,13 @@ def test_an_edited_plug_in_is_run_again_and_the_rest_is_kept(command: Command, t
         ("x = 1\n1 / 0", "line 2: ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
         ("import no_such_module", "line 1: ModuleNotFoundError: No module named 'no_such_module'"),
-        ("x = 1", "it registers nothing; call HEURISTICS.register(…), or decorate with @sg.heuristic"),
+        ("x = 1", "it registers nothing; call HEURISTICS.register(…), or decorate a function with @sg.heuristic"),
         (MINE + MINE, "line 13: heuristic 'oef.mine' is registered already; choose another id"),
         (MINE.replace("mine", "gandiva_fair"), "heuristic 'oef.gandiva_fair' is registered already; choose another id"),
         (MINE.replace("oef.mine", "oef.gavel"), "model 'oef.gavel' is registered already; choose another id"),
         (MINE.replace('"oef.mine"', '"aef.mine"'), "unknown paper 'aef'; did you mean oef or gavel?"),
         (MINE.replace("oef.allocation", "oef.all"), "unknown problem 'oef.all'; did you mean oef.allocation?"),
-        (MINE.replace('"oef.mine"', '"mine", paper="oef"'), "'mine': the id of a method begins with its paper"),
+        (MINE.replace('"oef.mine"', '"mine", paper="oef"'), "'mine': the id of a method must begin with its paper"),
     ],
 )
 def test_a_plug_in_that_cannot_be_loaded_says_why_and_leaves_nothing(
@@ -199,10 +199,10 @@ def test_a_plug_in_that_cannot_be_loaded_says_why_and_leaves_nothing(
     ("name", "message"),
     [
         ("none.py", "none.py: the plug-in cannot be read: No such file or directory"),
-        (".", ".: a folder; a plug-in is one .py file, or a module that is installed"),
-        ("./mine.txt", "mine.txt: a plug-in file ends in .py"),
-        ("mine", "no module 'mine' is installed for the plug-in 'mine'; for the file, write --plugin mine.py"),
-        ("nobody.has.this", "no module 'nobody' is installed for the plug-in 'nobody.has.this'; a file ends in .py"),
+        (".", ".: is a folder; a plug-in is a .py file or an installed module"),
+        ("./mine.txt", "mine.txt: the name of a plug-in file must end in .py"),
+        ("mine", "plug-in 'mine': no module 'mine' is installed; to load the file, write --plugin mine.py"),
+        ("nobody.has.this", "plug-in 'nobody.has.this': no module 'nobody' is installed; a file name ends in .py"),
     ],
 )
 def test_a_plug_in_that_is_not_there(name: str, message: str, command: Command, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_module_of_a_package_is_a_plug_in(tmp_path: Path, monkeypatch: pytest.
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     sg.load_plugin(written(tmp_path, MINE))
-    with pytest.raises(UsageError, match="is loaded under the same name; rename one of them"):
+    with pytest.raises(UsageError, match="has the same module name; rename one of them"):
         sg.load_plugin(written(tmp_path / "other", MINE.replace("oef.mine", "oef.other")))
 
 

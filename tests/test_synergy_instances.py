@@ -331,28 +331,34 @@ def test_the_small_spec_is_valid() -> None:
     ("document", "message"),
     [
         (spec(jobs=0), "jobs = 0: a whole number of jobs, 1 or more"),
-        (spec(load=-1), "load = -1: jobs per hour; 0 = all there at the start"),
+        (spec(load=-1), "load = -1: jobs per hour, 0 to 1e6; with 0, all arrive at the start"),
         (spec(gangs=[9]), "gangs = 9: a gang fits on the 8 GPUs"),
         (spec(gangs=[1, 2]), "gang_probabilities = (1.0,): one probability per gang size"),
         (spec(gpus="many"), "gpus = \"many\": input should be 'single' or 'multi'"),
         (spec(sensitivity="none"), "sensitivity = \"none\": input should be 'matrix' or 'pipeline'"),
-        (spec(image=0, language=0, speech=0), "image, language, speech = [0.0, 0.0, 0.0]: a positive share"),
-        (spec(models={"image": ["AlexNet"]}), "models = image: some models of each task: image, language, speech"),
+        (
+            spec(image=0, language=0, speech=0),
+            "image, language, speech = [0.0, 0.0, 0.0]: at least one task has a positive share",
+        ),
+        (
+            spec(models={"image": ["AlexNet"]}),
+            "models = image: at least one model of each task: image, language, speech",
+        ),
         (
             spec(models={"image": ["AlexNott"], "language": ["GNMT"], "speech": ["M5"]}),
             "models.image = AlexNott: unknown model 'AlexNott'; did you",
         ),
         (spec(exponents=[3.0, 1.5]), "exponents = [3.0, 1.5]: "),
-        (spec(exponents=[1.5, 300]), "exponents = [1.5, 300.0, 3.0, 4.0]: -9 to 9"),
+        (spec(exponents=[1.5, 300]), "exponents = [1.5, 300.0, 3.0, 4.0]: all from -9 to 9"),
         (spec(long=2), "long = 2: a share of long jobs, 0 to 1"),
         (spec(cpus_per_gpu=0), "cpus_per_gpu = 0: CPUs per GPU are positive"),
         (
             spec(cpus_per_gpu=0.5),
-            "cpus_per_gpu, memory_gb_per_gpu = 0.5, 62.5: every model makes progress with its share; Synergy AlexNet",
+            "cpus_per_gpu, memory_gb_per_gpu = 0.5, 62.5: every model must progress with its share; Synergy AlexNet",
         ),
         (
             spec(memory_gb_per_gpu=4, sensitivity="pipeline"),
-            "cpus_per_gpu, memory_gb_per_gpu = 3, 4: every model makes progress with its share; Synergy AlexNet",
+            "cpus_per_gpu, memory_gb_per_gpu = 3, 4: every model must progress with its share; Synergy AlexNet",
         ),
     ],
 )

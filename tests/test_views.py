@@ -9,7 +9,7 @@ import pytest
 from schedgap import instances
 from schedgap.harness.compare.task import MethodTask
 from schedgap.instances.canonical import to_json
-from schedgap.instances.registry import KEPT, PAPERS, PaperSpec
+from schedgap.instances.registry import CACHED_VIEWS, PAPERS, PaperSpec
 from schedgap.instances.views import hadar
 
 
@@ -36,7 +36,7 @@ def test_the_last_views_are_kept_by_content_and_name() -> None:
     spec = PaperSpec("any", "", view, (), dict, str)
     first = instances.load("paper/oef-eq1")
     assert spec.view(first) == spec.view(first.model_copy(update={"title": "another"})) == "view 1"
-    others = [first.model_copy(update={"name": f"other {i}"}) for i in range(KEPT)]
-    assert [spec.view(other) for other in others] == [f"view {i + 2}" for i in range(KEPT)]
-    assert spec.view(first) == f"view {KEPT + 2}"
+    others = [first.model_copy(update={"name": f"other {i}"}) for i in range(CACHED_VIEWS)]
+    assert [spec.view(other) for other in others] == [f"view {i + 2}" for i in range(CACHED_VIEWS)]
+    assert spec.view(first) == f"view {CACHED_VIEWS + 2}"
     assert built == ["paper/oef-eq1", *(other.name for other in others), "paper/oef-eq1"]

@@ -251,7 +251,7 @@ def test_due_slot() -> None:
     done = [maxweight(a, Way()) for a in views.values()]
     assert all((run.start + run.slots).max(initial=0) <= tau for run, tau in zip(done, views, strict=True))
     assert done[0].job.size < done[1].job.size < done[2].job.size == 12
-    with pytest.raises(NotApplicableError, match="no job is done by the beginning of slot 8 "):
+    with pytest.raises(NotApplicableError, match="no job can complete before slot 8 "):
         _ = zhou.view(load(f"{small}&due_slot=8")).architectures["ps"].deadline
 
 
@@ -304,13 +304,13 @@ def test_the_small_spec_is_valid() -> None:
     [
         ({"jobs": 0}, "jobs = 0: a whole number of jobs, 1 or more"),
         ({"servers": 0}, "servers = 0: a whole number of servers, 1 or more"),
-        ({"capacity": 0}, "capacity = 0: a positive part of the ideal demand, at most 1000"),
+        ({"capacity": 0}, "capacity = 0: a positive fraction of the ideal demand, at most 1000"),
         ({"jobs": 10**6}, "jobs · types = 2000000: at most 1000000; to raise it"),
         ({"slots": 10**7}, "slots = 10000000: at most 1000000; to raise it"),
-        ({"ps_types": []}, "ps_types = []: parameter servers have at least one type"),
+        ({"ps_types": []}, "ps_types = []: architecture ps needs at least one type of parameter servers"),
         ({"worker_type": "fat"}, "worker_type = fat: unknown worker type 'fat'; did you mean fast?"),
-        ({"chunks": [0, 3]}, "chunks = 0: a lower end of 1 or more"),
-        ({"minibatch_slots": [0.0, 3.0]}, "minibatch_slots = 0.0: a positive lower end"),
+        ({"chunks": [0, 3]}, "chunks = 0: the lower end is 1 or more"),
+        ({"minibatch_slots": [0.0, 3.0]}, "minibatch_slots = 0.0: the lower end is positive"),
         ({"weights": [5, 3]}, "weights = [5, 3]"),
         ({"architecture": "tree"}, "architecture = \"tree\": input should be 'ps' or 'ra'"),
     ],

@@ -180,7 +180,7 @@ def test_models_say_why_they_cannot_run() -> None:
     case = cases.instance([cases.job()], workers=[big])
     for model in ("offline", "maxweight", "schedules", "schedules.offline", "dual", "mincost", "fluid"):
         for name in BOTH:
-            with pytest.raises(NotApplicableError, match="J1 fits on no servers"):
+            with pytest.raises(NotApplicableError, match="J1 cannot run: no server has room"):
                 models.get(f"zhou.{name}.{model}").solve(case)
         with pytest.raises(NotApplicableError, match="no PS types"):
             models.get(f"zhou.ps.{model}").solve(cases.instance([cases.job()], types=()))

@@ -563,7 +563,7 @@ def test_a_job_that_fits_nowhere_is_named() -> None:
     view = zhou.view(case)
     reason = view.architectures["ps"].reason
     assert reason
-    assert "J1 (and 1 more) fits on no servers" in reason
+    assert "J1 (and 1 more) cannot run: no server has room" in reason
     assert heuristics.get("zhou.ps.online").skip(view) == reason
     assert models.get("zhou.ps.columns").skip(view) == reason
 
@@ -590,7 +590,7 @@ def test_types_without_bandwidth_are_rejected() -> None:
 
 def test_without_ps_types_only_rings_run() -> None:
     view = zhou.view(cases.instance([cases.job()], types=()))
-    assert view.architectures["ps"].reason == "no PS types: parameter servers need some"
+    assert view.architectures["ps"].reason == "the instance has no PS types, which parameter servers need"
     assert view.architectures["ra"].reason is None
     with pytest.raises(NotApplicableError, match="no PS types"):
         HEURISTICS.get("zhou.ps.antman").decide(cases.instance([cases.job()], types=()))

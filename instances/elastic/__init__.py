@@ -1,18 +1,16 @@
-"""Elastic jobs: a number of workers of one type, and parameter servers (PSs) of one type or a ring, on servers.
+"""Elastic jobs: workers of one type, with parameter servers (PSs) of one type or as a ring, on servers.
 
-Zhou et al. and the admission scheduler of the walk-through decide the same things about a job: worker type ``m``, PS
-type ``p``, number of workers ``N``, how many of them and how many PSs on which server, when to start and for how many
-slots. Here is what their views share:
+Zhou et al. and the admission scheduler of the walk-through make the same decisions for a job: worker type ``m``, PS
+type ``p``, number of workers ``N``, their placement and that of the PSs, start and number of slots. Their views share:
 
-- :class:`Machines`: capacities of servers, and what a worker and a PS take of them;
+- :class:`Machines`: capacities of servers, and the resources of a worker and a PS;
 - :class:`Options`: for each job the choices ``(m, p, together, N, d)`` worth considering;
 - :class:`Runs`: the decision;
-- :class:`Ledger`: what is free on every server in every slot, at which prices, and the exact cheapest way to run a job
-  there (Zhou's problem (12)); classes of equal servers count as one entry where nothing runs yet, which is pricing.
+- :class:`Ledger`: free resources and prices of all servers in all slots, and the exact cheapest run of a job (Zhou's
+  problem (12)); in pricing, where nothing runs yet, a class of equal servers is one entry.
 
-The search is an algorithm among data, since two sides need it that may not import each other: pricing in
-:mod:`schedgap.models` and the online algorithms in :mod:`schedgap.heuristics`. It stands here, beside the data that
-only it and they use, and in no package of its own below both: nothing else would be in there.
+The search is here, among data, because pricing in :mod:`schedgap.models` and the online algorithms in
+:mod:`schedgap.heuristics` both need it and may not import each other. A package of its own would hold nothing else.
 """
 
 from schedgap.instances.elastic.machines import Machines, classes, fitting, machines_of

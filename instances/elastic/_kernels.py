@@ -1,8 +1,8 @@
-"""Compiled loops of :mod:`.search`, the cheapest way to run one job at given prices, and of :mod:`.options`.
+"""Compiled loops of :mod:`.search` (the cheapest run of one job at given prices) and of :mod:`.options`.
 
-Imported when they are needed, because numba takes a while. Shapes: ``h`` servers (entries, of which there are
-``copies``), ``R`` resources, ``M`` and ``P`` types, ``T`` slots. Where what is free is the same in all slots, its
-tables have one slot.
+Imported on demand, because numba is slow to import. Shapes: ``h`` servers (entries that stand for ``copies`` servers
+each), ``R`` resources, ``M`` and ``P`` types, ``T`` slots. If free resources are constant over time, their tables have
+one slot.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from schedgap.instances.clock import njit
 SLACK = 1e-9
 ROUNDING = 1e-9
 BLOCK = 16
-"""Slots of which minima are kept."""
+"""Slots per block of which minima are stored."""
 BELOW = 1 - 1e-9
-"""Factor that keeps floors, which are other sums than the prices of windows, below these."""
+"""Factor that keeps floors below the prices of windows in spite of rounding, since these are summed differently."""
 PRINTED = 1
-"""Algorithms 4 and 7 as printed, instead of the exact placement."""
+"""Flag: place by Algorithms 4 and 7 as printed, instead of exactly."""
 FIRST = 2
-"""Of equal runs the first one counts: in the order of options, then of starts, then of servers."""
+"""Flag: among equal runs, take the first in the order of options, then starts, then servers."""
 
 
 class Servers(NamedTuple):
@@ -39,11 +39,11 @@ class Servers(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What is ``free (T, h, R)``, how many workers fit, ``room (M, T, h)``, summed prices ``(types, h, T + 1)``.
+    """Free resources ``free (T, h, R)``, workers that fit ``room (M, T, h)``, summed prices ``(types, h, T + 1)``.
 
-    Minima over blocks of slots are ``least_free`` and ``least_room``. So many workers fit on all servers together:
-    ``total (M, T)``. The floors ``(types, T + 1)`` sum up the price where it is lowest in each slot: no window costs
-    less anywhere.
+    ``least_free`` and ``least_room`` are minima over blocks of slots; ``total (M, T)`` is the number of workers that
+    fit on all servers together. Floors ``(types, T + 1)`` sum the lowest price of each slot over all servers, so that
+    no window costs less on any server.
     """
 
     free: Array
@@ -68,10 +68,10 @@ class Choices(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What is sought: first and last slots, what each end costs ``(T + 1,)``, the limit, and :data:`how <PRINTED>`.
+    """Goal of a search: earliest and latest slot, cost of each end ``(T + 1,)``, limit, and flags (:data:`PRINTED`).
 
-    Besides the earliest one, only runs that begin or end at one of the stops ``(T + 1,)`` count. What an option costs
-    beside its placement, up to each slot, is `extra` ``(o, T + 1)``, which does not decrease; it may be empty.
+    Apart from the earliest run, only runs that begin or end at one of the stops ``(T + 1,)`` are considered. `extra`
+    ``(o, T + 1)`` (may be empty) is the non-decreasing cost of an option apart from its placement up to each slot.
     """
 
     earliest: int
@@ -84,10 +84,10 @@ class Goal(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Workers of one type in one window: room and cost per server ``(h,)``, and both by ascending cost.
+    """Workers of one type in one window: room and cost per server ``(h,)``, and their sums by ascending cost.
 
-    ``free (h, R)`` is what is free in all of its slots. ``at`` has begin and end, first and last columns of the tables,
-    and whether the order and what is free are there.
+    ``free (h, R)`` are the resources that are free in all slots of the window. ``at`` holds begin and end, first and
+    last columns of the tables, and whether the order and ``free`` have been computed.
     """
 
     cost: Array
@@ -101,9 +101,9 @@ class Window(NamedTuple):
 
 
 class Best(NamedTuple):
-    """``value``: total, cost, turn, share. ``where``: option, begin, end, host, workers and servers there.
+    """Best run so far. ``value``: total, cost, turn, share. ``where``: option, begin, end, host, workers and PSs there.
 
-    Of equal totals the smaller turn counts (:func:`turn`), then the smaller share of the cluster.
+    Among equal totals, the smaller turn (:func:`turn`) is better, then the smaller share of the cluster.
     """
 
     value: Array
@@ -112,7 +112,7 @@ class Best(NamedTuple):
 
 @njit(cache=True)
 def recount(h: int, first: int, last: int, servers: Servers, able: Bools, tables: Tables) -> None:
-    """Count how many workers fit on a server, where what is free has changed: from one slot on to another."""
+    """Update the number of workers that fit on a server in slots ``[first, last)``, whose free resources changed."""
     free, room = tables.free, tables.room
     begin = first
     while begin < last:
@@ -137,7 +137,7 @@ def recount(h: int, first: int, last: int, servers: Servers, able: Bools, tables
 
 @njit(cache=True)
 def fitting(free: Array, servers: Servers, m: int, h: int, t: int) -> int:
-    """Return how many workers fit on a server in one slot."""
+    """Return the number of workers that fit on a server in one slot."""
     number = 1_000_000.0
     for r in range(servers.capacity.shape[1]):
         if servers.worker[m, r] > 0:
@@ -147,7 +147,7 @@ def fitting(free: Array, servers: Servers, m: int, h: int, t: int) -> int:
 
 @njit(cache=True)
 def totals(touched: Ints, price: Array, need: Array, summed: Array) -> None:
-    """Fill in, for some servers, what one of each type costs up to each slot."""
+    """Fill in, for the given servers, the cost of one worker or PS of each type up to each slot."""
     for h in touched:
         for k in range(need.shape[0]):
             total = 0.0
@@ -174,7 +174,7 @@ def floors(summed: Array, floor: Array) -> None:
 
 @njit(cache=True)
 def survey(window: Window, tables: Tables) -> None:
-    """Fill in what is free of all servers in all slots of a window, where that is not known."""
+    """Fill in the resources that are free on each server in all slots of a window, unless they have been computed."""
     at, known = window.at, window.free
     if at[5] == 1:
         return
@@ -192,13 +192,13 @@ def survey(window: Window, tables: Tables) -> None:
 
 @njit(cache=True)
 def paid_in(summed: Array, k: int, h: int, at: Ints) -> float:
-    """Return what one of a type costs on a server in a window; sums that cancel must not make it negative."""
+    """Return the cost of one worker or PS of a type on a server in a window; cancellation must not make it negative."""
     return float(max(summed[k, h, at[1]] - summed[k, h, at[0]], 0.0))
 
 
 @njit(cache=True)
 def holds(window: Window, servers: Servers, m: int, p: int, h: int, workers: int, ps: int) -> bool:
-    """Return whether so many workers and parameter servers fit on a server in all slots of a window."""
+    """Return whether these numbers of workers and parameter servers fit on a server in all slots of a window."""
     for r in range(servers.capacity.shape[1]):
         need = workers * servers.worker[m, r]
         if ps > 0:
@@ -210,7 +210,7 @@ def holds(window: Window, servers: Servers, m: int, p: int, h: int, workers: int
 
 @njit(cache=True)
 def share(servers: Servers, m: int, p: int, workers: int, ps: int, slots: int) -> float:
-    """Return the part of the cluster that a run takes, summed over resources and slots."""
+    """Return the fraction of the cluster that a run takes, summed over resources and slots."""
     total = 0.0
     for r in range(servers.total.size):
         if servers.total[r] > 0:
@@ -223,13 +223,13 @@ def share(servers: Servers, m: int, p: int, workers: int, ps: int, slots: int) -
 
 @njit(cache=True)
 def needed(workers: int, worker_bandwidth: float, ps_bandwidth: float) -> int:
-    """Return how many parameter servers cover so many workers elsewhere."""
+    """Return the number of parameter servers that `workers` workers on other servers require."""
     return int(np.ceil(workers * worker_bandwidth / ps_bandwidth * (1 - ROUNDING)))
 
 
 @njit(cache=True)
 def sort(window: Window, count: Ints) -> None:
-    """Sort the servers of a window by the cost of a worker, those without room last; sum up their room and cost."""
+    """Sort the servers of a window by the cost of a worker, those without room last; accumulate their room and cost."""
     window.order[:] = np.argsort(np.where(window.room > 0, window.cost, np.inf), kind="mergesort")
     running, paid = 0, 0.0
     for i, h in enumerate(window.order):
@@ -243,7 +243,7 @@ def sort(window: Window, count: Ints) -> None:
 
 @njit(cache=True)
 def cheapest(window: Window, workers: int) -> float:
-    """Return what the cheapest so many workers cost, infinite where they do not fit."""
+    """Return the least cost of `workers` workers, infinite if they do not fit."""
     if workers <= 0:
         return 0.0
     last = np.searchsorted(window.filled, workers)
@@ -255,7 +255,7 @@ def cheapest(window: Window, workers: int) -> float:
 
 @njit(cache=True)
 def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> float:
-    """Return what the cheapest so many workers on others than one server of entry `host` cost."""
+    """Return the least cost of `workers` workers without one server of entry `host`."""
     fit = window.room[host]
     if fit == 0:
         return cheapest(window, workers)
@@ -268,13 +268,13 @@ def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> 
 
 @njit(cache=True)
 def turn(goal: Goal, o: int, begin: int, end: int) -> int:
-    """Return what decides between runs of equal totals: when they end, or when the printed loops come to them."""
+    """Return the tie-breaker of runs with equal totals: their end, or their place in the printed loops."""
     return int(o * goal.late.size + begin if goal.how & FIRST else end)
 
 
 @njit(cache=True)
 def wanted(best: Best, value: float, turn: int) -> bool:
-    """Return whether a total (or what it is at least) can be better than the best, or as good and no later."""
+    """Return whether a total (or a lower bound on it) can beat the best, or equal it with no larger turn."""
     if value != best.value[0]:
         return bool(value < best.value[0])
     return bool(best.where[0] >= 0 and turn <= best.value[2])
@@ -284,7 +284,7 @@ def wanted(best: Best, value: float, turn: int) -> bool:
 def offer(
     best: Best, window: Window, value: float, paid: float, rank: tuple[int, float], where: tuple[int, int, int, int]
 ) -> None:
-    """Take a run if it is better: by total, then rank, which is its turn and its share of the cluster."""
+    """Store a run if it is better than the best by total, then by rank, which is its turn and its cluster share."""
     equal = value == best.value[0] and best.where[0] >= 0
     sooner = rank[0] < best.value[2] or (rank[0] == best.value[2] and rank[1] < best.value[3])
     if not (value < best.value[0] or (equal and sooner)):
@@ -296,7 +296,7 @@ def offer(
 
 @njit(cache=True)
 def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[int, int]:
-    """Fill in the room for workers of a type; return how many fit on one server at most, and on all of them."""
+    """Fill in the room for workers of a type; return the most that fit on one server, and on all servers."""
     at, room = window.at, window.room
     room[:] = tables.room[m, at[2]]
     t = at[2] + 1
@@ -315,7 +315,7 @@ def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[int, int]
 
 @njit(cache=True)
 def ask(window: Window, tables: Tables, m: int) -> float:
-    """Fill in what workers of a type cost where there is room; return the least."""
+    """Fill in the cost of a worker of a type on servers with room; return the least."""
     least = np.inf
     for h in range(window.room.size):
         if window.room[h] > 0:
@@ -335,7 +335,7 @@ def try_together(
     o: int,
     choice: tuple[int, int, int],
 ) -> None:
-    """Offer everything on one server."""
+    """Offer runs with everything on one server."""
     m, p, number = choice
     if p >= 0:
         survey(window, tables)
@@ -357,9 +357,9 @@ def try_together(
 def try_ring(
     best: Best, window: Window, servers: Servers, late: float, turn: int, o: int, m: int, number: int, how: int
 ) -> None:
-    """Offer a ring on at least two servers: where one alone would hold the cheapest, the last worker goes elsewhere.
+    """Offer a ring on at least two servers: if the cheapest fits on one server, its last worker goes to another.
 
-    Algorithm 7 as printed does not ask for a second server.
+    Algorithm 7 as printed does not require a second server.
     """
     host, inside = -1, 0
     first = window.order[0]
@@ -386,10 +386,10 @@ def try_spread(
     o: int,
     choice: tuple[int, int, int],
 ) -> None:
-    """Offer parameter servers on one host, for every host.
+    """Offer runs with all parameter servers on one host, for every host.
 
-    Of servers that are alike one is enough, but for Algorithm 4 as printed, which fills the first of them first. Where
-    the first of equal ones counts, hosts go by what a worker costs there (Algorithm 4, line 8).
+    One of several equal servers suffices, except for Algorithm 4 as printed, which fills the first of them first. With
+    :data:`FIRST`, hosts are ordered by the cost of a worker there (Algorithm 4, line 8).
     """
     m, p, number = choice
     at = window.at
@@ -425,7 +425,7 @@ def alike(window: Window, a: int, b: int) -> bool:
 def exact(
     window: Window, servers: Servers, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
-    """Return workers and parameter servers on `host`, and the least cost; at least one worker is elsewhere."""
+    """Return the workers and parameter servers on `host` of least cost, and that; at least one worker is elsewhere."""
     m, p, number = choice
     beside, ps, paid = -1, 0, np.inf
     for g in range(min(number - 1, window.room[host]), -1, -1):
@@ -443,10 +443,10 @@ def exact(
 def printed(
     window: Window, servers: Servers, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
-    """Return what Algorithm 4 puts on `host` (lines 10 to 29) and the cost, infinite where it finds nothing.
+    """Return the workers and PSs that Algorithm 4 puts on `host` (lines 10 to 29), and the cost, infinite for none.
 
-    The number of workers still to place starts anew for every host, without which they go missing, and resources of
-    which a parameter server takes none are skipped in line 16. The last g of line 15 that passes line 17 counts.
+    Two corrections: the number of workers still to place is reset for every host (otherwise workers go missing), and
+    line 16 skips resources of which a parameter server takes none. The last g of line 15 that passes line 17 is used.
     """
     m, p, number = choice
     left, beside, ps, paid = number, -1, 0, 0.0
@@ -473,10 +473,10 @@ def printed(
 
 @njit(cache=True)
 def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best) -> None:
-    """Find the option, start and placement of least ``late[end] + cost``; `late` must not decrease.
+    """Find the option, start and placement of least ``late[end] + cost`` below the limit; `late` is non-decreasing.
 
-    Of equal ones the earliest end counts, then the least share of the cluster, then the first in the order of options,
-    starts and servers; or the first at once (:data:`FIRST`). Only totals below the limit count.
+    Ties are broken by the earliest end, then the least share of the cluster, then the order of options, starts and
+    servers; with :data:`FIRST`, only by that order.
     """
     best.value[0] = goal.limit
     best.where[0] = -1
@@ -497,7 +497,7 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
             if begin > goal.earliest and not goal.stops[begin] and not goal.stops[end]:
                 continue
             if tables.total.shape[1] > 1:
-                # The last slot of the window in which too few workers fit on all servers together.
+                # `full` is the last slot of the window in which too few workers fit on all servers together.
                 for t in range(looked, end):
                     if tables.total[m, t] < fewest:
                         full = t
@@ -513,7 +513,7 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
 
 @njit(cache=True)
 def start(window: Window, tables: Tables, begin: int, end: int) -> None:
-    """Move a window, of which nothing is known yet."""
+    """Move the window to new slots and mark everything in it as not computed."""
     window.at[0], window.at[1] = begin, end
     window.at[2], window.at[3] = (0, 1) if len(tables.free) == 1 else (begin, end)
     window.at[4], window.at[5] = 0, 0
@@ -521,13 +521,13 @@ def start(window: Window, tables: Tables, begin: int, end: int) -> None:
 
 @njit(cache=True)
 def lateness(goal: Goal, o: int, begin: int, end: int) -> float:
-    """Return what an option costs beside its placement."""
+    """Return the cost of an option apart from its placement."""
     return float(goal.late[end] + goal.extra[o, end] - goal.extra[o, begin] if len(goal.extra) > 0 else goal.late[end])
 
 
 @njit(cache=True)
 def floored(choices: Choices, o: int, goal: Goal, tables: Tables, begin: int, end: int) -> float:
-    """Return what an option costs at least in a window, wherever it is."""
+    """Return a lower bound on the cost of an option in a window, whatever its placement."""
     m, p = choices.worker_type[o], choices.ps_type[o]
     paid = choices.workers[o] * (tables.worker_floor[m, end] - tables.worker_floor[m, begin])
     if p >= 0:
@@ -567,7 +567,7 @@ def search_window(
 
 @njit(cache=True)
 def place(choices: Choices, servers: Servers, tables: Tables, window: Window, best: Best, workers: Ints) -> None:
-    """Write on which servers the workers of the best run are, ``(h,)``: some on the host, the others where cheapest."""
+    """Write the number of workers of the best run on each server ``(h,)``: on the host, the others where cheapest."""
     o, begin, end, host, inside = best.where[0], best.where[1], best.where[2], best.where[3], best.where[4]
     workers[:] = 0
     left = choices.workers[o]
@@ -589,10 +589,10 @@ def place(choices: Choices, servers: Servers, tables: Tables, window: Window, be
 
 @njit(cache=True)
 def undominated(group: Ints, costs: Array) -> Ints:
-    """Return the rows of ``(o, c)`` costs than which no other row of the same group is as low everywhere.
+    """Return the indices of the rows of costs ``(o, c)`` that no other row of the same group dominates.
 
-    Groups are contiguous, and within one nothing comes before what dominates it: then comparing with what is kept is
-    enough. Of equal rows the first is kept.
+    Groups are contiguous, and within a group no row precedes one that dominates it, so that it suffices to compare with
+    the rows kept so far. Of equal rows the first is kept.
     """
     kept = np.zeros(group.size, np.int64)
     count, first = 0, 0

@@ -1,4 +1,4 @@
-"""Servers with several resources, and what a worker and a parameter server take of them."""
+"""Servers with several resources, and the resources of a worker and a parameter server."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from schedgap.instances.schema import Instance, PSType, ServerGroup, WorkerType
 from schedgap.instances.workload import server_names
 
 SLACK = 1e-9
-"""Relative part of a capacity that use may exceed it by, so that thirds of a server fit three times."""
+"""Relative excess over a capacity that is tolerated, so that a third of a server fits three times."""
 
 ROOM = 5 * SLACK
-"""The same in rows of models: a solver's tolerance of 1e-9 lies within what checkers accept, 1e-8, and beyond
-:data:`SLACK`, so that use of exactly that much more is allowed here as it is there."""
+"""The same tolerance in rows of models. With the solver's tolerance of 1e-9 it stays within the 1e-8 that checkers
+accept, and it is larger than :data:`SLACK`, so that models allow whatever is allowed here."""
 
 SUMS = 10**6
-"""Sums, equal ones as well, up to which it is found how much of a capacity can be used."""
+"""Most sums, counted with multiplicity, that :func:`reachable` enumerates."""
 
 PLENTY = 10**6
-"""Workers that fit on a server where none of its resources limits them."""
+"""Number of workers that fit on a server if none of its resources limits them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +34,17 @@ class Machines:
     Attributes
     ----------
     capacity
-        ``(h, R)`` of one server.
+        ``(h, R)`` capacity of one server.
     count
-        ``(h,)`` how many such servers there are: 1, unless servers stand for their class.
+        ``(h,)`` number of such servers: 1, unless an entry stands for a class.
     kind
-        ``(h,)`` class of each server: servers of a class are interchangeable.
+        ``(h,)`` class of each server; servers of a class are interchangeable.
     worker, ps
-        ``(M, R)`` and ``(P, R)``: what one takes (Zhou's ``e`` and ``z``).
+        ``(M, R)`` and ``(P, R)`` resources of one worker and one parameter server (Zhou's ``e`` and ``z``).
     worker_bandwidth, ps_bandwidth
-        ``(M,)`` and ``(P,)``: ``b`` and ``B``, in one unit.
+        ``(M,)`` and ``(P,)`` bandwidths ``b`` and ``B``, in the same unit.
     able
-        ``(M, h)`` whether workers of a type can run on a server (its GPU type).
+        ``(M, h)`` whether workers of a type can run on a server (because of its GPU type).
     """
 
     names: tuple[str, ...]
@@ -72,54 +72,52 @@ class Machines:
 
     @cached_property
     def room(self) -> Ints:
-        """``(M, h)`` workers of a type that fit on one empty server."""
-        found = np.array([fitting(self.capacity, need) for need in self.worker], np.int64)
-        return np.where(self.able, found.reshape(self.able.shape), 0)
+        """``(M, h)`` number of workers of a type that fit on one empty server."""
+        numbers = np.array([fitting(self.capacity, need) for need in self.worker], np.int64)
+        return np.where(self.able, numbers.reshape(self.able.shape), 0)
 
     @cached_property
     def usable(self) -> Array:
-        """``(h, R)`` the most of a server that workers and parameter servers can take together, in whole ones."""
+        """``(h, R)`` the most of a server's capacity that integral numbers of workers and PSs can use together."""
         ps = np.array([fitting(self.capacity, need) > 0 for need in self.ps], bool).reshape(-1, self.size)
         fits, needs = np.vstack([self.room > 0, ps]), np.vstack([self.worker, self.ps])
         _, first, kind = np.unique(self.kind, return_index=True, return_inverse=True)
-        found = [
+        rows = [
             [reachable(c, need[fits[:, h]]) for c, need in zip(self.capacity[h], needs.T, strict=True)] for h in first
         ]
-        return np.array(found, float).reshape(-1, len(self.resources))[kind]
+        return np.array(rows, float).reshape(-1, len(self.resources))[kind]
 
     def use(self, worker_type: int, ps_type: int, workers: Ints, ps: Ints) -> Array:
-        """Return ``(h, R)`` what workers and parameter servers ``(h,)`` of some types take; PS type −1 in a ring."""
+        """Return ``(h, R)`` resources of workers and PSs ``(h,)`` of these types; the PS type of a ring is −1."""
         taken = workers[:, None] * self.worker[worker_type]
         return np.asarray(taken + ps[:, None] * self.ps[ps_type] if ps_type >= 0 else taken)
 
 
 def fitting(capacity: Array, need: Array) -> Ints:
     """Return ``(h,)`` how many times `need` ``(R,)`` fits into capacities ``(h, R)``, at most :data:`PLENTY`."""
-    asked = need > 0
-    if not asked.any():
-        return np.full(len(capacity), PLENTY, np.int64)
-    times = np.floor(capacity[:, asked] * (1 + SLACK) / need[asked]).min(axis=1)
-    return np.asarray(np.minimum(times, PLENTY), np.int64)
+    positive = need > 0
+    times = np.floor(capacity[:, positive] * (1 + SLACK) / need[positive])
+    return np.asarray(times.min(axis=1, initial=PLENTY), np.int64)
 
 
 def reachable(capacity: float, needs: Array) -> float:
-    """Return the largest sum of needs, each as often as one likes, up to a capacity.
+    """Return the largest sum of needs, each taken any number of times, up to a capacity.
 
-    Where nothing needs any, or there are too many sums (:data:`SUMS`), it is the capacity.
+    If all needs are 0, or there are too many sums (:data:`SUMS`), it is the capacity.
     """
-    sums, most = np.zeros(1), capacity * (1 + SLACK)
+    sums, limit = np.zeros(1), capacity * (1 + SLACK)
     for need in np.unique(needs[needs > 0]):
-        times = math.floor(most / need) + 1
+        times = math.floor(limit / need) + 1
         if len(sums) * times > SUMS:
             return capacity
         sums = np.add.outer(sums, need * np.arange(times)).ravel()
-        sums = sums[sums <= most]
+        sums = sums[sums <= limit]
         sums = sums[np.unique(np.round(sums / capacity, 12), return_index=True)[1]]
     return min(float(sums.max()), capacity) or capacity
 
 
 def kinds(capacity: Array, able: Bools) -> Ints:
-    """Return ``(h,)`` classes of servers with equal capacities and workers, numbered by first appearance."""
+    """Return ``(h,)`` classes of servers with equal capacities and worker types, numbered by first appearance."""
     rows = np.column_stack((capacity, able.T.astype(float)))
     _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
@@ -127,7 +125,7 @@ def kinds(capacity: Array, able: Bools) -> Ints:
 
 
 def classes(machines: Machines) -> Machines:
-    """Return the machines with one entry per class of interchangeable servers, and how many there are of each."""
+    """Return the machines with one entry per class of interchangeable servers and the number of servers in each."""
     _, first = np.unique(machines.kind, return_index=True)
     return replace(
         machines,
@@ -140,7 +138,7 @@ def classes(machines: Machines) -> Machines:
 
 
 def able(workers: Sequence[WorkerType], gpu_types: Sequence[str]) -> Bools:
-    """Return ``(M, h)`` which workers can run on servers of these GPU types."""
+    """Return ``(M, h)`` whether workers of each type can run on servers of these GPU types."""
     return np.array([[w.gpu_type in (None, g) for g in gpu_types] for w in workers], bool).reshape(-1, len(gpu_types))
 
 
@@ -158,18 +156,18 @@ def machines_of(
     needs: tuple[Array, Array],
     able: Bools,
 ) -> Machines:
-    """Return the servers of `instance`, group by group.
+    """Return the machines of `instance`, one entry per server, group by group.
 
     Parameters
     ----------
     workers, servers
         Types of workers and of parameter servers.
     resources, capacity
-        Names, and ``(groups, R)`` what one server of each group has of them.
+        Names, and ``(groups, R)`` capacities of one server of each group.
     needs
-        ``(M, R)`` and ``(P, R)`` what a worker and a parameter server take.
+        ``(M, R)`` and ``(P, R)`` resources of a worker and a parameter server.
     able
-        ``(M, groups)`` where workers can run.
+        ``(M, groups)`` whether workers can run there.
     """
     count = [group.count for group in instance.cluster.servers]
     each = np.repeat(capacity, count, axis=0)

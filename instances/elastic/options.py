@@ -1,8 +1,8 @@
-"""Which choices of types, number of workers and duration are worth considering for a job, and the decision.
+"""Options of elastic jobs (types, number of workers and duration) that are worth considering, and the decision.
 
 With ``N`` workers of type m that together do ``N·ρ`` mini-batches per slot, a job of W mini-batches takes
-``d = ⌈W/(N·ρ)⌉`` slots (Zhou, (2f)). Only Pareto-minimal pairs ``(N, d)`` matter, and only types that are not beaten by
-others in everything: at prices of 0 or more, what takes less of everything for no longer costs no more.
+``d = ⌈W/(N·ρ)⌉`` slots (Zhou, (2f)). Only Pareto-minimal pairs ``(N, d)`` and undominated types matter: at non-negative
+prices, an option that takes no more of any resource for no longer costs no more.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
 
 ROUNDING = 1e-9
-"""Relative error of work that counts as none."""
+"""Relative tolerance in comparisons of work."""
 
 LONGEST = 1e15
-"""Most slots that a run counts with."""
+"""Upper limit on the slots of a run."""
 
 MBIT_PER_MB = 8.0
 MBIT_PER_GBIT = 1000.0
@@ -31,10 +31,10 @@ MBIT_PER_GBIT = 1000.0
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """How fast one worker of each of ``n`` jobs is, in slots per mini-batch; infinite where it cannot run.
+    """Times of one worker of each of ``n`` jobs, in slots per mini-batch; infinite if it cannot run.
 
     A worker of a job with ``N`` workers takes ``compute + f·(update + transfer)`` slots for a mini-batch, without
-    `transfer` where everything is on one server. ``f`` is 1 with parameter servers (Zhou, eq. 1) and ``(N − 1)/N`` in a
+    `transfer` if everything is on one server. ``f`` is 1 with parameter servers (Zhou, eq. 1) and ``(N − 1)/N`` in a
     ring (eq. 14), which has no PS types.
 
     Attributes
@@ -53,7 +53,7 @@ class Rates:
     def slots(
         self, job: int, worker_type: Ints | int, ps_type: Ints | int, workers: Ints | int, together: Bools | bool
     ) -> Array:
-        """Return the slots that one worker takes for a mini-batch; all but the job broadcast. A ring has no PS type."""
+        """Return the slots of one worker for a mini-batch; all but `job` broadcast. A ring ignores `ps_type`."""
         share = (workers - 1) / workers if self.ring else 1.0
         others = self.update[job, 0 if self.ring else ps_type]
         others = others + np.where(together, 0.0, self.transfer[job, worker_type])
@@ -65,17 +65,15 @@ def rates(
 ) -> tuple[Rates, Rates]:
     """Return the rates with parameter servers, and those in a ring, by worker and PS type.
 
-    Units are converted here, once: mini-batch and update times are milliseconds in the file, gradients megabytes,
-    bandwidths Gbit/s; rates are slots per mini-batch.
+    This is the only place where units are converted: mini-batch and update times are milliseconds in the file,
+    gradients megabytes, bandwidths Gbit/s; rates are slots per mini-batch.
 
-    A job's profile gives its mini-batch times by worker type; where it does not, they are those of its rates (one
-    worker with g GPUs does g times the iterations of one GPU). Rates that a profile gives for all types alike
-    (`colocated_rate_per_s`, `spread_rate_per_s`) replace mini-batch, update and transfer times. It raises
-    `InstanceError` if a job has neither profile nor rates.
+    Mini-batch times by worker type come from a job's profile, or else from its rates (one worker with g GPUs does g
+    times the iterations of one GPU). A profile's rates for all types (`colocated_rate_per_s`, `spread_rate_per_s`)
+    replace mini-batch, update and transfer times. It raises `InstanceError` if a job has neither profile nor rates.
     """
     rows = [_seconds(job, i, workers, servers) for i, job in enumerate(jobs)]
-    parts = (np.array([row[part] for row in rows], float) / slot_s for part in range(4))
-    compute, update, ring, transfer = parts
+    compute, update, ring, transfer = (np.array([row[part] for row in rows], float) / slot_s for part in range(4))
     return Rates(compute, update, transfer, ring=False), Rates(compute, ring, transfer, ring=True)
 
 
@@ -89,7 +87,7 @@ def _seconds(
         return [1 / together] * len(workers), [0.0] * len(servers), [0.0], [apart] * len(workers)
     times = profile.minibatch_ms
     if not times and not job.rates:
-        raise InstanceError(f"jobs[{position}]: a distributed job has mini-batch times, rates, or a colocated rate")
+        raise InstanceError(f"jobs[{position}]: a distributed job needs mini-batch times, rates, or a colocated rate")
     ring_ms = profile.ring_update_ms
     # Gradients are sent and received through a worker's bandwidth (Zhou's 2π/b).
     sent = 2 * profile.gradient_mb * MBIT_PER_MB
@@ -105,13 +103,13 @@ def _seconds(
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Choices of ``n`` jobs one behind another: those of job j are at ``first[j] … first[j + 1] − 1``.
+    """Options of ``n`` jobs, concatenated: those of job j are at ``first[j] … first[j + 1] − 1``.
 
     Attributes
     ----------
     slots, worker_type, ps_type, together, workers
         ``(o,)`` duration, types (PS type −1 in a ring), whether all is on one server, number of workers; within a job
-        sorted by the first two, and all on one server first, or as Zhou's loops come to them (:func:`options_of`).
+        sorted by the first two with those on one server first, or in the order of Zhou's loops (:func:`options_of`).
     """
 
     first: Ints
@@ -127,27 +125,27 @@ class Options:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def of(self, job: int) -> slice:
-        """Return where the options of a job are."""
+        """Return the slice of a job's options."""
         return slice(int(self.first[job]), int(self.first[job + 1]))
 
     def take(self, which: Ints) -> Options:
-        """Return the options of those indices, in ascending order; every job keeps what is left of its own."""
+        """Return only the options with these ascending indices, for the same jobs."""
         first = np.concatenate(([0], np.cumsum(np.bincount(self.job[which], minlength=len(self.first) - 1))))
-        kept = {name: getattr(self, name)[which] for name in ("slots", "worker_type", "ps_type", "together", "workers")}
-        return Options(first, **kept)
+        names = ("slots", "worker_type", "ps_type", "together", "workers")
+        return Options(first, **{name: getattr(self, name)[which] for name in names})
 
     @cached_property
     def shortest(self) -> Ints:
         """``(n,)`` slots of each job's fastest option; 0 for jobs without any."""
-        some = np.diff(self.first) > 0
-        out = np.zeros(len(some), np.int64)
-        out[some] = np.minimum.reduceat(self.slots, self.first[:-1][some])
+        nonempty = np.diff(self.first) > 0
+        out = np.zeros(len(nonempty), np.int64)
+        out[nonempty] = np.minimum.reduceat(self.slots, self.first[:-1][nonempty])
         return out
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Elastic:
-    """``n`` elastic jobs, the servers they run on, and what follows from both.
+    """``n`` elastic jobs and their servers.
 
     Attributes
     ----------
@@ -156,7 +154,7 @@ class Elastic:
     arrival
         ``(n,)`` first slot in which each job may run, as the view numbers slots.
     work, most
-        ``(n,)`` mini-batches, and largest number of workers (Zhou's ``E·D·K`` and ``D``).
+        ``(n,)`` mini-batches, and maximum number of workers (Zhou's ``E·D·K`` and ``D``).
     slots
         Number of slots, ``T``.
     """
@@ -176,18 +174,18 @@ class Elastic:
 
     @cached_property
     def options(self) -> Options:
-        """Choices of all jobs, without dominated ones."""
+        """Undominated options of all jobs."""
         return options_of(self.machines, self.work, self.most, self.rates)
 
     @cached_property
     def classes(self) -> Machines:
-        """One entry per class of interchangeable servers."""
+        """Machines with one entry per class of interchangeable servers."""
         return classes(self.machines)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Runs(Decision):
-    """``a`` uninterrupted runs of jobs, and ``e`` entries that say where their workers and parameter servers are.
+    """``a`` uninterrupted runs of jobs, and ``e`` entries with the placement of their workers and parameter servers.
 
     Attributes
     ----------
@@ -223,119 +221,118 @@ def options_of(
     machines, work, most, rates
         As in :class:`Elastic`.
     prune
-        Whether dominated options are left out. What is left always contains a cheapest one at any prices of 0 or more,
+        Whether to drop dominated options. The rest always contains a cheapest option at any non-negative prices,
         whatever is free.
     loops
-        Whether options are in the order in which Zhou's Algorithms 3 to 7 come to them: all on one server first, then
-        by worker type and PS type, then by duration, and in a ring by the number of workers. Then only what an earlier
-        one dominates is left out: it is never cheaper than that one, so that the first of the cheapest remains.
+        Whether to order options like the loops of Zhou's Algorithms 3 to 7: all on one server first, then by worker
+        type and PS type, then by duration, and in a ring by the number of workers. Then an option is dropped only if an
+        earlier one dominates it: it is never cheaper than that one, so that the first of the cheapest remains.
     """
-    fitting_most = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
-    each = [_pareto(job, work[job], np.minimum(most[job], fitting_most), rates) for job in range(len(work))]
-    found = np.concatenate([np.zeros((6, 0), np.int64), *each], axis=1)
+    limits = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
+    tables = [_pareto(job, work[job], np.minimum(most[job], limits), rates) for job in range(len(work))]
+    table = np.concatenate([np.zeros((6, 0), np.int64), *tables], axis=1)
     if prune:
         from schedgap.instances.elastic import _kernels as kernels
 
-        costs = _costs(machines, found)
-        order = _looped(found) if loops else np.lexsort((costs.sum(axis=1), found[1], found[4], found[0]))
-        group = 2 * found[0, order] + found[4, order]
-        found = found[:, order[kernels.undominated(group, np.ascontiguousarray(costs[order]))]]
-    return _sorted(found, len(work), loops)
+        costs = _costs(machines, table)
+        order = _loop_order(table) if loops else np.lexsort((costs.sum(axis=1), table[1], table[4], table[0]))
+        group = 2 * table[0, order] + table[4, order]
+        table = table[:, order[kernels.undominated(group, np.ascontiguousarray(costs[order]))]]
+    return _sorted(table, len(work), loops)
 
 
 def _pareto(job: int, work: float, most: Ints, rates: Rates) -> Ints:
-    """Return ``(6, o)`` the options of a job with the fewest workers for each duration; `most` is ``(M, P, 2)``."""
+    """Return the table ``(6, o)`` of a job's options with the fewest workers per duration; `most` is ``(M, P, 2)``."""
     number = np.arange(1, int(most.max(initial=0)) + 1)
     kinds, servers = np.flatnonzero(np.isfinite(rates.compute[job])), np.arange(most.shape[1])
     where = kinds[:, None, None, None], servers[:, None, None]
-    each = rates.slots(job, *where, number, np.array([[False], [True]]))
-    slots = np.maximum(np.ceil(np.minimum(work * each / number, LONGEST) * (1 - ROUNDING)), 1)
+    per_batch = rates.slots(job, *where, number, np.array([[False], [True]]))
+    slots = np.maximum(np.ceil(np.minimum(work * per_batch / number, LONGEST) * (1 - ROUNDING)), 1)
     able = number <= most[kinds][..., None]
     able[:, :, 0] &= number > int(rates.ring)
     slots = np.where(able, slots, np.inf)
     before = np.minimum.accumulate(np.insert(slots, 0, np.inf, axis=3), axis=3)[..., :-1]
-    kind, server, one, at = found = np.nonzero(slots < before)
+    kind, server, one, at = index = np.nonzero(slots < before)
     ps_type = np.full_like(server, -1) if rates.ring else server
-    return np.stack([np.full_like(kind, job), slots[found].astype(np.int64), kinds[kind], ps_type, one, number[at]])
+    return np.stack([np.full_like(kind, job), slots[index].astype(np.int64), kinds[kind], ps_type, one, number[at]])
 
 
-def _looped(found: Ints) -> Ints:
-    """Return the order of Zhou's loops: rings of a worker type as they come, which is by the number of workers."""
-    inner = np.where(found[3] < 0, 0, found[1])
-    return np.lexsort((inner, found[3], found[2], -found[4], found[0]))
+def _loop_order(table: Ints) -> Ints:
+    """Return the order of a table of options in Zhou's loops; rings of a worker type stay in the order of the table."""
+    inner = np.where(table[3] < 0, 0, table[1])
+    return np.lexsort((inner, table[3], table[2], -table[4], table[0]))
 
 
-def _sorted(found: Ints, jobs: int, loops: bool) -> Options:
+def _sorted(table: Ints, jobs: int, loops: bool) -> Options:
     """Return the options of a table ``(6, o)``: job, slots, worker type, PS type, together, workers."""
-    order = _looped(found) if loops else np.lexsort((-found[4], found[2], found[1], found[0]))
-    job, slots, worker_type, ps_type, together, workers = found[:, order]
+    order = _loop_order(table) if loops else np.lexsort((-table[4], table[2], table[1], table[0]))
+    job, slots, worker_type, ps_type, together, workers = table[:, order]
     first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=jobs))])
     return Options(first, slots, worker_type, ps_type, together.astype(bool), workers)
 
 
-def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates, loops: bool = False) -> Options:
-    """Return the options of rings as Zhou's Algorithm 7 is printed: on several servers, as many workers as slots.
+def printed_rings(options: Options, work: Array, most: Ints, rates: Rates, loops: bool = False) -> Options:
+    """Return the options of rings by Zhou's Algorithm 7 as printed: on several servers, as many workers as slots.
 
-    Its line 5 sets N̂ = d̂, where N̂ = Φ′ would place the Φ′ workers that d̂ was computed with. It tries every Φ′ up to
-    D, and does not ask for a second server. The closed window ``[t⁻, t⁺]`` of line 10 is read as that of Algorithm 6,
+    Its line 5 sets N̂ = d̂, where N̂ = Φ′ would place the Φ′ workers for which d̂ was computed. It tries every Φ′ up to
+    D and does not require a second server. The closed window ``[t⁻, t⁺]`` of line 10 is read as that of Algorithm 6,
     ``[t⁻, t⁺)``.
 
-    Choices of `kept` on one server (Algorithm 6) remain; the other arguments are as in :func:`options`.
+    Those of `options` on one server (Algorithm 6) remain; the other arguments are as in :func:`options_of`.
     """
-    alone = kept.together
-    columns = (kept.job, kept.slots, kept.worker_type, kept.ps_type, kept.together, kept.workers)
-    rows = [np.stack([column[alone] for column in columns]).astype(np.int64)]
+    o = options
+    columns = (o.job, o.slots, o.worker_type, o.ps_type, o.together, o.workers)
+    rows = [np.stack([column[o.together] for column in columns]).astype(np.int64)]
     for job, m in np.argwhere(np.isfinite(rates.compute)).tolist():
         number = np.arange(1, int(most[job]) + 1)
-        each = work[job] * rates.slots(job, m, -1, number, False) / number
-        every = np.maximum(np.ceil(each * (1 - ROUNDING)), 1).astype(np.int64)
+        exact = work[job] * rates.slots(job, m, -1, number, False) / number
+        every = np.maximum(np.ceil(exact * (1 - ROUNDING)), 1).astype(np.int64)
         slots = every[np.sort(np.unique(every, return_index=True)[1])]
         rows.append(np.stack(np.broadcast_arrays(job, slots, m, -1, 0, slots)))
     return _sorted(np.concatenate(rows, axis=1), len(work), loops)
 
 
-def _costs(m: Machines, found: Ints) -> Array:
-    """Return ``(o, c)`` what options take: none that takes more of something dominates.
+def _costs(m: Machines, table: Ints) -> Array:
+    """Return costs ``(o, c)`` of options; one option dominates another if none of its costs is larger.
 
-    On one server that is what all workers and the PS take there; on several, the number of workers and what one worker
-    and one PS take and can send. Classes of servers that a type cannot use count in either case.
+    For options on one server they are the resources of all workers and the PS together; on several servers, the number
+    of workers, and the resources and bandwidth of one worker and one PS. In both cases, further columns mark the
+    classes of servers that a type cannot use, and the last one is the duration.
     """
-    _, slots, worker, server, together, number = found
+    _, slots, worker, server, together, number = table
     one = together == 1
     ring = not server.size or server[0] < 0
     ps = np.zeros((len(slots), len(m.resources))) if ring else m.ps[server]
-    each = m.worker[worker]
-    apart = np.column_stack((number, each, m.worker_bandwidth[worker], ps))
+    need = m.worker[worker]
+    apart = np.column_stack((number, need, m.worker_bandwidth[worker], ps))
     if not ring:
         apart = np.column_stack((apart, -m.ps_bandwidth[server]))
     whole = np.zeros_like(apart)
-    whole[:, : each.shape[1]] = number[:, None] * each + ps
+    whole[:, : need.shape[1]] = number[:, None] * need + ps
     return np.column_stack((np.where(one[:, None], whole, apart), ~classes(m).able.T[:, worker].T, slots))
 
 
 def largest(m: Machines, ring: bool, most: int) -> Ints:
-    """Return ``(M, P, 2)`` the most workers that fit on empty servers: on several of them ([…, 0]) and on one.
+    """Return ``(M, P, 2)`` the most workers that fit on several empty servers ([…, 0]) and on one ([…, 1]).
 
-    More than `most` on one server do not count.
-
-    What fits with N workers fits with one fewer, too, but for a ring on several servers, which has at least two.
+    At most `most` workers per server are considered. If N workers fit, so do N − 1, except that a ring on several
+    servers has at least two workers.
     """
-    found = np.zeros((len(m.worker), 1 if ring else len(m.ps), 2), np.int64)
-    for worker, server in np.ndindex(found.shape[:2]):
+    limits = np.zeros((len(m.worker), 1 if ring else len(m.ps), 2), np.int64)
+    for worker, server in np.ndindex(limits.shape[:2]):
         if ring:
             room = m.room[worker]
             several = int(m.count[room > 0].sum()) > 1
-            found[worker, server] = room @ m.count if several else 0, room.max(initial=0)
+            limits[worker, server] = room @ m.count if several else 0, room.max(initial=0)
         else:
-            found[worker, server] = _with_servers(m, worker, server, most)
-    return found
+            limits[worker, server] = _with_servers(m, worker, server, most)
+    return limits
 
 
 def _with_servers(m: Machines, worker: int, server: int, most: int) -> tuple[int, int]:
     room, e, z = m.room[worker], m.worker[worker], m.ps[server]
     hosts = fitting(m.capacity, z) > 0
-    beside = np.where(m.able[worker] & hosts, fitting(np.maximum(m.capacity - z, 0.0), e), 0)
-    one = int(beside.max(initial=0))
+    next_to_ps = np.where(m.able[worker] & hosts, fitting(np.maximum(m.capacity - z, 0.0), e), 0)
     total = int(room @ m.count)
     spread = 0
     per_server = m.ps_bandwidth[server] / m.worker_bandwidth[worker]
@@ -346,4 +343,4 @@ def _with_servers(m: Machines, worker: int, server: int, most: int) -> tuple[int
             others = min(covered, total - int(room[host]))
             if servers and others >= 1:
                 spread = max(spread, g + others)
-    return spread, one
+    return spread, int(next_to_ps.max(initial=0))

@@ -1,15 +1,15 @@
-"""What is free where and when, at which prices, and the exact cheapest way to run a job there.
+"""Free resources and prices by server and slot, and the exact cheapest run of a job.
 
 For every choice of types, number of workers and start, the cheapest placement is found exactly:
 
-- everything on one server: the cheapest one that holds it;
-- parameter servers: their host is one server, with ``g < N`` workers beside them and
-  ``s = max(1, ⌈(N − g)·b/B⌉)`` of them; the other workers go where they are cheapest. Several hosts would only add
-  cost, since by (2i) each must cover all workers elsewhere;
+- everything on one server: the cheapest one that has room;
+- parameter servers: all ``s = max(1, ⌈(N − g)·b/B⌉)`` of them are on one host, together with ``g < N`` workers; the
+  other workers go where they are cheapest. Several hosts would only add cost, since by (2i) each must serve all workers
+  on other servers;
 - a ring on several servers: workers where they are cheapest, at least one on a second server.
 
-Sums of prices over time give what a window of slots costs in O(1) per server; how many workers fit in all of its slots
-is a minimum over blocks of slots, of many servers at once.
+Sums of prices over time give the cost of a window of slots in O(1) per server; the number of workers that fit in all of
+its slots is a minimum over blocks of slots, computed for many servers at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from schedgap.instances.elastic.options import Options, Runs
 class Found:
     """A run of one job; its PS type is −1 in a ring.
 
-    `total` is what was minimised, `cost` its part that resources cost; `workers` and `ps` are ``(h,)`` by server.
+    `total` is the minimised objective, `cost` the cost of resources in it; `workers` and `ps` are ``(h,)`` by server.
     """
 
     total: float
@@ -49,27 +49,19 @@ class Found:
 
 
 def runs_of(chosen: Sequence[tuple[int, Found]], first_slot: int) -> Runs:
-    """Return runs of jobs as a decision, in which the first column of a ledger is the slot `first_slot`."""
-    places = [np.flatnonzero(found.workers + found.ps) for _, found in chosen]
-    pairs = [(found, where) for (_, found), where in zip(chosen, places, strict=True)]
-    none = np.zeros(0, np.int64)
-    return Runs(
-        job=np.array([job for job, _ in chosen], np.int64),
-        start=np.array([found.start + first_slot for _, found in chosen], np.int64),
-        slots=np.array([found.slots for _, found in chosen], np.int64),
-        worker_type=np.array([found.worker_type for _, found in chosen], np.int64),
-        ps_type=np.array([found.ps_type for _, found in chosen], np.int64),
-        run=np.repeat(np.arange(len(chosen)), [len(where) for where in places]).astype(np.int64),
-        server=np.concatenate([none, *places]),
-        workers=np.concatenate([none, *(found.workers[where] for found, where in pairs)]),
-        ps=np.concatenate([none, *(found.ps[where] for found, where in pairs)]),
-    )
+    """Return the decision made up of runs of jobs; column 0 of the ledger is the slot `first_slot`."""
+    rows = [(job, f.start + first_slot, f.slots, f.worker_type, f.ps_type) for job, f in chosen]
+    job, start, slots, worker_type, ps_type = np.array(rows, np.int64).reshape(-1, 5).T.copy()
+    places = [(run, f, h) for run, (_, f) in enumerate(chosen) for h in np.flatnonzero(f.workers + f.ps).tolist()]
+    entries = [(run, h, f.workers[h], f.ps[h]) for run, f, h in places]
+    run, server, workers, ps = np.array(entries, np.int64).reshape(-1, 4).T.copy()
+    return Runs(job, start, slots, worker_type, ps_type, run, server, workers, ps)
 
 
 class Ledger:
     """Free resources and prices of servers over ``T`` slots, numbered from 0.
 
-    Nothing may be booked where the machines are classes of servers, or everything is always free (`constant`, for
+    Nothing may be booked if the machines are classes of servers, or if everything is always free (`constant`, for
     pricing).
     """
 
@@ -89,13 +81,13 @@ class Ledger:
             m.count, m.capacity, m.worker, m.ps, m.worker_bandwidth, m.ps_bandwidth, m.total
         )
         sums = (np.zeros((*shape, slots + 1)) for shape in [(types, h), (servers, h), (types,), (servers,)])
-        room: Any = np.zeros((types, length, h), np.int32)  # half as much to read as with 64 bits
+        room: Any = np.zeros((types, length, h), np.int32)  # half the memory traffic of 64 bits
         blocks = -(-length // kernels.BLOCK)
         least = free[:blocks].copy(), room[:, :blocks].copy()
         self._tables = kernels.Tables(free, room, *least, np.zeros((types, length), np.int64), *sums)
         order, rank, filled = (np.zeros(h, np.int64) for _ in range(3))
-        known = order, rank, filled, np.zeros(h), np.zeros((h, resources)), np.zeros(6, np.int64)
-        self._window = kernels.Window(np.zeros(h), room[0, 0].copy(), *known)
+        scratch = order, rank, filled, np.zeros(h), np.zeros((h, resources)), np.zeros(6, np.int64)
+        self._window = kernels.Window(np.zeros(h), room[0, 0].copy(), *scratch)
         self._best = kernels.Best(np.zeros(4), np.zeros(6, np.int64))
         self._everywhere = np.arange(h)
         self._all_stops = np.ones(slots + 1, bool)
@@ -106,7 +98,7 @@ class Ledger:
             self._kernels.recount(h, first, last, self._servers, self.machines.able, self._tables)
 
     def post(self, price: Array, servers: Ints | None = None) -> None:
-        """Set the prices of some servers (all by default): ``(len(servers), R, T)`` per unit and slot, 0 or more."""
+        """Set non-negative prices ``(len(servers), R, T)`` per unit and slot on these servers (by default all)."""
         where = self._everywhere if servers is None else servers
         self.price[where] = price
         self._kernels.totals(where, self.price, self.machines.worker, self._tables.worker_sum)
@@ -116,7 +108,7 @@ class Ledger:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """What compiled loops need that book and search on their own: servers, who is able, tables, and scratch."""
+        """Arguments of compiled loops that book and search by themselves: servers, `able`, tables, scratch space."""
         return self._servers, self.machines.able, self._tables, self._window, self._best
 
     def find(
@@ -133,32 +125,32 @@ class Ledger:
         among: slice | None = None,
         extra: Array | None = None,
     ) -> Found | None:
-        """Return the run of least ``late[end] + cost`` in what is free, if one is below `limit`.
+        """Return the run of least ``late[end] + cost`` on free resources, or ``None`` if none is below `limit`.
 
-        Of equal ones the earliest end counts, then the least share of the cluster, then the order of options, starts
-        and servers.
+        Ties are broken by the earliest end, then the least share of the cluster, then the order of options, starts and
+        servers.
 
         Parameters
         ----------
         earliest, latest
-            First slot, and the slot before which it ends (all slots by default).
+            First slot, and the slot before which the run ends (by default all slots).
         late
-            ``(T + 1,)`` what each end costs; non-decreasing, infinite from where it is too late; 0 by default.
+            ``(T + 1,)`` cost of each end: non-decreasing, infinite for ends that are too late; by default 0.
         stops
-            ``(T + 1,)`` slots at which a run begins or ends, unless it begins with the earliest one; all by default.
-            Where the total is concave between stops for any placement, nothing is missed.
+            ``(T + 1,)`` whether a run may begin or end at a slot (by default all); a run at `earliest` always may. If
+            the total is concave between stops for every placement, the optimum is not missed.
         limit
-            What the total must stay below.
+            Strict upper limit on the total.
         printed
-            Whether jobs on several servers are placed by Zhou's Algorithms 4 and 7 as printed; rings take the options
-            of :func:`~schedgap.instances.elastic.options.printed_rings` then.
+            Whether to place jobs on several servers by Zhou's Algorithms 4 and 7 as printed; rings then need the
+            options of :func:`~schedgap.instances.elastic.options.printed_rings`.
         first
-            Whether of equal ones the first counts at once, by options, starts and servers.
+            Whether to break ties only by the order of options, starts and servers.
         among
-            Options to choose from instead of all of the job's.
+            Options to choose from, instead of all options of the job.
         extra
-            ``(options, T + 1)`` what each option costs beside its placement up to each slot, non-decreasing; none by
-            default.
+            ``(options, T + 1)`` non-decreasing cost of each option apart from its placement up to each slot; by default
+            none.
         """
         kernels = self._kernels
         chosen = self.options.of(job) if among is None else among
@@ -195,11 +187,11 @@ class Ledger:
         )
 
     def use(self, found: Found) -> Array:
-        """Return ``(h, R)`` what a run takes of every server in each of its slots."""
+        """Return ``(h, R)`` resources that a run takes on each server in each of its slots."""
         return self.machines.use(found.worker_type, found.ps_type, found.workers, found.ps)
 
     def set_free(self, free: Array) -> None:
-        """Say what is free on all servers: ``(h, R, T)``."""
+        """Set the free resources of all servers ``(h, R, T)``."""
         changed = (free != self.free).any(axis=1)
         servers = np.flatnonzero(changed.any(axis=1))
         if servers.size:
@@ -208,7 +200,7 @@ class Ledger:
             self._changed(servers, int(slots[0]), int(slots[-1]) + 1)
 
     def book(self, found: Found, sign: int = 1) -> Ints:
-        """Take what a run needs (give it back with `sign` −1); return the servers that it concerns."""
+        """Book the resources of a run (release them with `sign` −1); return its servers."""
         touched = np.flatnonzero(found.workers + found.ps)
         self.free[touched, :, found.start : found.end] -= sign * self.use(found)[touched][:, :, None]
         self._changed(touched, found.start, found.end)

@@ -1,4 +1,4 @@
-"""What all families share: the spec file, the registry, streams of random numbers, errors in one line."""
+"""Common parts of the generator families: spec files, the registry, random streams, one-line errors."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from schedgap.instances.workload import workload
 Scalar = bool | int | float | str
 
 UtilityName = Literal["effective_throughput", "normalised", "sigmoid", "linear_deadline", "constant"]
-"""Hadar's utilities, by their kind in an instance."""
+"""Kinds of Hadar's utilities in an instance."""
 
 PATIENCE = 4.0
-"""Patience of a job without deadline, as a multiple of its time alone on its fastest GPUs."""
+"""Patience of a job without a deadline, as a multiple of its time alone on its fastest GPUs."""
 
 STEEPNESS = 4.0
-"""A sigmoid is 0.98 of its amplitude at the arrival, half at the end of the patience, and 0.02 after twice of it."""
+"""Steepness of sigmoids: 0.98 of the amplitude at the arrival, half at the end of the patience, 0.02 at twice it."""
 
 
 class GeneratorSpec(Record):
-    """Parameters that every family has; a family's own spec class adds its own.
+    """Parameters of every family; each family extends this class.
 
-    Jobs have the `utility` of that kind, with amplitude 1. A job's patience lasts until its deadline, or
-    :data:`PATIENCE` times its time alone where it has none. At its end, a sigmoid has fallen to a half; a linear
-    deadline begins to fall then, to 0 after as much time again.
+    Jobs have utilities of kind `utility` with amplitude 1. A job's patience lasts until its deadline, or
+    :data:`PATIENCE` times its time alone if it has none. At its end, a sigmoid has fallen to a half; a linear deadline
+    begins to fall and reaches 0 after as much time again.
     """
 
     family: Name
@@ -49,8 +49,8 @@ class GeneratorSpec(Record):
 class SpecFile(Record):
     """A TOML (or JSON) document with a ``generator`` table.
 
-    `published` holds for the table as it stands; an instance with other parameters has only those numbers that the
-    paper states within ranges of them.
+    `published` is valid for the table's parameters; an instance with other parameters has only those numbers that the
+    paper states for ranges that include them.
     """
 
     title: Text = ""
@@ -62,10 +62,10 @@ class SpecFile(Record):
 
 @dataclass(frozen=True)
 class Streams:
-    """One stream of uniform random numbers per quantity, all from one master seed.
+    """Streams of uniform random numbers, one per quantity, derived from one seed.
 
-    A quantity's numbers depend only on the seed and its name. Families draw by inverse distribution
-    functions, one number per item, so that the first n items are the same however many follow.
+    A quantity's numbers depend only on the seed and its name. Families draw by inverse distribution functions, one
+    number per item, so that the first n items do not depend on how many follow.
     """
 
     seed: int
@@ -78,7 +78,7 @@ class Streams:
 
 @dataclass(frozen=True)
 class Family:
-    """A generator: `id` is ``family`` in a spec, `spec` the class of its parameters.
+    """A generator family: `id` is the value of ``family`` in a spec, `spec` the class of its parameters.
 
     ``build(spec, streams)`` returns fields of :class:`~schedgap.instances.schema.Instance` by name.
     """
@@ -101,23 +101,23 @@ def generate(
     document
         The spec file: title, source, and a table ``generator``.
     overrides
-        Parameters that replace those of the table (numbers, or text as in ``?load=1.2``). Published numbers, which are
-        about the table's instance, are left out where one differs from the table and from what they are stated for.
+        Parameters that replace those of the table (numbers, or text as in ``?load=1.2``). Published numbers are left
+        out unless each changed parameter is in the range for which they are stated.
     where
-        Begins every error message.
+        Prefix of error messages.
 
     Raises
     ------
     InstanceError
         If a parameter is missing, of the wrong type or out of range, or if the instance would be too large.
     UnknownNameError
-        If the family or a parameter is not known; the message names the nearest known ones.
+        If the family or a parameter does not exist; the message suggests the closest names.
     """
     file = parse(SpecFile, document, where)
-    wanted = str(file.generator.get("family"))
-    if wanted not in FAMILIES:
-        raise UnknownNameError(f"{where}: {unknown(FAMILIES.kind, wanted[:60], FAMILIES.ids())}")
-    family = FAMILIES.get(wanted)
+    id = str(file.generator.get("family"))
+    if id not in FAMILIES:
+        raise UnknownNameError(f"{where}: {unknown(FAMILIES.kind, id[:60], FAMILIES.ids())}")
+    family = FAMILIES.get(id)
     allowed = parameters(family.spec)
     for key in overrides:
         if key not in allowed:
@@ -125,27 +125,30 @@ def generate(
     table = {**file.generator, **{k: _number(v) for k, v in overrides.items()}}
     spec = parse(family.spec, table, where)
     changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
-    known = list(file.published)
-    told = ", ".join(f"{key} = {value}" for key, value in changed.items() if key != "seed")
-    title = f"{file.title}; {told}"[:4000] if told else file.title
-    words: dict[str, Any] = {"name": name[:200], "title": title, "source": file.source, "licence": file.licence}
+    published = list(file.published)
+    changes = ", ".join(f"{key} = {value}" for key, value in changed.items() if key != "seed")
+    title = f"{file.title}; {changes}"[:4000] if changes else file.title
+    texts: dict[str, Any] = {"name": name[:200], "title": title, "source": file.source, "licence": file.licence}
     for key, value in changed.items():
-        ranges = [(entry, entry.within.get(key)) for entry in known if isinstance(value, int | float)]
-        known = [entry for entry, ends in ranges if ends and ends[0] <= value <= ends[1]]
-    words["published"] = tuple(known)
+        ranges = [(entry, entry.within.get(key)) for entry in published if isinstance(value, int | float)]
+        published = [entry for entry, ends in ranges if ends and ends[0] <= value <= ends[1]]
+    texts["published"] = tuple(published)
     try:
         parts = family.build(spec, Streams(spec.seed))
-        drawn = Instance(**words, **parts)
-        other = _worth(drawn, spec)
-        return Instance(**{**words, **parts, **other}) if other else drawn
+        drawn = Instance(**texts, **parts)
+        utilities = _with_utilities(drawn, spec)
+        return Instance(**{**texts, **parts, **utilities}) if utilities else drawn
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error)}") from None
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
 
 
-def _worth(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:
-    """Return jobs with a utility that is not the default, and a note on it; raise `InstanceError` without jobs."""
+def _with_utilities(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:
+    """Return the jobs with the spec's utility and a note on it; empty for the default utility.
+
+    It raises `InstanceError` if there are no jobs.
+    """
     if spec.utility == "effective_throughput":
         return {}
     work, jobs = workload(drawn), []
@@ -159,15 +162,15 @@ def _worth(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:
             "linear_deadline": LinearDeadline(amplitude=1.0, grace_s=left_s),
             "constant": Constant(amplitude=1.0),
         }
-        given = {"deadline_s": due_s} if spec.utility == "linear_deadline" else {}
-        jobs.append(job.model_copy(update={"utility": kinds[spec.utility], **given}))
-    told = f"patience = until the deadline, or {PATIENCE:g} x the time alone on the fastest GPUs"
-    note = f"utilities = {spec.utility}" + (f", {told}" if spec.utility in ("sigmoid", "linear_deadline") else "")
+        deadline = {"deadline_s": due_s} if spec.utility == "linear_deadline" else {}
+        jobs.append(job.model_copy(update={"utility": kinds[spec.utility], **deadline}))
+    patience = f"patience = until the deadline, or {PATIENCE:g} x the time alone on the fastest GPUs"
+    note = f"utilities = {spec.utility}" + (f", {patience}" if spec.utility in ("sigmoid", "linear_deadline") else "")
     return {"jobs": tuple(jobs), "derived": (*drawn.derived, note)}
 
 
 def parameters(spec: type[GeneratorSpec]) -> list[str]:
-    """Return the names of the parameters that a reference may override: single numbers and words."""
+    """Return the names of the parameters that a reference may override: scalars and words."""
     single = (int, float, bool, str)
     return [
         name
@@ -177,7 +180,7 @@ def parameters(spec: type[GeneratorSpec]) -> list[str]:
 
 
 def _number(value: Scalar) -> Scalar:
-    """Read a number from the text of a reference; other text stays as it is, for validation to refuse."""
+    """Convert the text of a reference to a number if it is one; validation rejects other text if need be."""
     if not isinstance(value, str):
         return value
     for kind in (int, float):

@@ -1,8 +1,7 @@
 """The family of ``gen/200jobs``: one day of jobs that the methods of all papers can run.
 
-Every job has rates per GPU type (Hadar, OEF), a sensitivity matrix (Synergy), a profile for parameter
-servers and ring-all-reduce (Zhou), a weight and a deadline (admission). Models come from the catalogue, one
-or two per tenant.
+Every job has rates per GPU type (Hadar, OEF), a sensitivity matrix (Synergy), a profile for parameter servers and
+ring-all-reduce (Zhou), a weight and a deadline (admission). Models come from the catalogue, one or two per tenant.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from schedgap.instances.model_catalogue import CatalogueModel, significant
 from schedgap.instances.schema import DistributedProfile, Horizon, Job, JobType, PSType, Tenant, WorkerType, rule
 
 MIN_BATCHES = 10
-"""Mini-batches per chunk below which a job gets fewer chunks: rounding changes its work by 5 % at most."""
+"""Least mini-batches per chunk; a smaller job gets fewer chunks, so that rounding changes its work by 5 % at most."""
 
 
 class DaySpec(WorkloadSpec):
-    """A day of jobs for all papers. Ranges that Zhou's paper gives (§7) are the defaults."""
+    """A day of jobs for all papers. The defaults of ranges are those of Zhou's paper (§7)."""
 
     double_weight_share: float = rule("a share of tenants (weight 2), 0 to 1", ge=0, le=1, default=0.2)
     chunks: WholeRange = rule("two whole numbers, the smaller first", default=(5, 50))
@@ -37,13 +36,13 @@ class DaySpec(WorkloadSpec):
 
 
 Group = tuple[Tenant, list[CatalogueModel]]
-"""A tenant with its models."""
+"""A tenant and its models."""
 
 
 def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     (low, high), pool = spec.gradient_mb, workload.catalogue_models(spec)
-    # First models go round the pool in random order, so that all are soon in use.
+    # First models cycle through the pool in random order, so that all are soon in use.
     order = np.argsort(streams.uniform("tenant models: order", len(pool)), kind="stable")
     doubled = streams.uniform("tenant weights", spec.tenants) < spec.double_weight_share
     second = streams.uniform("tenant models: second", spec.tenants)
@@ -71,7 +70,7 @@ def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
 
 
 def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[Job]:
-    """Draw the jobs; each uniform stream gives one number per job."""
+    """Draw the jobs, with one number per job from each stream."""
     submit = workload.arrivals(spec, spec.jobs_per_day / workload.DAY_S, streams)
     durations = workload.durations(spec, streams)
     gangs = workload.gang_sizes(spec, streams)
@@ -120,8 +119,7 @@ def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[
 def split(work: float, spec: DaySpec, u_epochs: float, u_chunks: float) -> tuple[int, int, int]:
     """Split work into epochs, chunks and mini-batches per chunk, the first two within the spec's ranges.
 
-    A job too small for the ranges gets fewer chunks, then fewer epochs, so that rounding hardly changes its
-    work.
+    A job too small for the ranges gets fewer chunks, then fewer epochs, so that rounding hardly changes its work.
     """
     least = spec.chunks[0]
     epochs = max(1, min(draws.whole(u_epochs, *spec.epochs), int(work / least)))

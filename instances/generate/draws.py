@@ -1,7 +1,6 @@
-"""Inverse distribution functions, and rounding to what is the same on every machine.
+"""Inverse distribution functions, and rounding that gives the same values on every machine.
 
-Every function maps uniform numbers ``u`` in [0, 1) to values, item by item, so that a longer ``u`` only
-appends.
+Every function maps uniform numbers ``u`` in [0, 1) to values item by item, so that a longer ``u`` only appends values.
 """
 
 from __future__ import annotations
@@ -22,10 +21,11 @@ def poisson_arrivals(u: Array, rate: float) -> Array:
 
 
 def log_uniform(u: Array, mean: float, spread: float) -> Array:
-    """Return values with uniform logarithms, the largest `spread` times the smallest, of exactly this mean.
+    """Return values with uniform logarithms, the largest `spread` times the smallest, of expectation `mean`.
 
-    The density is ``1/x`` between ``a`` and ``a·spread``, so the mean is ``a·(spread − 1)/ln(spread)``:
-    heavy, as job sizes are (Philly spans orders of magnitude), but bounded, so that every job can finish.
+    The density is proportional to ``1/x`` between ``a`` and ``a·spread``, so that the mean is
+    ``a·(spread − 1)/ln(spread)``. It is heavy-tailed like job sizes (Philly spans orders of magnitude), but bounded, so
+    that every job can finish.
     """
     low = mean * math.log(spread) / (spread - 1)
     return low * np.power(spread, u)
@@ -51,9 +51,8 @@ def whole(u: float, low: int, high: int) -> int:
 
 
 def rounded(values: Array) -> list[float]:
-    """Return values at six significant digits.
+    """Return values rounded to six significant digits.
 
-    Libraries differ in the last bits of logarithms and powers; rounding keeps fingerprints the same
-    everywhere.
+    Libraries differ in the last bits of logarithms and powers; rounding makes fingerprints the same everywhere.
     """
     return [significant(float(v)) for v in values]

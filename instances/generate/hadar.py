@@ -1,8 +1,8 @@
-"""Hadar's and HadarE's set-ups: 480 jobs after the Philly trace on 60 GPUs, and mixes of 1 to 12 jobs on five nodes.
+"""Hadar's and HadarE's setups: 480 jobs like the Philly trace's on 60 GPUs, and mixes of 1 to 12 jobs on five nodes.
 
 Source: Sultana et al., sections IV (simulation, Table II) and VI (AWS and testbed clusters, Table III). The paper
-prints no epochs or steps, so work is given as time on one GPU of type :data:`REFERENCE`: iterations = seconds x rate
-there, the rule by which Gavel turns durations into steps.
+prints no epochs or steps, so that work is given as time on one GPU of type :data:`REFERENCE`: iterations = seconds x
+rate there, the rule by which Gavel converts durations to steps.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Cluster, Horizon, Job, Name, Record, ServerGroup, check_size, rule, violation
 
 REFERENCE = "V100"
-"""GPU type on which GPU-hours and minutes of work count, as in Gavel."""
+"""GPU type to which GPU-hours and minutes of work refer, as in Gavel."""
 
 SLACK = 2.0
-"""The horizon holds so many times the jobs' GPU time on average GPUs, and then the longest job on its slowest."""
+"""Horizon as a multiple of the jobs' GPU time on average GPUs; the longest job on its slowest GPUs is added."""
 
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0)]
 
 
 def horizon(cluster: Cluster, jobs: Sequence[Job], slot_s: float) -> Horizon:
-    """Return slots for every method to finish in, also those that know no GPU types and never move a job.
+    """Return a horizon within which every method can finish, even if it ignores GPU types and never moves a job.
 
-    Every job counts one slot more than it needs, because its last slot may be nearly empty.
+    Each job is given one more slot than it needs, because its last slot may be nearly empty.
     """
     totals = np.array(list(cluster.gpus_by_type.values()), float)
     gpu_seconds, longest = 0.0, 0.0
@@ -47,13 +47,13 @@ def horizon(cluster: Cluster, jobs: Sequence[Job], slot_s: float) -> Horizon:
 
 
 def _job(name: str, model: CatalogueModel, rates: Mapping[str, float], gpus: int, seconds: float) -> Job:
-    """Return a job, there from the start, of the iterations that one GPU of the reference does in so many seconds."""
+    """Return a job that arrives at 0 s, with the iterations that one GPU of the reference type does in `seconds`."""
     work = max(1, round(seconds * rates_on(model, [REFERENCE])[0][REFERENCE]))
     return Job(id=name, model=model.name, gpus=gpus, epochs=1, minibatches_per_chunk=work, rates=rates)
 
 
 def _notes(models: Sequence[CatalogueModel], types: Sequence[str]) -> list[str]:
-    """Return what the catalogue derived for these models on these GPU types, and what holds for all jobs here."""
+    """Return the catalogue's notes on these models on these GPU types, and the notes on all jobs of this family."""
     lines = [note for model in models for note in rates_on(model, types)[1]]
     own = [f"{model.name}: {note}" for model in models for note in model.derived if note.startswith("rates on ")]
     work = (
@@ -67,10 +67,10 @@ def _notes(models: Sequence[CatalogueModel], types: Sequence[str]) -> list[str]:
 
 
 class TraceSpec(GangSpec):
-    """Jobs after the Philly trace, all there at the start (section IV-A).
+    """Jobs like those of the Philly trace, all present at the start (section IV-A).
 
-    With ``sizes = "uniform"`` every model of Table II is equally likely. With ``"philly"`` a job's category comes
-    first, as often as the trace has it among jobs of up to 100 GPU-hours, and its model is any of that category.
+    With ``sizes = "uniform"``, every model of Table II is equally likely. With ``"philly"``, a job's category is drawn
+    first, by its frequency in the trace among jobs of up to 100 GPU-hours, and then one of its models.
     """
 
     sizes: Literal["uniform", "philly"] = "uniform"
@@ -82,20 +82,20 @@ class TraceSpec(GangSpec):
     def _complete(self) -> Self:
         if len(self.categories) != len(self.models):
             raise violation("categories", list(self.categories), f"one for each of the {len(self.models)} models")
-        for field, known in (("gpu_hours", self.gpu_hours), ("philly_shares", self.philly_shares)):
+        for field, table in (("gpu_hours", self.gpu_hours), ("philly_shares", self.philly_shares)):
             for name in self.categories:
-                if name not in known:
-                    raise violation(field, ", ".join(known), f"one entry for each category; {name} is missing")
+                if name not in table:
+                    raise violation(field, ", ".join(table), f"one entry for each category; {name} is missing")
         for name, (low, high) in self.gpu_hours.items():
             if low < 0:
                 raise violation(f"gpu_hours.{name}", [low, high], "hours are 0 or more")
         if not any(self.philly_shares[name] > 0 for name in self.categories):
-            raise violation("philly_shares", dict(self.philly_shares), "a positive share of some category")
+            raise violation("philly_shares", dict(self.philly_shares), "at least one category has a positive share")
         return self
 
     @property
     def probabilities(self) -> list[float]:
-        """Of each model: equal, or its part of its category's share."""
+        """Probability of each model: equal, or its category's share divided by the number of its models."""
         if self.sizes == "uniform":
             return [1.0] * len(self.models)
         return [self.philly_shares[name] / self.categories.count(name) for name in self.categories]
@@ -123,19 +123,19 @@ def build_trace(spec: TraceSpec, streams: Streams) -> dict[str, Any]:
 
 
 class MixModel(Record):
-    """A line of Table III: the catalogue's model and the class of its size."""
+    """A line of Table III: the catalogue's model and its size class."""
 
     model: Name
     size: Name
 
 
 class MixSpec(GeneratorSpec):
-    """A workload mix on nodes with one GPU each (section VI). Nothing is random: every seed gives the same jobs."""
+    """A workload mix on nodes with one GPU each (section VI). Nothing is random; all seeds give the same jobs."""
 
     mix: Name = rule("the name of a mix, such as M-5")
     slot_s: float = rule("a slot has a positive length in seconds", gt=0)
-    minutes: Mapping[Name, Positive] = rule(f"minutes on one {REFERENCE} by class of size, positive")
-    models: Mapping[Name, MixModel] = rule("model and class of size by abbreviation")
+    minutes: Mapping[Name, Positive] = rule(f"minutes on one {REFERENCE} by size class, positive")
+    models: Mapping[Name, MixModel] = rule("model and size class by abbreviation")
     mixes: Mapping[Name, tuple[Name, ...]] = rule("abbreviations of the models of each mix")
     servers: tuple[ServerGroup, ...] = rule("at least one server", min_length=1)
 

@@ -1,4 +1,4 @@
-"""OEF's set-ups: tenants with one job type each on three GPU generations, and a large one for scaling.
+"""OEF's setups: tenants with one job type each on three GPU generations, and a large setup for scaling.
 
 Source: Mo, Xu, Lau (Middleware 2024), §6.1 and §6.3: 24 GPUs (8 each of RTX 3070, 3080 and 3090, four per
 host), 20 tenants, or 50 tenants with 20 jobs each on average over three days; §6.4: ten GPU types.
@@ -20,25 +20,25 @@ from schedgap.instances.model_catalogue import significant
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Job, JobType, ServerGroup, Tenant, check_size, rule
 
 LEAST_STEP = 1.01
-"""A faster GPU type stays at least 1 % faster, whatever the hyper-parameters."""
+"""Least speedup from a GPU type to the next faster one, whatever the hyper-parameters."""
 
 
 class TenantsSpec(WorkloadSpec):
     """Tenants with one job type each; hyper-parameters move speedups by up to `variation` (0.1 = ±10 %).
 
-    The first tenant may `lie` about its speedups.
+    The first tenant may report false speedups (`lie`).
     """
 
     arrivals: Literal["poisson", "start"] = "poisson"
     variation: float = rule("a variation is 0 or more and below 1", ge=0, lt=1)
     lie: float = rule(
-        "the first tenant's steps to faster types, as it reports them, 1 to 100", ge=1, le=100, default=1.0
+        "factor by which the first tenant exaggerates each step to a faster type, 1 to 100", ge=1, le=100, default=1.0
     )
 
 
 def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
-    # Each tenant's model, in turn from the pool, and its rates with its own hyper-parameters.
+    # Tenants take models from the pool in turn, with rates for their own hyper-parameters.
     types = len(spec.types)
     scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
     steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
@@ -56,8 +56,8 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
         for name, (_, kind), at in zip(names, kinds, arrive_s, strict=True)
     )
     if spec.lie != 1:
-        told = {name: significant(rate * spec.lie**i) for i, (name, rate) in enumerate(kinds[0][1].rates.items())}
-        liar = kinds[0][1].model_copy(update={"reported_rates": told})
+        reported = {name: significant(rate * spec.lie**i) for i, (name, rate) in enumerate(kinds[0][1].rates.items())}
+        liar = kinds[0][1].model_copy(update={"reported_rates": reported})
         tenants = (tenants[0].model_copy(update={"job_types": (liar,)}), *tenants[1:])
     gangs, durations = workload.gang_sizes(spec, streams), workload.durations(spec, streams)
     u = streams.uniform("epochs", spec.jobs)
@@ -93,7 +93,7 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
 
 
 def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:
-    """Return scaled `rates` (slowest type first), each step to the next type times a factor, still rising."""
+    """Return scaled `rates` (slowest type first) with each step to the next type varied by a factor, still rising."""
     names, values = list(rates), list(rates.values())
     steps = [max(LEAST_STEP, b / a * f) for a, b, f in zip(values[:-1], values[1:], factors[1:], strict=True)]
     varied = itertools.accumulate([values[0] * scale, *steps], lambda a, b: a * b)
@@ -115,14 +115,14 @@ class ScaleSpec(GeneratorSpec):
 
 
 def build_scale(spec: ScaleSpec, streams: Streams) -> dict[str, Any]:
-    """Draw tenants; speedups grow from type to type by a random share up to `step`."""
+    """Draw the tenants; speedups grow from type to type by a random share up to `step`."""
     growth = 1 + spec.step * streams.uniform("speedups", spec.tenants * spec.types).reshape(-1, spec.types)
     growth[:, 0] = 1.0
     return _without_jobs([draws.rounded(row) for row in np.cumprod(growth, axis=1)], spec.devices)
 
 
 def _without_jobs(speedups: Sequence[Sequence[float]], devices: int) -> dict[str, Any]:
-    """Return tenants with these speedups ``(n, k)``, and a cluster with so many devices of each type."""
+    """Return tenants with these speedups ``(n, k)``, and a cluster with `devices` devices of each type."""
     names = [f"GPU{j + 1}" for j in range(len(speedups[0]))]
     rates = [dict(zip(names, row, strict=True)) for row in speedups]
     servers = tuple(ServerGroup(name=f"{n} servers", count=1, gpu_type=n, gpus=devices) for n in names)
@@ -135,14 +135,14 @@ def _without_jobs(speedups: Sequence[Sequence[float]], devices: int) -> dict[str
 
 
 class ClassesSpec(GeneratorSpec):
-    """Tenants of two classes and no jobs, for asking which speedups a gain needs: most do not care for GPU types.
+    """Tenants of two classes and no jobs, to study which speedups a gain requires.
 
-    `fast` of the tenants are `ratio` times as fast on the last type as on all others, the rest is equally fast on all.
+    `fast` of the tenants are `ratio` times as fast on the last type as on the others; the rest are equally fast on all.
     """
 
     tenants: int = rule("a whole number of tenants, 1 or more", ge=1, le=10_000)
     fast: int = rule("tenants that are faster on the last type, 0 or more", ge=0)
-    ratio: float = rule("how much faster, 1 to 1000", ge=1, le=1000)
+    ratio: float = rule("speedup of the fast tenants on the last type, 1 to 1000", ge=1, le=1000)
     types: int = rule("2 to 1000 GPU types", ge=2, le=1000)
     devices: int = rule("1 to 10000 devices of each type", ge=1, le=10_000)
 

@@ -1,9 +1,8 @@
-"""Synergy's set-ups: image, language and speech models on equal servers, all there at the start or Poisson arrivals.
+"""Synergy's setups: image, language and speech models on equal servers, all present at the start or Poisson arrivals.
 
-Source: Mohan et al., section 5.1 and Table 4. A duration is that with the proportional share of CPUs and memory *of
-this cluster*: iterations = duration x rate there, looked up as every scheduler looks it up
-(:mod:`schedgap.instances.sensitivity`), so that a job takes its duration under proportional scheduling whatever the
-servers.
+Source: Mohan et al., section 5.1 and Table 4. A duration refers to the proportional share of CPUs and memory *of this
+cluster*: iterations = duration x rate with that share, from the table that all schedulers use
+(:mod:`schedgap.instances.sensitivity`), so that a job takes its duration under proportional scheduling on any servers.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from schedgap.instances.workload import servers, workload
 TASKS = ("image", "language", "speech")
 
 SLACK = 2.0
-"""The horizon holds so many times the jobs' GPU time at their shares after the last arrival, and then the longest."""
+"""Horizon after the last arrival as a multiple of the jobs' GPU time at their shares; the longest job is added."""
 
 MINUTE_S = 60.0
 
 Percent = Annotated[float, Field(ge=0)]
 Kind = tuple[int, int]
-"""Number of a model and GPUs of the gang."""
+"""Index of a model, and GPUs of the gang."""
 
 
 class SynergySpec(JobsSpec):
     """Jobs by task (the *split*), gang size and duration (section 5.1), on equal servers of one GPU type.
 
-    These are by default the paper's: 8 GPUs with 24 CPUs and 500 GB. A duration is ``10^x`` minutes with x uniform in
-    `exponents`, or in `long_exponents` for the share `long` of jobs.
+    Servers are by default the paper's, with 8 GPUs, 24 CPUs and 500 GB. A duration is ``10^x`` minutes with x uniform
+    in `exponents`, or in `long_exponents` for the share `long` of jobs.
     """
 
     gpu_type: Name = "V100"
@@ -48,7 +47,7 @@ class SynergySpec(JobsSpec):
     gpus_per_server: int = rule("a server has at least one GPU", ge=1, le=10_000, default=8)
     cpus_per_gpu: float = rule("CPUs per GPU are positive", gt=0, default=3.0)
     memory_gb_per_gpu: float = rule("memory per GPU is positive", gt=0, default=62.5)
-    load: float = rule("jobs per hour; 0 = all there at the start", ge=0, le=1e6)
+    load: float = rule("jobs per hour, 0 to 1e6; with 0, all arrive at the start", ge=0, le=1e6)
     slot_s: float = rule("a slot has a positive length in seconds", gt=0, default=300.0)
     models: Mapping[Name, tuple[Name, ...]] = rule("models of the catalogue by task: image, language, speech")
     image: Percent = rule("a share of the split, 0 or more")
@@ -63,9 +62,9 @@ class SynergySpec(JobsSpec):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if set(self.models) != set(TASKS) or not all(self.models.values()):
-            raise violation("models", ", ".join(self.models), f"some models of each task: {', '.join(TASKS)}")
+            raise violation("models", ", ".join(self.models), f"at least one model of each task: {', '.join(TASKS)}")
         if sum(self.split) <= 0:
-            raise violation("image, language, speech", self.split, "a positive share of some task")
+            raise violation("image, language, speech", self.split, "at least one task has a positive share")
         for task, names in self.models.items():
             for name in names:
                 if find(name) is None:
@@ -73,28 +72,28 @@ class SynergySpec(JobsSpec):
         if max(self.sizes) > self.servers * self.gpus_per_server:
             raise violation("gangs", max(self.sizes), f"a gang fits on the {self.servers * self.gpus_per_server} GPUs")
         if max(abs(x) for x in (*self.exponents, *self.long_exponents)) > 9:
-            raise violation("exponents", [*self.exponents, *self.long_exponents], "-9 to 9")
+            raise violation("exponents", [*self.exponents, *self.long_exponents], "all from -9 to 9")
         check_size("jobs", self.jobs)
         check_size("servers", self.servers)
         idle = [kind for kind, rate in _rates_at_share(self).items() if rate <= 0]
         if idle:
-            model, given = _pool(self)[idle[0][0]].name, f"{self.cpus_per_gpu:g}, {self.memory_gb_per_gpu:g}"
-            wanted = f"every model makes progress with its share; {model} makes none"
-            raise violation("cpus_per_gpu, memory_gb_per_gpu", given, wanted)
+            model, value = _pool(self)[idle[0][0]].name, f"{self.cpus_per_gpu:g}, {self.memory_gb_per_gpu:g}"
+            right = f"every model must progress with its share; {model} does not"
+            raise violation("cpus_per_gpu, memory_gb_per_gpu", value, right)
         return self
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster."""
+        """Cluster of equal servers."""
         chip = gpu_type(self.gpu_type)
         cpus, memory_gb = self.cpus_per_gpu, self.memory_gb_per_gpu
-        one = ServerSpec(gpus=self.gpus_per_server, cpus_per_gpu=cpus, memory_gb_per_gpu=memory_gb)
-        group = ServerGroup(name=f"{chip.name}-server", count=self.servers, gpu_type=chip.name, **one.capacities)
+        server = ServerSpec(gpus=self.gpus_per_server, cpus_per_gpu=cpus, memory_gb_per_gpu=memory_gb)
+        group = ServerGroup(name=f"{chip.name}-server", count=self.servers, gpu_type=chip.name, **server.capacities)
         return Cluster(gpu_types=(chip,), servers=(group,))
 
     @property
     def sizes(self) -> list[int]:
-        """GPUs of the gangs that occur."""
+        """Sizes of gangs that occur, ascending."""
         return [1] if self.gpus == "single" else sorted(set(self.gangs))
 
     @property
@@ -106,7 +105,7 @@ class SynergySpec(JobsSpec):
 def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     cluster, pool = spec.cluster, _pool(spec)
-    # A task by the split, any model of it.
+    # Draw a task by the split, then one of its models.
     starts = list(itertools.accumulate((len(spec.models[task]) for task in TASKS), initial=0))
     tasks = draws.choice(streams.uniform("tasks", spec.jobs), spec.split).tolist()
     u = streams.uniform("models", spec.jobs).tolist()
@@ -121,9 +120,8 @@ def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     for i, kind in enumerate(zip(kinds, gangs, strict=True)):
         work = max(1, round(MINUTE_S * minutes[i] * rates[kind]))
         jobs.append(_job(spec, f"job-{i + 1:05d}", pool, kind, submit[i], work))
-    # Slots for every method to finish in, whether it knows of CPUs and memory or not. Who does not, counts with the
-    # rates as they stand, which may be slower than with the share of servers with many CPUs per GPU. Every job counts
-    # one slot more than it needs.
+    # The horizon must suffice for every method, including those that ignore CPUs and memory and use `rates` alone,
+    # which may be below the rates at the share of servers with many CPUs per GPU. Each job is given one extra slot.
     longest, gpu_seconds = 0.0, 0.0
     for job, m in zip(jobs, minutes, strict=True):
         (rate,) = job.rates.values()
@@ -143,7 +141,7 @@ def _pool(spec: SynergySpec) -> list[CatalogueModel]:
 
 
 def _job(spec: SynergySpec, name: str, pool: Sequence[CatalogueModel], kind: Kind, submit_s: float, work: int) -> Job:
-    """Return a job; its rates are with 3 CPUs and 62.5 GB for a matrix, of a GPU that never waits for a pipeline."""
+    """Return a job; its rates are those with 3 CPUs and 62.5 GB (matrix) or of a GPU that never waits (pipeline)."""
     model, gpus = pool[kind[0]], kind[1]
     measured = spec.sensitivity == "matrix"
     factor = 1.0 if measured else model.pipeline.compute
@@ -161,7 +159,7 @@ def _job(spec: SynergySpec, name: str, pool: Sequence[CatalogueModel], kind: Kin
 
 
 def _rates_at_share(spec: SynergySpec) -> dict[Kind, float]:
-    """Return iterations per second of each kind of gang with the CPUs and memory in proportion to its GPUs."""
+    """Return iterations per second of each kind of gang with its proportional share of CPUs and memory."""
     pool, cluster = _pool(spec), spec.cluster
     kinds = list(itertools.product(range(len(pool)), spec.sizes))
     jobs = tuple(_job(spec, f"{i}", pool, kind, 0.0, 1) for i, kind in enumerate(kinds))

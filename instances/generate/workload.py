@@ -1,9 +1,8 @@
-"""What families of jobs share: equal servers of several GPU types, Poisson arrivals, sizes at a load.
+"""Common parts of families of jobs: equal servers of several GPU types, Poisson arrivals, job sizes at a given load.
 
-**Load** is fluid: the work of the jobs that arrive in a day, in GPU-seconds of the average GPU (rates
-averaged over the cluster's GPUs), divided by the GPU-seconds of a day. Sizes are scaled by the analytic
-mean of their distribution, so that the load holds on average for any number of jobs and a longer instance
-keeps the jobs of a shorter one.
+**Load** is fluid: the work of the jobs that arrive in a day, in GPU-seconds of the average GPU (rates averaged over the
+cluster's GPUs), divided by the GPU-seconds of a day. Sizes are scaled by the analytic mean of their distribution, so
+that the load is right on average for any number of jobs, and a longer instance contains the jobs of a shorter one.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Range = Annotated[tuple[float, float], AfterValidator(_ascending)]
 
 
 class ServerSpec(Record):
-    """One server; CPUs and memory are in proportion to its GPUs, as cloud machines come."""
+    """A server whose CPUs and memory are in proportion to its GPUs, as those of cloud machines."""
 
     gpus: int = rule("a server has at least one GPU", ge=1, le=10_000)
     cpus_per_gpu: float = rule("CPUs per GPU are 0 or more", ge=0, default=0.0)
@@ -51,7 +50,7 @@ class ServerSpec(Record):
 
 
 class JobsSpec(GeneratorSpec):
-    """A number of jobs, and how many GPUs they have."""
+    """A number of jobs and the distribution of their gang sizes."""
 
     jobs: int = rule("a whole number of jobs, 1 or more", ge=1)
     gangs: tuple[Annotated[int, Field(ge=1)], ...] = rule("GPUs of a gang, 1 or more", min_length=1)
@@ -85,17 +84,17 @@ class GangSpec(JobsSpec):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """GPU types under the catalogue's names."""
+        """GPU types by the catalogue's names."""
         return tuple(gpu_type(name).name for name in self.gpu_types)
 
     @property
     def gpus(self) -> int:
-        """GPUs of the cluster."""
+        """Number of GPUs of the cluster."""
         return len(self.gpu_types) * self.servers_per_type * self.server.gpus
 
 
 class WorkloadSpec(GangSpec):
-    """Jobs of tenants that arrive over days; see the module for what the load means."""
+    """Jobs of tenants that arrive over days; the module's docstring defines the load."""
 
     jobs_per_day: float = rule("jobs per day, at least 1e-6", ge=1e-6)
     load: float = rule("a load is positive and at most 1000 (0.9 fills 90 % of the cluster)", gt=0, le=1000)
@@ -132,12 +131,12 @@ def model_rates(spec: GangSpec, model: CatalogueModel) -> dict[str, float]:
 
 
 def mean_rate(rates: Mapping[str, float]) -> float:
-    """Return the rate of the average GPU (all types have equally many)."""
+    """Return the rate of the average GPU; all types have equally many GPUs."""
     return sum(rates.values()) / len(rates)
 
 
 def derivations(spec: GangSpec) -> list[str]:
-    """Return what the catalogue derived for the models of the spec, one line each."""
+    """Return the catalogue's notes on derived numbers of the models of the spec."""
     lines = []
     for model in catalogue_models(spec):
         lines += [f"{model.name}: {line}" for line in (*model.derived, *rates_on(model, spec.types)[1])]
@@ -156,7 +155,7 @@ def cluster(spec: GangSpec) -> Cluster:
 
 
 def arrivals(spec: JobsSpec, per_s: float, streams: Streams) -> list[float]:
-    """Return the submission times of the jobs in seconds; all 0 where none arrive in a second."""
+    """Return the submission times of the jobs in seconds, at `per_s` jobs per second; all 0 if that is 0."""
     if per_s == 0:
         return [0.0] * spec.jobs
     return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), per_s))
@@ -170,5 +169,5 @@ def gang_sizes(spec: JobsSpec, streams: Streams) -> list[int]:
 def durations(spec: WorkloadSpec, streams: Streams) -> list[float]:
     """Return the duration of each job on average GPUs, in seconds."""
     mean_gang = float(np.average(spec.gangs, weights=spec.gang_probabilities))
-    mean_s = spec.load * spec.gpus * DAY_S / spec.jobs_per_day / mean_gang  # makes the load
+    mean_s = spec.load * spec.gpus * DAY_S / spec.jobs_per_day / mean_gang  # solves the definition of the load
     return draws.rounded(draws.log_uniform(streams.uniform("sizes", spec.jobs), mean_s, spec.size_spread))

@@ -1,20 +1,21 @@
-"""Zhou et al.'s set-up: jobs that choose among types of workers and parameter servers, on EC2-like servers.
+"""Zhou et al.'s setup: jobs that may use several types of workers and parameter servers (PSs), on EC2-like servers.
 
-Source: Zhou et al., section 7 (Settings). The paper prints ranges; every quantity is drawn uniformly from its own.
+Source: Zhou et al., section 7 (Settings). The paper prints ranges; every quantity is drawn uniformly from its range.
 
-**Capacity.** It is "approximately a [0.2, 0.5] fraction of the respective overall job resource demand", the ideal
-demand of all jobs added up. Alone and without limits, a job is fastest with ``D`` workers, of the worker and PS types
-that make a mini-batch shortest when not everything is on one server, and with the PSs that (2i) asks for. Its demand is
-all of that times its duration, and the sum is divided by the timespan: the fraction says what part of the ideal work
-fits into it. Without durations, a third of all jobs would fit side by side although each lasts for a tenth of the
-timespan, and nothing would ever wait. Read so, the default fraction makes the 150 servers nearly those of EC2. Servers
-are scaled alike, resource by resource, and GPUs then rounded; where there are more, each is smaller. Rounding server by
-server makes all GPUs together move in steps of a whole kind of servers (``gpus=rounded``); with ``gpus=spread`` some
-servers of a kind have one GPU more than others, and the sum is off by less than one GPU of each kind.
+**Capacity.** It is "approximately a [0.2, 0.5] fraction of the respective overall job resource demand", read as the
+ideal demand summed over all jobs. Alone and without limits, a job is fastest with ``D`` workers, of the worker and PS
+types that make a mini-batch shortest when not everything is on one server, and with the PSs that (2i) requires. Its
+demand is their resources times its duration, and the sum is divided by the timespan: the fraction is the part of the
+ideal work that fits into it. Without durations, a third of all jobs would fit side by side although each lasts for a
+tenth of the timespan, and no job would ever wait. With this reading, the default fraction makes the 150 servers nearly
+those of EC2. All servers are scaled by the same factor for each resource, and GPUs are then rounded; more servers are
+smaller ones. Rounding each server changes the total of GPUs in steps of a whole kind of servers (``gpus=rounded``);
+with ``gpus=spread``, some servers of a kind have one GPU more than others, and the total is off by less than one GPU of
+each kind.
 
-**What the paper leaves open.** It does not print how jobs arrive (``arrival``), nor whether all jobs rank types of
-workers alike (``types``): `v_jm` is drawn by job and type, and with ``aligned`` a job's shortest time goes to the
-fastest type, with ``shuffled`` to any.
+**What the paper leaves open.** It does not say how jobs arrive (``arrival``), nor whether all jobs rank worker types
+alike (``types``): `v_jm` is drawn by job and type; with ``aligned`` a job's shortest time goes to the fastest type,
+with ``shuffled`` to any.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from schedgap.instances.schema.base import rule, violation
 from schedgap.instances.schema.job import DistributedProfile, Job
 
 ANY = "any"
-"""Value of `worker_type` with which jobs choose among all of them."""
+"""Value of `worker_type` that lets jobs use all types."""
 
 
 class ZhouSpec(GeneratorSpec):
     """Ranges of section 7, types, and servers before they are scaled.
 
-    Types of workers and of parameter servers stand in the order of their speed, the fastest first: of a job's times,
-    the shortest goes to the first type.
+    Types of workers and of parameter servers are listed in the order of speed, fastest first: the shortest of a job's
+    times goes to the first type.
     """
 
     architecture: Literal["ps", "ra"] = "ps"
@@ -55,14 +56,14 @@ class ZhouSpec(GeneratorSpec):
     slots: int = rule("a whole number of slots, 1 or more", ge=1)
     slot_s: float = rule("a slot has a positive length in seconds", gt=0)
     servers: int = rule("a whole number of servers, 1 or more", ge=1)
-    capacity: float = rule("a positive part of the ideal demand, at most 1000", gt=0, le=1000)
-    unit_worth: float = rule("F, or 0 for the jobs' own", ge=0, default=0.0)
-    due_slot: int = rule("τ by whose beginning weight counts, or 0 for the jobs' own", ge=0, le=10_000, default=0)
+    capacity: float = rule("a positive fraction of the ideal demand, at most 1000", gt=0, le=1000)
+    unit_worth: float = rule("F, or 0 to derive it from the jobs", ge=0, default=0.0)
+    due_slot: int = rule("τ, 2 to 10,000, or 0 to derive it from the jobs", ge=0, le=10_000, default=0)
     arrival: Literal["uniform", "start", "poisson"] = "uniform"
     types: Literal["aligned", "shuffled"] = "aligned"
     gpus: Literal["rounded", "spread"] = "rounded"
     worker_type: str = ANY
-    workers: int = rule("the most workers that a job may have, or 0 for its chunks", ge=0, default=0)
+    workers: int = rule("the most workers of a job, or 0 for its number of chunks", ge=0, default=0)
 
     weights: WholeRange = rule("two whole numbers, the smaller first")
     epochs: WholeRange = rule("two whole numbers, the smaller first")
@@ -86,12 +87,12 @@ class ZhouSpec(GeneratorSpec):
         if self.worker_type not in (ANY, *names):
             raise violation("worker_type", self.worker_type, unknown("worker type", self.worker_type, [ANY, *names]))
         if self.architecture == "ps" and not self.ps_types:
-            raise violation("ps_types", "[]", "parameter servers have at least one type")
+            raise violation("ps_types", "[]", "architecture ps needs at least one type of parameter servers")
         if self.minibatch_slots[0] <= 0:
-            raise violation("minibatch_slots", self.minibatch_slots[0], "a positive lower end")
+            raise violation("minibatch_slots", self.minibatch_slots[0], "the lower end is positive")
         for name in ("epochs", "chunks", "minibatches"):
             if getattr(self, name)[0] < 1:
-                raise violation(name, getattr(self, name)[0], "a lower end of 1 or more")
+                raise violation(name, getattr(self, name)[0], "the lower end is 1 or more")
         return self
 
     @property
@@ -109,12 +110,12 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
     parts = takes(offered)
     if not spec.ring:
         parts = (parts[:, None] + takes(spec.ps_types)).reshape(-1, parts.shape[1])
-    if not (room[:, None] >= parts).all(axis=2).any():  # little capacity is spread over many servers
+    if not (room[:, None] >= parts).all(axis=2).any():  # too little capacity is spread over too many servers
         what = "a worker" if spec.ring else "a worker with a parameter server"
         right = "ask for fewer servers, more jobs or more capacity"
         raise InstanceError(f"servers = {spec.servers}: each is too small for {what}; {right}")
     limited = []
-    for job in jobs:  # as they are offered worker types and numbers of workers; the work stays, up to rounding
+    for job in jobs:  # limit worker types and numbers of workers; the work stays the same up to rounding
         changes: dict[str, Any] = {}
         if 0 < spec.workers < job.chunks:
             batches = max(1, round(job.chunks * job.minibatches_per_chunk / spec.workers))
@@ -150,7 +151,7 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
 
 
 def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
-    """Draw the jobs, which may still use every worker type and as many workers as they have chunks."""
+    """Draw the jobs before `worker_type` and `workers` limit them."""
     n = spec.jobs
     ranges = [spec.weights, spec.epochs, spec.chunks, spec.minibatches]
     whole = dict(zip(("weights", "epochs", "chunks", "mini-batches"), ranges, strict=True))
@@ -160,8 +161,8 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
     slots = _times(spec, streams, "mini-batch times", [w.name for w in spec.worker_types], spec.minibatch_slots)
     updates = _times(spec, streams, "updates", [p.name for p in spec.ps_types], spec.update_ms)
     u = streams.uniform("arrivals", n)
-    arrivals = [0 if spec.arrival == "start" else draws.whole(one, 0, spec.slots - 1) for one in u.tolist()]
-    if spec.arrival == "poisson":  # those that are late come in the last slot
+    arrivals = [0 if spec.arrival == "start" else draws.whole(x, 0, spec.slots - 1) for x in u.tolist()]
+    if spec.arrival == "poisson":  # arrivals after the timespan move to its last slot
         arrivals = [min(int(at), spec.slots - 1) for at in draws.poisson_arrivals(u, n / spec.slots)]
     for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(arrivals, *drawn, strict=True)):
         profile = DistributedProfile(
@@ -185,16 +186,16 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
 def _times(
     spec: ZhouSpec, streams: Streams, quantity: str, names: Sequence[str], ends: tuple[float, float]
 ) -> list[dict[str, float]]:
-    """Return each job's values by type, uniform between `ends`, the first type's the smallest unless shuffled."""
+    """Return each job's values by type, uniform between `ends` and ascending by type unless shuffled."""
     u = streams.uniform(quantity, spec.jobs * len(names)).reshape(spec.jobs, len(names))
     u = np.sort(u, axis=1) if spec.types == "aligned" else u
     return [dict(zip(names, draws.rounded(draws.between(row, *ends)), strict=True)) for row in u]
 
 
 def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:
-    """Return what each of `n` jobs would take to be done first, alone and on any number of servers.
+    """Return the ideal demand of `n` jobs: as fast as possible, each alone, with any number of servers.
 
-    That is ``(n,)`` slots, and ``(n, 4)`` GPUs, CPUs, gigabytes and Gbit/s of all its workers and PSs together.
+    It consists of ``(n,)`` slots, and ``(n, 4)`` GPUs, CPUs, gigabytes and Gbit/s of all workers and PSs of a job.
     """
     with_servers, ring = rates(jobs, spec.worker_types, spec.ps_types, spec.slot_s)
     work = np.array([job.iterations for job in jobs], float)
@@ -213,13 +214,13 @@ def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:
 
 
 def _servers(spec: ZhouSpec, jobs: Sequence[Job]) -> Iterator[ServerGroup]:
-    """Yield the kinds of servers, as evenly as they come, scaled to the capacity."""
+    """Yield the groups of servers, with counts by kind that differ by at most 1, scaled to the capacity."""
     slots, taken = ideal(spec, jobs)
-    wanted = spec.capacity * (slots @ taken) / spec.slots
+    capacity = spec.capacity * (slots @ taken) / spec.slots
     each, more = divmod(spec.servers, len(spec.server_kinds))
     counts = [each + (i < more) for i in range(len(spec.server_kinds))]
     base = np.array([[k.gpus, k.cpus, k.memory_gb, k.bandwidth_gbps] for k in spec.server_kinds], float)
-    factor = wanted / (np.array(counts) @ base)
+    factor = capacity / (np.array(counts) @ base)
     for kind, count, (gpus, cpus, memory, bandwidth) in zip(spec.server_kinds, counts, base * factor, strict=True):
         scaled = {"cpus": cpus, "memory_gb": memory, "bandwidth_gbps": bandwidth}
         changes = {name: significant(float(value)) for name, value in scaled.items()}
@@ -230,7 +231,7 @@ def _servers(spec: ZhouSpec, jobs: Sequence[Job]) -> Iterator[ServerGroup]:
 
 
 def _whole(gpus: float, count: int, spread: bool) -> dict[int, int]:
-    """Return how many of `count` servers have how many GPUs, at least one."""
+    """Return the number of servers by their integral number of GPUs (1 or more), `count` in total."""
     if not spread or gpus <= 1:
         return {max(1, round(gpus)): count}
     low, more = math.floor(gpus), round((gpus % 1) * count)

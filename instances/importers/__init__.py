@@ -1,4 +1,4 @@
-"""Importers of real traces: a table of ``formats.toml`` per format, and a file here for each that is no CSV table.
+"""Importers of real traces: CSV formats are tables in ``formats.toml``, other formats have a module here.
 
 >>> from schedgap.instances.importers import import_trace
 >>> instance = import_trace("philly", path)  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The instance of an imported trace, and its cluster: the user's, a list of servers, or the default (see `filling`)."""
+"""Building the instance of an imported trace, and its cluster: the user's, a node list, or the default (`filling`)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CPUS_PER_GPU = 3.0
 MEMORY_GB_PER_GPU = 62.5
 
 ALIASES = {"MISC": "K80"}
-"""PAI's name for the K40, K80 and M60 cards of its older servers."""
+"""``MISC`` is PAI's name for the K40, K80 and M60 cards of its older servers."""
 
 UNDISCLOSED = ("G1", "G2", "G3")
-"""Types of openb that Alibaba does not disclose. Like every type without known TFLOPS they count as fast as a
-V100, so that no guess of ours makes one of them better or worse."""
+"""GPU types of openb that Alibaba does not disclose. Like every type of unknown TFLOPS they count as fast as a V100, so
+that no guess makes one of them better or worse."""
 
 NODE_COLUMNS = (
     Column("sn", "text", "the name of a server"),
@@ -37,14 +37,14 @@ NODE_COLUMNS = (
 )
 
 LARGEST_HOST = 10_000
-"""Most GPUs of a server; a pool without known servers is one, or as few as that allows."""
+"""Most GPUs of a server; GPUs on no known server are put on one server, or on as few as this limit allows."""
 
 NODE_LIST = {
     "gpus": ("gpus", "gpu", "number of GPUs", "cap_gpu"),
     "type": ("type", "model", "gpu_type"),
     "server": ("server", "node", "name", "sn", "machineId", "machine"),
 }
-"""Columns of node lists; those of openb, Philly and PAI are among them."""
+"""Accepted column names of node lists, including those of openb, Philly and PAI."""
 
 
 def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derived: list[str]) -> Cluster:
@@ -58,15 +58,15 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
         recorded = {*UNDISCLOSED, *(name for job in jobs for name in job.rates)}
         for name in gpus:
             if gpu_type(chip(name)).tflops is None and name not in recorded:
-                known = "the catalogue has V100, P100, K80, T4, A10, A100, …"
-                raise UsageError(f"gpus: unknown GPU type {name!r}; {known}")
+                hint = "the catalogue has V100, P100, K80, T4, A10, A100, …"
+                raise UsageError(f"gpus: unknown GPU type {name!r}; {hint}")
     else:
         largest = max(job.gpus for job in jobs)
-        wanted = math.ceil(largest / per_server) * per_server
-        gpus = {name: max(number, wanted) for name, number in trace.default_gpus.items()}
+        needed = math.ceil(largest / per_server) * per_server
+        gpus = {name: max(number, needed) for name, number in trace.default_gpus.items()}
         sizes = ", ".join(f"{number} {name}" for name, number in gpus.items())
         grown = f", grown to the largest gang of {largest}" if gpus != dict(trace.default_gpus) else ""
-        derived.append(f"cluster of {sizes}: the trace has none; this is the default{grown}")
+        derived.append(f"cluster of {sizes}: the default{grown}, since the trace describes no cluster")
     derived.append(
         f"servers of {count(per_server, 'GPU')} with {cpus:g} CPUs and {memory_gb:g} GB "
         "per GPU: the trace describes no servers"
@@ -88,11 +88,11 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
 
 
 def read_nodes(path: Path, derived: list[str]) -> Cluster:
-    """Return the cluster of an openb node list: one group for identical servers, none for those without GPU."""
+    """Return the cluster of an openb node list: identical servers form a group, servers without GPUs are left out."""
     nodes = parse_headed(path, read_text(path), NODE_COLUMNS)
     with_gpu = nodes[(nodes["gpu"] > 0) & (nodes["model"] != "")]
     if with_gpu.empty:
-        raise InstanceError(f"{path}: no server has a GPU and names its model")
+        raise InstanceError(f"{path}: no server has both a GPU and a GPU type (columns gpu and model)")
     with_gpu = with_gpu.assign(model=with_gpu["model"].map(chip))
     if len(with_gpu) < len(nodes):
         derived.append(f"{len(nodes) - len(with_gpu)} of {len(nodes)} servers left out: they have no GPU")
@@ -112,9 +112,9 @@ def read_nodes(path: Path, derived: list[str]) -> Cluster:
 
 
 def validated(where: str, types: Iterable[str], servers: tuple[dict[str, object], ...]) -> Cluster:
-    """Return the cluster, or raise with `where` it was described."""
+    """Return the cluster, or raise `InstanceError` with a message that begins with `where`."""
     try:
-        # Types have the catalogue's names, as jobs and servers do.
+        # Use the catalogue's names of types, as jobs and servers do.
         return Cluster.model_validate({"gpu_types": tuple(gpu_type(chip(name)) for name in types), "servers": servers})
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error, Cluster)}") from None
@@ -122,7 +122,7 @@ def validated(where: str, types: Iterable[str], servers: tuple[dict[str, object]
 
 @lru_cache(maxsize=1000)
 def chip(name: str) -> str:
-    """Return the catalogue's name for a GPU type; one that it does not know keeps its own."""
+    """Return the catalogue's name of a GPU type, or `name` itself if the catalogue lacks it."""
     return gpu_type(ALIASES.get(name, name)).name
 
 
@@ -131,35 +131,39 @@ def count(n: int, noun: str = "job") -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def told_left_out(left_out: Mapping[str, int], rest: int, noun: str = "job") -> list[str]:
-    """Return one sentence for every reason why jobs were left out, beside the `rest`."""
+def left_out_notes(left_out: Mapping[str, int], rest: int, noun: str = "job") -> list[str]:
+    """Return a note for each reason why jobs were left out (``1 of 3 jobs left out: …``); `rest` jobs were kept."""
     total = count(rest + sum(left_out.values()), noun)
     return [f"{n} of {total} left out: {reason}" for reason, n in left_out.items() if n > 0]
 
 
 def node_list(path: Path) -> pd.DataFrame:
-    """Return ``gpus``, ``type`` and name (``server``) of each server of a node list in CSV; empty where it has none."""
+    """Return ``gpus``, ``type`` and ``server`` (name) of each server of a CSV node list; ``""`` if it lacks these."""
     text = read_text(path)
     header = [name.strip() for name in text.splitlines()[0].split(",")]
-    gpus, *rest = (next((one for one in names if one in header), names[0]) for names in NODE_LIST.values())
+    gpus, *rest = (next((name for name in names if name in header), names[0]) for names in NODE_LIST.values())
     columns = (
         Column(gpus, "whole", "a whole number of GPUs, 0 to 10000", high=LARGEST_HOST),
         *(Column(name, "text", "a name", blank=True, optional=True) for name in rest),
     )
-    found = parse_headed(path, text, columns)
-    if rest[-1] in found:
-        check_unique(path, found[rest[-1]][found[rest[-1]] != ""])
-    found = found.rename(columns=dict(zip((gpus, *rest), NODE_LIST, strict=True)))
-    return found.assign(**{name: "" for name in NODE_LIST if name not in found})
+    nodes = parse_headed(path, text, columns)
+    if rest[-1] in nodes:
+        check_unique(path, nodes[rest[-1]][nodes[rest[-1]] != ""])
+    nodes = nodes.rename(columns=dict(zip((gpus, *rest), NODE_LIST, strict=True)))
+    return nodes.assign(**{name: "" for name in NODE_LIST if name not in nodes})
 
 
-def sure(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
-    """Return what a gang holds for certain on servers of its pool: what the log says, or others have no room for."""
+def held_gpus(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
+    """Return the GPUs that a gang certainly holds on each server of its pool.
+
+    `on` has the GPUs by server according to the log, 0 if unknown: then it is the part of the gang for which the other
+    servers have no room, at least 1 if the gang has a GPU for each server. `rooms` has the pool and GPUs of servers.
+    """
     of = {name: rooms.get(name, (pool, MAX_GANG)) for name in on}
     room = {name: of[name][1] for name, gpus in on.items() if not gpus}
     rest, least = gang - sum(on.values()) - sum(room.values()), int(gang >= len(on))
-    found = {name: gpus or max(least, rest + room[name]) for name, gpus in on.items()}
-    return {name: gpus for name, gpus in found.items() if gpus and of[name][0] == pool}
+    held = {name: gpus or max(least, rest + room[name]) for name, gpus in on.items()}
+    return {name: gpus for name, gpus in held.items() if gpus and of[name][0] == pool}
 
 
 def instance_of(
@@ -172,21 +176,21 @@ def instance_of(
     jobs: Iterable[Job],
     **about: Any,
 ) -> Instance:
-    """Return the instance of what was read from a file, called by its format and `name` unless the user says how.
+    """Return the instance of an imported file; its name is the user's, or else ``<format>/<name>``.
 
-    It raises `InstanceError` if it is none by the schema.
+    It raises `InstanceError` if the schema rejects it.
     """
     spec = IMPORTERS.get(format)
     try:
-        found = tuple(jobs)
+        records = tuple(jobs)
         return Instance(
             name=options.name or f"{format}/{CONTROL.sub('_', name)}"[:200],
-            title=f"{spec.title}, {count(len(found))}",
+            title=f"{spec.title}, {count(len(records))}",
             source=spec.source,
             licence=spec.licence,
             derived=tuple(derived),
             tenants=tuple(Tenant(id=tenant) for tenant in dict.fromkeys(tenants)),
-            jobs=found,
+            jobs=records,
             **about,
         )
     except ValidationError as error:

@@ -1,23 +1,21 @@
-"""The rules that fill what a trace does not say. One module for all formats; each filling becomes a sentence.
+"""Rules that fill in what a trace does not record. All formats share them, and each filling is noted in a sentence.
 
-- **Which jobs**: those of the hours and gangs that the user asks for, if any.
-- **Order and time**: jobs are sorted by arrival, cut to `max_jobs`, and shifted so that the first arrives at
-  0 s.
-- **Cluster**: what the user gives; otherwise 36 GPUs each of V100, P100 and K80 on servers of four (Gavel's
-  simulated cluster), grown by the same number of each type until the largest gang fits on every single type.
-  Servers have 3 CPUs and 62.5 GB per GPU (Synergy's servers) unless the user says otherwise.
-- **Model**: the catalogue model that the trace names; otherwise one chosen by a SHA-256 hash of the job's id,
-  so that the same job gets the same model on every machine and in every part of the trace. With a `split`, a
-  hash of the id chooses among image, language and speech models of Synergy's instead (Synergy, section 5.1), and
-  the job takes its duration with its share of CPUs and memory, as theirs.
-- **Rates**, iterations/s of ONE GPU: the trace's own where it has them; where it has both iterations and a
-  duration, their quotient on the GPU type it was recorded on, and in the catalogue model's proportions on the
-  other types; otherwise the catalogue model's. A GPU type without a rate gets one by the ratio of TFLOPS
-  (:func:`schedgap.instances.model_catalogue.rates_on`); a type whose TFLOPS nobody discloses counts as fast as a V100.
-- **Work**: recorded iterations; otherwise ``duration × GPUs × rate`` on the GPU type it was recorded on, at
+- **Selection**: jobs of the hours and gang sizes that the user asks for, if any.
+- **Order and time**: jobs are sorted by arrival, cut to `max_jobs`, and shifted so that the first arrives at 0 s.
+- **Cluster**: the user's; otherwise 36 GPUs each of V100, P100 and K80 on servers of four (Gavel's simulated cluster),
+  with more of each type if needed, so that the largest gang fits on every single type. Servers have 3 CPUs and 62.5 GB
+  per GPU (Synergy's servers) unless the user says otherwise.
+- **Model**: the catalogue model that the trace names; otherwise one chosen by a SHA-256 hash of the job's id, so that
+  the same job gets the same model on every machine and in every part of the trace. With a `split`, a hash of the id
+  chooses among Synergy's image, language and speech models instead (Synergy, section 5.1), and, as there, the job takes
+  its duration with its share of CPUs and memory.
+- **Rates**, iterations/s of ONE GPU: the trace's own if it has them. If it has both iterations and a duration, their
+  quotient on the GPU type they were recorded on, and in the catalogue model's proportions on the other types. Otherwise
+  the catalogue model's. A GPU type without a rate gets one by the ratio of TFLOPS
+  (:func:`schedgap.instances.model_catalogue.rates_on`); a type of undisclosed TFLOPS counts as fast as a V100.
+- **Work**: recorded iterations; otherwise ``duration × GPUs × rate`` on the GPU type the duration was recorded on, at
   least one.
-- **Tenants**: virtual clusters, users, or job types, whichever the trace has; otherwise the family of the
-  job's model.
+- **Tenants**: virtual clusters, users, or job types, whichever the trace has; otherwise the family of the job's model.
 """
 
 from __future__ import annotations
@@ -31,25 +29,25 @@ from functools import cache
 from typing import Literal
 
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers.clusters import chip, cluster_for, count, instance_of, told_left_out
+from schedgap.instances.importers.clusters import chip, cluster_for, count, instance_of, left_out_notes
 from schedgap.instances.importers.registry import REFERENCE, Options, Trace, TraceJob
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 from schedgap.instances.schema import Instance, Job, limits
 
 Naming = Literal["named", "unnamed", "unknown", "split"]
 TASKS = ("image", "language", "speech")
-"""Tasks that a split is of."""
+"""Tasks among which a split divides the jobs."""
 
 Rating = Literal["recorded", "measured", "catalogue"]
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A job, the catalogue model that stands for it, and where its rates come from.
+    """A job, its catalogue model (the stand-in), and the source of its rates.
 
-    `naming` says whether the trace names the stand-in, no model, or one that the catalogue does not know, or whether a
-    split chose it; `rates` are iterations/s of one GPU of each type that a rate is known for (:func:`rates_for` has the
-    others).
+    `naming` is ``named`` if the trace names the stand-in, ``unnamed`` if it names no model, ``unknown`` if it names one
+    that the catalogue lacks, and ``split`` if a split chose the stand-in. `rates` are known iterations/s of one GPU of
+    a type (:func:`rates_for` derives the others).
     """
 
     job: TraceJob
@@ -60,14 +58,14 @@ class Filled:
 
 
 def to_instance(trace: Trace, options: Options) -> Instance:
-    """Return the instance of a trace, with every filling recorded; raise where no job is left, or one does not fit."""
+    """Return the instance of a trace, with a note on every filling; raise if no job is left or one does not fit."""
     if not trace.jobs:
-        reasons = "; ".join(told_left_out(trace.left_out, 0))
+        reasons = "; ".join(left_out_notes(trace.left_out, 0))
         raise InstanceError(f"{trace.path}: no job to schedule: {reasons or 'the trace is empty'}")
     limit = limits.MAX_ITEMS
     if len(trace.jobs) > limit and (options.max_jobs or len(trace.jobs)) > limit:
-        raise InstanceError(f"{trace.path}: {len(trace.jobs)} jobs: an instance holds {limit}; give max_jobs")
-    derived = [*told_left_out(trace.left_out, len(trace.jobs)), *trace.notes]
+        raise InstanceError(f"{trace.path}: {len(trace.jobs)} jobs: an instance holds at most {limit}; set max_jobs")
+    derived = [*left_out_notes(trace.left_out, len(trace.jobs)), *trace.notes]
     jobs = list(trace.jobs)
     if options.hours:
         first = min(job.submit_s for job in jobs)
@@ -78,27 +76,27 @@ def to_instance(trace: Trace, options: Options) -> Instance:
         jobs = [job for job in jobs if job.gpus in options.gangs]
         derived.append(f"only {count(len(jobs))} of {', '.join(map(str, options.gangs))} GPUs")
     if not jobs:
-        raise InstanceError(f"{trace.path}: no job of {count(len(trace.jobs))} is of these hours and gangs")
+        raise InstanceError(f"{trace.path}: none of {count(len(trace.jobs))} has one of these hours and gang sizes")
     jobs = in_order(jobs, options.max_jobs, derived)
     if options.split:
         trace, jobs = replace(trace, gang_iterations=False), [by_split(job, options.split, trace) for job in jobs]
         shares = ", ".join(f"{share:g}" for share in options.split)
-        derived.append(f"models of Synergy's in place of the trace's: shares of image, language, speech are {shares}")
+        derived.append(f"Synergy's models in place of the trace's: shares of image, language, speech are {shares}")
     start = jobs[0].submit_s
     cluster = cluster_for(trace, jobs, options, derived)
     filled = [with_rates(job, trace) for job in jobs]
-    filled = [replace(one, naming="split") for one in filled] if options.split else filled
+    filled = [replace(f, naming="split") for f in filled] if options.split else filled
     types = [g.name for g in cluster.gpu_types]
-    derived += told_fillings(filled, types, trace)
+    derived += filling_notes(filled, types, trace)
     tenants = [tenant_of(f) for f in filled]
-    made = (to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True))
-    return instance_of(trace.format, trace.path, trace.path.stem, options, derived, tenants, made, cluster=cluster)
+    records = (to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True))
+    return instance_of(trace.format, trace.path, trace.path.stem, options, derived, tenants, records, cluster=cluster)
 
 
 def by_split(job: TraceJob, split: Sequence[float], trace: Trace) -> TraceJob:
-    """Return the job with a model of Synergy's: a task by the shares, any model of it, both by a hash of the id."""
+    """Return the job with one of Synergy's models: a hash of the id draws a task by the shares, then a model of it."""
     if job.duration_s is None:
-        raise InstanceError(f"{trace.path}: job {job.id}: a split needs durations, which this trace does not have")
+        raise InstanceError(f"{trace.path}: job {job.id} has no duration, which the option split needs")
     digest = hashlib.sha256(f"split {job.id}".encode()).digest()
     u, v = (int.from_bytes(part) / 2**64 for part in (digest[:8], digest[8:16]))
     edges = list(itertools.accumulate(split))
@@ -115,7 +113,7 @@ def _models(task: str | None = None) -> list[str]:
 
 
 def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str]) -> list[TraceJob]:
-    """Return the first `max_jobs` by arrival; ties keep the order of the file."""
+    """Return the first `max_jobs` jobs by arrival; ties keep the order of the file."""
     ordered = sorted(jobs, key=lambda job: job.submit_s)
     if max_jobs is not None and max_jobs < len(ordered):
         derived.append(f"only the first {max_jobs} of {count(len(ordered))} by arrival")
@@ -130,9 +128,8 @@ def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str])
 
 
 def with_rates(job: TraceJob, trace: Trace) -> Filled:
-    """Return the job with its stand-in and its rates, by the rules at the head of this module."""
+    """Return the job with its stand-in and its rates, by the rules in this module's docstring."""
     named = find(job.model, suite=trace.suite or trace.format) if job.model is not None else None
-    # The same model for the same id, for a job that names none.
     number = int.from_bytes(hashlib.sha256(job.id.encode()).digest()[:8])
     stand_in = named or MODELS[_models()[number % len(_models())]]
     naming: Naming = "named" if named else "unnamed" if job.model is None else "unknown"
@@ -146,29 +143,28 @@ def with_rates(job: TraceJob, trace: Trace) -> Filled:
     return Filled(job, stand_in, naming, {r: rate / share for r, rate in stand_in.rates.items()}, "catalogue")
 
 
-def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Sequence[str]) -> list[float]:
-    """Return the rate on each of `types`: the `known` one, or one by the catalogue's rule for the others."""
+def rates_for(stand_in: CatalogueModel, rates: Mapping[str, float], types: Sequence[str]) -> list[float]:
+    """Return the rate on each of `types`: the one in `rates`, or else one by the catalogue's rule."""
     chips = [chip(name) for name in types]
-    if all(name in known for name in chips):
-        return [known[name] for name in chips]
-    rates, _ = rates_on(replace(stand_in, rates=known), chips)
+    if not all(name in rates for name in chips):
+        rates, _ = rates_on(replace(stand_in, rates=rates), chips)
     return [rates[name] for name in chips]
 
 
 def to_job(f: Filled, tenant: str, types: Sequence[str], trace: Trace, start: float) -> Job:
     """Return the job of the instance: all work in one epoch of one chunk, arrival counted from `start`."""
-    job, known = f.job, f.job.iterations
-    if known is None:
+    job, iterations = f.job, f.job.iterations
+    if iterations is None:
         gpus = job.gpus if job.gpus_used is None else job.gpus_used
         (rate,) = rates_for(f.stand_in, f.rates, (job.gpu_type or trace.reference,))
-        known = round((job.duration_s or 0.0) * gpus * rate)
-    work = max(1, known)
+        iterations = round((job.duration_s or 0.0) * gpus * rate)
+    work = max(1, iterations)
     usable = {name for name in types if name in job.allowed} or set(types)
     rates = zip(types, rates_for(f.stand_in, f.rates, types), strict=True)
-    # Traces resolve arrivals to microseconds at best; below that the subtraction leaves rounding noise.
+    # Traces resolve arrivals to microseconds at best; below that, the subtraction leaves rounding noise.
     submit, deadline = round(job.submit_s - start, 6), None
     if job.slo is not None:
-        # A job that cannot run on the reference type is measured on its fastest.
+        # For a job that cannot run on the reference type, its fastest type counts.
         rate = rates_for(f.stand_in, f.rates, (trace.reference,))[0] or max(f.rates.values())
         deadline = submit + job.slo * work / (job.gpus * rate)
     return Job(
@@ -195,17 +191,17 @@ def tenant_of(f: Filled) -> str:
     return f.job.model if f.naming == "unknown" and f.job.model else f.stand_in.family
 
 
-# What was filled, in sentences
+# Notes on fillings
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return up to eight names, and how many more there are."""
+    """Return up to eight names, and the number of further ones."""
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return ", ".join(names[:8]) + more
 
 
-def told_fillings(filled: Sequence[Filled], types: Sequence[str], trace: Trace) -> Iterator[str]:
-    """Yield where rates, work, deadlines, sensitivity and tenants come from."""
+def filling_notes(filled: Sequence[Filled], types: Sequence[str], trace: Trace) -> Iterator[str]:
+    """Yield a note on each source of rates, work, deadlines, sensitivity and tenants."""
     unknown = listed(sorted({f.job.model for f in filled if f.naming == "unknown" and f.job.model}))
     source = {
         "named": "the catalogue models that the trace names",
@@ -213,9 +209,9 @@ def told_fillings(filled: Sequence[Filled], types: Sequence[str], trace: Trace) 
         "unnamed": "catalogue models chosen by a hash of the job id: the trace names none",
         "unknown": f"catalogue models chosen by a hash of the job id: the catalogue has no {unknown}",
     }
-    each = ", divided by the gang: an iteration is a step of the whole gang" if trace.gang_iterations else ""
+    shared = ", divided by the gang: an iteration is a step of the whole gang" if trace.gang_iterations else ""
     how = {
-        "catalogue": f"from {{}}{each}",
+        "catalogue": f"from {{}}{shared}",
         "measured": f"on {trace.reference} from their iterations and durations, "
         "on other GPU types in the proportions of {}",
     }

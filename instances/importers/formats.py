@@ -1,4 +1,4 @@
-"""All formats, by ``formats.toml``: it says how CSV tables look; what more some of them need stands here."""
+"""Registration of all formats from ``formats.toml``, which describes CSV tables, with extra code for some of them."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ from schedgap.instances.schema import Instance
 
 @dataclass(frozen=True)
 class Format:
-    """What a table adds to its :class:`~schedgap.instances.importers.registry.ImporterSpec`.
+    """Layout of a table, in addition to its :class:`~schedgap.instances.importers.registry.ImporterSpec`.
 
     Attributes
     ----------
     header
-        Whether it may have a header.
+        Whether the table may have a header.
     places, numbers
-        Place of each column where it may have none (-1 for nowhere), by the number of fields in a line, and which
-        fields are numbers in the first line.
+        For a table without a header: position of each column (-1 if absent), by the number of fields in a line, and the
+        fields that are numbers in the first line.
     form
-        What a first line looks like, for messages; by default, which columns it has.
+        Description of the first line for messages; by default, the columns.
     per_s
-        Units of time in a second, for arrivals and durations.
+        Units of time per second, for arrivals and durations.
     about
         Further fields of :class:`~schedgap.instances.importers.registry.Trace`.
     history
-        Columns by what they say of how jobs ran (:mod:`~schedgap.instances.importers.mapped`), where they do.
+        Map of columns that record how jobs ran (:mod:`~schedgap.instances.importers.mapped`); empty if there are none.
     """
 
     id: str
@@ -76,20 +76,20 @@ class Format:
     history: Mapping[str, str] = field(default_factory=dict)
 
     def recognise(self, line: str) -> int:
-        """Return how many columns of a header `line` has, or fields of a first job."""
+        """Return how many columns of the header `line` has, or how many fields if it is a first line without header."""
         return self.header_in(line) or self.fields_in(line)
 
     def header_in(self, line: str) -> int:
-        """Return how many columns of the header `line` has; 0 where a column is missing that is not optional."""
+        """Return how many columns of the header `line` has; 0 if a required column is missing."""
         names = {name.strip() for name in line.split(",")}
-        found = [c for c in self.columns if c.name in names or c.optional] if self.header else []
-        return sum(c.name in names for c in found) if len(found) == len(self.columns) else 0
+        complete = self.header and all(c.name in names or c.optional for c in self.columns)
+        return sum(c.name in names for c in self.columns) if complete else 0
 
     def fields_in(self, line: str) -> int:
-        """Return the fields of a first line without header, 0 where their number or the numbers among them differ."""
+        """Return the number of fields of a first line without header; 0 if it does not have the form of this table."""
         fields = line.split(self.delimiter)
-        fine = str(len(fields)) in self.places and all(NUMBER.fullmatch(fields[i].strip()) for i in self.numbers)
-        return len(fields) if fine else 0
+        fits = str(len(fields)) in self.places and all(NUMBER.fullmatch(fields[i].strip()) for i in self.numbers)
+        return len(fields) if fits else 0
 
     def read(self, path: Path, options: Options) -> Instance:
         """Return the instance of a trace (see :func:`schedgap.instances.importers.import_trace`)."""
@@ -114,7 +114,7 @@ class Format:
         return parse(path, text, places, width, self.delimiter) if width else parse_headed(path, text, self.columns)
 
     def lacking(self, line: str) -> str:
-        """Return the columns of the header, and which of them `line` does not have."""
+        """Return the end of a message: the columns that `line` lacks, and all required columns."""
         required = [c.name for c in self.columns if not c.optional]
         names = {name.strip() for name in line.split(",")}
         missing = ", ".join(name for name in required if name not in names)
@@ -122,7 +122,7 @@ class Format:
 
 
 def plain(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
-    """Return a job for each line; without an id, that is its place in the file."""
+    """Return a job for each line; a job without an id is named by its position in the file."""
     reasons = {NO_GPU: frame["gpus"] == 0}
     if "duration_s" in frame:
         reasons["they have no duration"] = frame["duration_s"].isna()
@@ -130,7 +130,7 @@ def plain(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
 
 
 def openb(path: Path, pods: pd.DataFrame, options: Options) -> Jobs:
-    """Return the pods that ran, with the part of a GPU that they share."""
+    """Return the pods that ran, with the fraction of a GPU that they use."""
     start, end = pods["scheduled_time"], pods["deletion_time"]
     check_run_times(path, start[pods["gpus"] > 0], end[pods["gpus"] > 0])
     pods = pods.assign(
@@ -145,12 +145,12 @@ def openb(path: Path, pods: pd.DataFrame, options: Options) -> Jobs:
     }
     ran, left_out = sifted(pods, reasons)
     sharing = int((ran["gpus_used"] < 1).sum())
-    note = f"{count(sharing)} use a part of a GPU: they get a whole one, and their work counts with the part"
+    note = f"{count(sharing)} use a part of a GPU: they get a whole one, and their work is that of the part"
     return ran, left_out, {"notes": [note] if sharing else []}
 
 
 def pai2020(path: Path, tasks: pd.DataFrame, options: Options) -> Jobs:
-    """Return the jobs that tasks on GPUs make up; they end with the last task, which has their status and user."""
+    """Return the jobs made up by tasks on GPUs; a job ends with its last task and has that task's status and user."""
     tasks["used"] = tasks["inst_num"].fillna(1) * tasks["plan_gpu"].fillna(0) / 100
     on_gpus = tasks[tasks["used"] > 0]
     endless = on_gpus["start_time"].isna() | on_gpus["end_time"].isna()
@@ -163,15 +163,15 @@ def pai2020(path: Path, tasks: pd.DataFrame, options: Options) -> Jobs:
     last = ran.sort_values("end_time", kind="stable").groupby("job_name", sort=False).last()
     jobs = jobs.join(last[["status"]]).join(last[["user"]].set_axis(["tenant"], axis=1) if "user" in last else last[[]])
     for name, gpus in jobs.loc[jobs["used"] > MAX_GANG, "used"].items():
-        raise InstanceError(f"{path}: job {shown(str(name))}: {gpus:g} GPUs: up to {MAX_GANG} for one job")
+        raise InstanceError(f"{path}: job {shown(str(name))}: {gpus:g} GPUs: at most {MAX_GANG} for one job")
     gpus = np.ceil(jobs["used"])
     part = jobs["used"].where(jobs["used"] < gpus)
     jobs = jobs.assign(id=jobs.index, gpus=gpus, gpus_used=part, duration_s=jobs["end"] - jobs["submit_s"])
     left_out = {
         NO_GPU: tasks["job_name"].nunique() - on_gpus["job_name"].nunique(),
-        "a task of them has no start or no end": len(unfinished),
+        "one of their tasks has no start or no end": len(unfinished),
     }
-    note = f"gangs of {count(part.count())} rounded up to whole GPUs; their work counts with the part they ask for"
+    note = f"gangs of {count(part.count())} rounded up to whole GPUs; their work is that of the part they ask for"
     about = {"notes": [note] if part.any() else [], "tenants": "users" if "user" in tasks else None}
     return jobs, left_out, about
 
@@ -180,61 +180,61 @@ KEY = re.compile(r"\('([^']{1,200})', ([1-9]\d{0,5})\)")
 SPREAD = "_unconsolidated"
 
 Table = Mapping[str, Mapping[tuple[str, int], float]]
-"""Gavel's throughputs: GPU type → (job type, scale factor) → iterations/s of the whole job alone on its GPUs."""
+"""Gavel's throughputs: GPU type → (job type, scale factor) → iterations/s of the whole job running alone."""
 
 
 def gavel(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
-    """Return the jobs of a trace, with the rates that the throughput table of the options has for them."""
+    """Return the jobs of a trace, with their rates from the throughput table of the options, if any."""
     table = read_table(Path(options.throughputs)) if options.throughputs else {}
-    asked = pd.Series(list(zip(frame["model"], frame["gpus"], strict=True)), index=frame.index)
-    known = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in set(asked)}
-    frame = frame.assign(tenant=frame["model"].str.split(" (", regex=False).str[0], rates=asked.map(known.__getitem__))
+    keys = pd.Series(list(zip(frame["model"], frame["gpus"], strict=True)), index=frame.index)
+    by_key = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in set(keys)}
+    frame = frame.assign(tenant=frame["model"].str.split(" (", regex=False).str[0], rates=keys.map(by_key.__getitem__))
     if "slo" in frame:
         frame["slo"] = frame["slo"].where(frame["slo"] > 0)
     jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0})
     if not options.throughputs:
         return jobs, left_out, {}
     name = Path(options.throughputs).name
-    recorded = [one for one, given in zip(asked.reindex(jobs.index), jobs["rates"], strict=True) if given]
+    recorded = [key for key, rates in zip(keys.reindex(jobs.index), jobs["rates"], strict=True) if rates]
     notes = [f"rates of {count(len(recorded))} from {name}: whole job's / scale factor"]
-    if inexact := sum(not all(one in whole for whole in table.values()) for one in recorded):
+    if inexact := sum(not all(key in whole for whole in table.values()) for key in recorded):
         n = count(inexact)
         notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
     return jobs, left_out, {"notes": notes}
 
 
 def rates(kind: str, gpus: int, table: Table) -> dict[str, float]:
-    """Return iterations/s of one GPU of each type; a missing scale factor takes the largest smaller one's."""
-    found = {}
+    """Return iterations/s of one GPU of each type, from the largest scale factor in the table up to `gpus`."""
+    per_gpu = {}
     for gpu, whole in table.items():
         scale = max((s for k, s in whole if k == kind and s <= gpus), default=None)
         if scale is not None:
-            found[gpu] = whole[kind, scale] / scale
-    return found if any(found.values()) else {}
+            per_gpu[gpu] = whole[kind, scale] / scale
+    return per_gpu if any(per_gpu.values()) else {}
 
 
 def read_table(path: Path) -> Table:
-    """Return Gavel's throughput JSON, or raise where it is not of that form."""
+    """Return Gavel's throughput table from JSON, or raise `InstanceError` if it does not have that form."""
     try:
         data = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise InstanceError(f"{path}: not valid JSON: {one_line(error)}") from error
     if not isinstance(data, dict) or not data:
         raise InstanceError(f"{path}: a throughput table is an object: GPU type → job type → rates")
-    strange = next((gpu for gpu in data if not 0 < len(gpu) <= 200 or CONTROL.search(gpu)), None)
-    if strange is not None:
-        raise InstanceError(f"{path}: {shown(strange)}: the name of a GPU type, e.g. v100")
-    found = {chip(g): whole_rates(path, g, kinds) for g, kinds in data.items() if not g.endswith(SPREAD)}
-    if not found:
-        raise InstanceError(f"{path}: only rates spread over servers (*{SPREAD}): give those of v100, …")
-    return found
+    invalid = next((gpu for gpu in data if not 0 < len(gpu) <= 200 or CONTROL.search(gpu)), None)
+    if invalid is not None:
+        raise InstanceError(f"{path}: {shown(invalid)}: not the name of a GPU type such as v100")
+    table = {chip(g): whole_rates(path, g, kinds) for g, kinds in data.items() if not g.endswith(SPREAD)}
+    if not table:
+        raise InstanceError(f"{path}: has only rates of jobs spread over servers (*{SPREAD}); add those of v100, …")
+    return table
 
 
 def whole_rates(path: Path, gpu: str, kinds: object) -> dict[tuple[str, int], float]:
     """Return the rates of all job types on one GPU type."""
     if not isinstance(kinds, dict) or not kinds:
-        raise InstanceError(f"{path}: {shown(gpu)}: an object: ('job type', scale factor) → rates")
-    found = {}
+        raise InstanceError(f"{path}: {shown(gpu)}: must be an object: ('job type', scale factor) → rates")
+    rates = {}
     for key, entry in kinds.items():
         match = KEY.fullmatch(key)
         if match is None:
@@ -243,8 +243,8 @@ def whole_rates(path: Path, gpu: str, kinds: object) -> dict[tuple[str, int], fl
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= LARGEST or math.isnan(rate):
             where = f"{shown(gpu)}: {shown(key)}: null = {shown(rate)}"
             raise InstanceError(f"{path}: {where}: iterations per second of the whole job, 0 or more")
-        found[match[1], int(match[2])] = float(rate)
-    return found
+        rates[match[1], int(match[2])] = float(rate)
+    return rates
 
 
 PAI_JOBS = Format(
@@ -260,46 +260,47 @@ PAI_JOBS = Format(
 """PAI's ``pai_job_table``: ``job_name,inst_id,user,status,start_time,end_time``."""
 
 SHANGHAI_S = 8 * 3600
-"""How far the clock on the wall in Shanghai is ahead."""
+"""Seconds by which local time in Shanghai is ahead of UTC."""
 
 
 def pai2020_ran(table: Format, path: Path, options: Options) -> Instance:
-    """Return the instance of a task table with what ran, submitted by the job table beside it."""
-    text, beside = read_text(path), path.with_name(path.name.replace("task", "job"))
+    """Return the instance of a task table with its history; the job table in the same folder has the submissions."""
+    text, job_path = read_text(path), path.with_name(path.name.replace("task", "job"))
     check_format(path, text, table.id, table.form)
-    if beside == path or not beside.exists():
-        wanted = "pai_job_table.csv beside pai_task_table.csv, or so named"
-        raise InstanceError(f"{path}: {wanted}: it says when jobs were submitted")
-    tasks, submitted = table.table(path, text), PAI_JOBS.table(beside, read_text(beside))
-    check_unique(beside, submitted["job_name"])
+    if job_path == path or not job_path.exists():
+        missing = "the job table (pai_job_table.csv for pai_task_table.csv) is not in the same folder"
+        raise InstanceError(f"{path}: {missing}; it says when jobs were submitted")
+    tasks, submitted = table.table(path, text), PAI_JOBS.table(job_path, read_text(job_path))
+    check_unique(job_path, submitted["job_name"])
     jobs, left_out, _ = pai2020(path, tasks, options)
-    known = submitted.set_index("job_name").reindex(jobs.index)
+    submissions = submitted.set_index("job_name").reindex(jobs.index)
     lines = pd.Series(tasks.index, tasks["job_name"]).groupby(level=0).min()
     frame = pd.DataFrame(
         {
             "id": jobs.index.astype(str),
-            "submit": known["start_time"] + SHANGHAI_S,
+            "submit": submissions["start_time"] + SHANGHAI_S,
             "start": jobs["submit_s"] + SHANGHAI_S,
             "end": jobs["end"] + SHANGHAI_S,
             "gpus": jobs["gpus"],
             "type": jobs["gpu_type"],
             "status": jobs["status"],
-            "user": known["user"].fillna(""),
+            "user": submissions["user"].fillna(""),
         }
     ).set_axis(lines.reindex(jobs.index), axis=0)
-    frame, unknown = sifted(frame, {f"{beside.name} does not say when they were submitted": frame["submit"].isna()})
+    reason = f"{job_path.name} does not say when they were submitted"
+    frame, unknown = sifted(frame, {reason: frame["submit"].isna()})
     shared = int(jobs["gpus_used"].count())
-    notes = ["weekdays and times of day are Shanghai's, dates are not the real ones"]
+    notes = ["weekdays and times of day are those of Shanghai; dates are not the real ones"]
     notes += [f"gangs of {count(shared)} rounded up to whole GPUs, which no other job shares"] if shared else []
     return history.to_instance(history.Log(table.id, path, frame, left_out | unknown, tuple(notes)), options)
 
 
 MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": gavel, "openb": openb, "pai2020": pai2020}
-"""What turns the lines of a table into jobs where a line is not just a job."""
+"""Functions that turn the lines of a table into jobs, for formats where :func:`plain` does not suffice."""
 
 
 def spec_of(id: str, facts: dict[str, Any]) -> ImporterSpec:
-    """Return a format: a table, or what the module that its ``reader`` names says and does."""
+    """Return the spec of a format: a table, or the functions and docstring of the module that ``reader`` names."""
     words = {name: facts.pop(name, "") for name in ("title", "layout", "source", "licence")}
     if "reader" in facts:
         reader = import_module(f"{__package__}.{facts['reader']}")

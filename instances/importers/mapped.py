@@ -1,10 +1,10 @@
 """Any CSV log with a header, by a map of its columns: ``id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu``.
 
-Needed are submit, start and gpus (or cpus, cores, nodes, processors), and end or duration; wait may stand for start.
-Also known are id (else the line), type, partition, user, requested, weight, status, and server (``g[1-2],c1``). Jobs
-may move to another GPU type where a column says how long each would run there, ``duration:V100=v100_s``, empty where
-it cannot. Times are seconds, ISO dates, or what the option `time_format` says; durations are seconds or ``h:mm:ss``.
-Fields are separated by commas, semicolons or tabs. Lines without a start or an end are left out.
+Required are submit, start (or wait), end (or duration) and gpus (or cpus, cores, nodes, processors). Optional are id
+(by default the line number), type, partition, user, requested, weight, status, and server (``g[1-2],c1``). Jobs may
+move to another GPU type if a column has their durations there, as in ``duration:V100=v100_s`` (empty if a job cannot
+run there). Times are seconds, ISO dates, or of the form that the option `time_format` states; durations are seconds or
+``h:mm:ss``. Fields are separated by commas, semicolons or tabs. Lines without a start or an end are left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
 HELD = {"gpus": "GPU", "cpus": "CPU", "cores": "core", "nodes": "node", "processors": "processor"}
-"""Columns that say what a job holds, and what that is called."""
+"""Columns with the size of a job, and the unit."""
 
 KNOWN = (
     *("id", "submit", "start", "end", "duration", "wait", "type", "partition", "user", "requested", "weight", "status"),
@@ -33,7 +33,7 @@ KNOWN = (
 
 
 def read_as(format: str, columns: Mapping[str, str], path: Path, options: Options) -> Instance:
-    """Return the instance of a log of that format, which has these columns."""
+    """Return the instance of a log in `format`, whose columns are mapped by `columns`."""
     text = read_text(path)
     return history.to_instance(log_of(format, path, table(path, text, columns), options), options)
 
@@ -41,37 +41,37 @@ def read_as(format: str, columns: Mapping[str, str], path: Path, options: Option
 def read(path: Path, options: Options) -> Instance:
     """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`).
 
-    It raises `UsageError` where the user's map of columns lacks something, or has something unknown.
+    It raises `UsageError` if the user's map of columns is incomplete or has an unknown name.
     """
-    given = options.columns or {name: name for name in ("id", "submit", "start", "end", "gpus")}
-    for name in given:
+    columns = options.columns or {name: name for name in ("id", "submit", "start", "end", "gpus")}
+    for name in columns:
         if name not in KNOWN and not re.fullmatch(f"{history.ELSEWHERE}.+", name):
             raise UsageError(f"--map: {unknown('name', name, KNOWN)}")
     needs = (("submit",), ("start", "wait"), ("end", "duration"), tuple(HELD))
-    missing = [" or ".join(need) for need in needs if not any(name in given for name in need)]
+    missing = [" or ".join(need) for need in needs if not any(name in columns for name in need)]
     if missing:
-        raise UsageError(f"--map: no column for {', for '.join(missing)}; as in submit=queued_at,start=begin,…")
-    held = [name for name in HELD if name in given]
+        raise UsageError(f"--map: no column for {', for '.join(missing)}; write e.g. submit=queued_at,start=begin,…")
+    held = [name for name in HELD if name in columns]
     if len(held) > 1:
-        raise UsageError(f"--map: {' and '.join(held)}: one of them says what a job holds")
-    return read_as("csv", given, path, options)
+        raise UsageError(f"--map: {' and '.join(held)} all give the size of a job; map only one of them")
+    return read_as("csv", columns, path, options)
 
 
 def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Return the mapped columns as text, by line."""
+    """Return the mapped columns as text, indexed by line number."""
     head = first_line(text)
     delimiter = max(",;\t", key=head.count)
     lines = split(path, text, delimiter, '"')
     _, header = next(lines)
     if absent := [name for name, column in columns.items() if column not in header]:
-        found = f"{absent[0]}: {unknown('column', columns[absent[0]], header)}"
-        how = f"--map {','.join(f'{name}=…' for name in absent)}; the header has {', '.join(header)}"
-        raise InstanceError(f"{path}: line 1: {found} ({how[:300]})")
+        problem = f"{absent[0]}: {unknown('column', columns[absent[0]], header)}"
+        remedy = f"--map {','.join(f'{name}=…' for name in absent)}; the header has {', '.join(header)}"
+        raise InstanceError(f"{path}: line 1: {problem} ({remedy[:300]})")
     return framed(path, lines, {name: header.index(column) for name, column in columns.items()}, len(header))
 
 
 def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> history.Log:
-    """Return what ran by the lines of a table."""
+    """Return the log in the lines of a table."""
     frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
     for name in [name for name in ("submit", "start", "end") if name in lines]:
         frame[name] = history.times(path, lines[name], options)

@@ -1,14 +1,14 @@
-"""Philly's raw ``cluster_job_log``, by its documented form.
+"""Philly's raw ``cluster_job_log``, as documented.
 
 JSON: a list of jobs ``{status, vc, jobid, attempts, submitted_time, user}``; an attempt is ``{start_time,
 end_time, detail}``, a detail ``{ip, gpus}`` for every server. Dates are ``2017-10-07 01:12:09`` (read as
 UTC); a missing one is null, empty or ``None``.
 
-- GPUs: those of all servers of the first attempt that lists any; jobs without any are left out
-- duration: the sum of the attempts' run times; attempts without a start or an end do not count, and jobs
-  without any other (never scheduled, or still running when the log was taken) are left out
+- GPUs: those on all servers of the first attempt that lists any; jobs without any are left out
+- duration: the sum of the attempts' run times; attempts without a start or an end are ignored, and jobs that have only
+  such attempts (never scheduled, or still running when the log was taken) are left out
 - submitted_time: arrival; vc: the virtual cluster, which becomes the tenant; status: Pass, Killed or Failed
-- user and ip are read with the history (attempts as they ran) alone: the log carries no GPU type, and the machine list
+- user and ip are read only with the history (attempts as they ran); the log has no GPU type, and the machine list
   contradicts it for some machines
 """
 
@@ -30,13 +30,13 @@ from schedgap.instances.importers.registry import NO_GPU, Options, Trace
 from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
-NEVER_RAN = "no attempt of them has both a start and an end"
+NEVER_RAN = "none of their attempts has both a start and an end"
 DATE = "a date such as 2017-10-07 01:12:09"
 NO_DATE = {None, "", "None"}
 
 
 class Entry(BaseModel):
-    """Base of the parts of the log: unknown fields are not read, types are not converted."""
+    """Base of the records of the log: unknown fields are ignored, types are not converted."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -49,7 +49,7 @@ class Server(Entry):
 
 
 class Attempt(Entry):
-    """One time that a job was scheduled."""
+    """One execution of a job."""
 
     start_time: str | None = rule(f"{DATE}, or null", default=None)
     end_time: str | None = rule(f"{DATE}, or null", default=None)
@@ -71,7 +71,7 @@ LOG = TypeAdapter(tuple[LoggedJob, ...])
 
 
 def recognise(line: str) -> int:
-    """Return 1 for a first line that begins a JSON list."""
+    """Return 1 if the first line begins a JSON list, else 0."""
     return int(line.lstrip().startswith("["))
 
 
@@ -81,7 +81,7 @@ def read(path: Path, options: Options) -> Instance:
 
 
 def parsed(path: Path) -> tuple[LoggedJob, ...]:
-    """Return the jobs of a file, or raise with the field that is wrong."""
+    """Return the jobs of a file, or raise `InstanceError` with the first wrong field."""
     text = read_text(path)
     check_format(path, text, "philly_json", "the file is a JSON list of jobs")
     try:
@@ -91,9 +91,9 @@ def parsed(path: Path) -> tuple[LoggedJob, ...]:
 
 
 def read_history(path: Path, options: Options) -> Instance:
-    """Return the instance of a raw Philly log with its attempts as they ran; one that is retried goes on."""
+    """Return the instance of a raw Philly log with its attempts as they ran; a retried job continues."""
     log = parsed(path)
-    trace_of(path, log)  # what is wrong with jobs as a whole
+    trace_of(path, log)  # raises on duplicate ids and on gangs that are too large
     ran = attempts(path, log)
     jobs = [log[i] for i in ran["job"]]
     frame = ran.assign(
@@ -109,17 +109,17 @@ def read_history(path: Path, options: Options) -> Instance:
 
 
 def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
-    """Return the jobs of the log that had GPUs and ran, and count the others."""
+    """Return the trace of the jobs that had GPUs and ran, with counts of the others."""
     first: dict[str, int] = {}
     gangs = []
     for i, job in enumerate(log):
         if first.setdefault(job.jobid, i) != i:
-            right = f"already used by [{first[job.jobid]}]; each occurs once"
+            right = f"already used by [{first[job.jobid]}]; each id occurs once"
             raise InstanceError(f"{path}: [{i}].jobid = {shown(job.jobid)}: {right}")
         sizes = (sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts)
         gangs.append(next((size for size in sizes if size > 0), 0))
         if gangs[-1] > registry.MAX_GANG:
-            raise InstanceError(f"{path}: [{i}].attempts: {gangs[-1]} GPUs: up to {registry.MAX_GANG} for one job")
+            raise InstanceError(f"{path}: [{i}].attempts: {gangs[-1]} GPUs: at most {registry.MAX_GANG} for one job")
     submitted = dates(path, [f"[{i}].submitted_time" for i in range(len(log))], [job.submitted_time for job in log])
     frame = pd.DataFrame(
         {
@@ -136,29 +136,31 @@ def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
 
 
 def attempts(path: Path, log: Sequence[LoggedJob]) -> pd.DataFrame:
-    """Return a row for each attempt with a start and an end: number of its job, times in seconds, GPUs, hosts."""
+    """Return a row for each attempt with a start and an end: index of its job, times in seconds, GPUs, hosts."""
     ran = [
         (i, f"[{i}].attempts[{a}]", attempt)
         for i, job in enumerate(log)
         for a, attempt in enumerate(job.attempts)
         if attempt.start_time not in NO_DATE and attempt.end_time not in NO_DATE
     ]
-    start = dates(path, [f"{place}.start_time" for _, place, _ in ran], [one.start_time for *_, one in ran])
-    end = dates(path, [f"{place}.end_time" for _, place, _ in ran], [one.end_time for *_, one in ran])
-    hosts = [{clean_name(s.ip): len(s.gpus) for s in one.detail if s.ip and s.gpus} for *_, one in ran]
-    gpus = [sum(len(server.gpus) for server in one.detail) for *_, one in ran]
-    found = pd.DataFrame({"job": [i for i, *_ in ran], "start": start, "end": end, "gpus": gpus, "hosts": hosts})
-    found["lasted"] = found["end"] - found["start"]
-    wrong = (found["lasted"] < 0) | (found.groupby("job")["lasted"].cumsum() > registry.MAX_DURATION_S)
+    start = dates(path, [f"{place}.start_time" for _, place, _ in ran], [attempt.start_time for *_, attempt in ran])
+    end = dates(path, [f"{place}.end_time" for _, place, _ in ran], [attempt.end_time for *_, attempt in ran])
+    hosts = [{clean_name(s.ip): len(s.gpus) for s in attempt.detail if s.ip and s.gpus} for *_, attempt in ran]
+    gpus = [sum(len(server.gpus) for server in attempt.detail) for *_, attempt in ran]
+    rows = pd.DataFrame({"job": [i for i, *_ in ran], "start": start, "end": end, "gpus": gpus, "hosts": hosts})
+    rows["lasted"] = rows["end"] - rows["start"]
+    wrong = (rows["lasted"] < 0) | (rows.groupby("job")["lasted"].cumsum() > registry.MAX_DURATION_S)
     if wrong.any():
-        _, place, one = ran[int(wrong.argmax())]
-        right = f"after start_time = {shown(one.start_time)}, {registry.MAX_DURATION_S:g} s at most in all"
-        raise InstanceError(f"{path}: {place}.end_time = {shown(one.end_time)}: {right}")
-    return found
+        _, place, attempt = ran[int(wrong.argmax())]
+        right = (
+            f"after start_time = {shown(attempt.start_time)}; all attempts take {registry.MAX_DURATION_S:g} s at most"
+        )
+        raise InstanceError(f"{path}: {place}.end_time = {shown(attempt.end_time)}: {right}")
+    return rows
 
 
 def dates(path: Path, places: Sequence[str], texts: Sequence[str | None]) -> list[float]:
-    """Return dates as seconds since 1970, or raise with the place of the first wrong one."""
+    """Return dates as seconds since 1970, or raise `InstanceError` with the place of the first wrong one."""
     values = seconds(pd.Series(texts, dtype=object)).tolist()
     for place, text, number in zip(places, texts, values, strict=True):
         if math.isnan(number) or number < 0:
@@ -167,5 +169,5 @@ def dates(path: Path, places: Sequence[str], texts: Sequence[str | None]) -> lis
 
 
 def clean_name(value: Any) -> str:
-    """Return what the log calls a user or server as a name; nothing where it has none."""
+    """Return the log's name of a user or server without control characters; ``""`` if it has none."""
     return CONTROL.sub("_", str(value or ""))[:200]

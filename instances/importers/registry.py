@@ -1,4 +1,4 @@
-"""What all importers share: specs that their files register, options, and the trace that the filling rules take."""
+"""Common types of the importers: format specs, the user's options, and the trace that the filling rules take."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from schedgap.instances.registry import Registry
 from schedgap.instances.schema import Instance
 
 MAX_GPUS = 10_000_000
-"""Largest number of GPUs of one type that options may ask for."""
+"""Most GPUs of one type that options may request."""
 
 MAX_PER_GPU = 1e6
-"""Most CPUs or gigabytes per GPU that options may ask for."""
+"""Most CPUs or gigabytes per GPU that options may request."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the user may say about an import; everything else follows from the trace and the filling rules.
+    """The user's options for an import; everything else follows from the trace and the filling rules.
 
     Parameters
     ----------
     max_jobs
-        Only the first so many jobs by arrival; all of them by default.
+        Keep only the first `max_jobs` jobs by arrival; by default all.
     hours
-        Only jobs that arrive from one hour to before another, counted from the trace's first arrival.
+        Keep only jobs that arrive in this half-open interval of hours after the first arrival.
     gangs
-        Only jobs of these numbers of GPUs.
+        Keep only jobs of these numbers of GPUs.
     split
-        Shares of image, language and speech models: jobs get models of Synergy's by these, in place of the trace's.
+        Shares of image, language and speech models, by which jobs get Synergy's models in place of the trace's.
     gpus
         The cluster: number of GPUs of each type (``{"V100": 36, "K80": 36}``).
     gpus_per_server
-        GPUs of one server; by default what fits the format (4, and 8 for Synergy's traces).
+        GPUs of one server; the default depends on the format (4, and 8 for Synergy's traces).
     cpus_per_gpu, memory_gb_per_gpu
         CPUs and gigabytes of a server for each of its GPUs; 3 and 62.5 by default (Synergy's servers).
     throughputs
-        Throughput table of Gavel (JSON), for the rates of Gavel's job types.
+        Gavel's throughput table (JSON), for the rates of Gavel's job types.
     nodes
-        Node list of Alibaba's openb trace, or of the servers of a log (CSV): the cluster.
+        Node list (CSV) of Alibaba's openb trace or of a log's servers, which defines the cluster.
     name
         Name of the instance; by default the format and the name of the file.
     history
-        Whether what really ran is read, too; the cluster is then that of the log.
+        Whether to read when jobs started and ended, too; the cluster is then that of the log.
     columns
-        Columns of a CSV log by what they are (``{"submit": "queued_at"}``).
+        Column names of a CSV log by meaning (``{"submit": "queued_at"}``).
     time_format, timezone
-        How a log writes its times (``%d.%m.%Y %H:%M``), and the zone of times without one (``Europe/Berlin``).
+        Format of the times in a log (``%d.%m.%Y %H:%M``), and the zone of times without one (``Europe/Berlin``).
     resource
-        What a Slurm log counts as GPUs: ``gpus``, ``cpus`` or ``nodes``; the first that it has, by default.
+        Resource of a Slurm log that counts as GPUs: ``gpus``, ``cpus`` or ``nodes``; by default the first that it has.
     by_partition
-        Whether each partition has GPUs of its own.
+        Whether each partition has its own GPUs.
     """
 
     max_jobs: int | None = None
@@ -84,14 +84,14 @@ class ImporterSpec:
     Parameters
     ----------
     layout
-        The format in words: columns, units, quirks, and how they are read.
+        Description of the format: columns, units, peculiarities, and how they are read.
     read
         ``read(path, options)`` returns the instance or raises :class:`~schedgap.instances.errors.InstanceError`.
     recognise
-        ``recognise(first_line)`` returns how many columns of this format the first line of a file has; 0
-        where it is not of this format.
+        ``recognise(first_line)`` returns how many columns of this format the first line of a file has; 0 if the file
+        does not have this format.
     history
-        ``history(path, options)`` is `read` where what really ran is wanted, too; ``None`` for traces that do not say.
+        ``history(path, options)`` is `read` including when jobs started and ended; ``None`` for traces without that.
     """
 
     id: str
@@ -107,10 +107,10 @@ class ImporterSpec:
 IMPORTERS: Registry[ImporterSpec] = Registry("importer")
 
 REFERENCE = "V100"
-"""GPU type on which durations count as recorded where the trace names none."""
+"""GPU type on which durations count as recorded if the trace names none."""
 
 NO_GPU = "they ask for 0 GPUs"
-"""Reason to leave out jobs that run on CPUs alone."""
+"""Reason to leave out jobs that run on CPUs only."""
 
 MAX_GANG = 100_000
 """Largest gang that the schema takes."""
@@ -121,18 +121,18 @@ MAX_DURATION_S = 1e9
 
 @dataclass(frozen=True, slots=True)
 class TraceJob:
-    """One job as its trace has it. What the trace does not say is absent.
+    """One job as recorded in its trace; fields that the trace lacks are absent.
 
     Attributes
     ----------
     tenant
-        Virtual cluster, user or job type; ``""`` where the trace has such a column and left it empty.
+        Virtual cluster, user or job type; ``""`` if the trace has such a column but the field is empty.
     gpus_used
-        GPUs that the work counts with where the job shares a GPU (0.46 of one).
+        GPUs by which the work is computed if the job shares a GPU (0.46 of one).
     gpu_type
-        Type of the GPUs that the duration was recorded on.
+        GPU type that the duration was recorded on.
     allowed
-        GPU types that the job may use; all where empty.
+        GPU types that the job may use; empty for all.
     rates
         Recorded iterations/s of one GPU of each type.
     slo
@@ -157,23 +157,23 @@ class TraceJob:
 
 @dataclass(frozen=True)
 class Trace:
-    """A trace as read: what the filling rules turn into an instance.
+    """A trace as read, from which the filling rules make an instance.
 
     Attributes
     ----------
     left_out
-        Reason and number of the jobs that are not among `jobs`, which stand in the order of the file.
+        Number of jobs left out by reason; the others are `jobs`, in the order of the file.
     notes
-        What the importer itself decided, one sentence each.
+        Decisions of the importer, one sentence each.
     tenants
         What the tenants are (``"virtual clusters"``), if the trace has them.
     gang_iterations
         Whether one iteration is a step of the whole gang, so that one GPU of a gang of four does a quarter of it.
     reference, suite
-        GPU type that durations were recorded on where a job names none; suite of the catalogue in which its models are
-        looked up, the format's own where empty.
+        GPU type that durations were recorded on if a job names none; suite of the catalogue in which models are looked
+        up, by default the one named like the format.
     default_gpus, default_per_server
-        Cluster where the user gives none: Gavel's simulated one, unless the format has its own.
+        Cluster if the user gives none: Gavel's simulated one, unless the format has its own.
     """
 
     format: str
@@ -190,34 +190,34 @@ class Trace:
 
 
 def import_trace(format: str, path: Path, options: Options = DEFAULTS) -> Instance:
-    """Read a real trace.
+    """Import a real trace as an instance.
 
     Returns
     -------
     Instance
-        Jobs in the order of arrival, the first at 0 s, without a horizon. Each sentence of its `derived` says
-        what was left out or filled in by rule.
+        Jobs in the order of arrival, the first at 0 s, without a horizon. Each sentence of its `derived` says what was
+        left out or filled in by rule.
 
     Raises
     ------
     UnknownNameError
-        If there is no such format; the message names the nearest ones.
+        If there is no such format; the message suggests the closest names.
     UsageError
-        If an option makes no sense.
+        If an option is out of range, contradicts another, or does not suit the format.
     InstanceError
-        If the file cannot be read as that format; the message names the file, the line, the field and what
-        would be right.
+        If the file cannot be read in that format; the message names the file, line and field, and says what would be
+        right.
     """
     spec = IMPORTERS.get(format)
     check_options(options, spec)
     if options.history and spec.history is None:
-        raise UsageError(f"{spec.id}: such a trace does not say when jobs started and ended")
+        raise UsageError(f"{spec.id}: traces of this format do not record when jobs started and ended")
     read = spec.history if options.history and spec.history else spec.read
     return read(Path(path), options)
 
 
 def check_options(options: Options, spec: ImporterSpec) -> None:
-    """Raise UsageError on the first option that is out of range or contradicts another."""
+    """Raise `UsageError` on the first option that is out of range or contradicts another."""
     _check_jobs(options)
     if options.gpus_per_server is not None and not 1 <= options.gpus_per_server <= 10_000:
         raise UsageError(f"gpus_per_server = {options.gpus_per_server}: a server has 1 to 10000 GPUs")
@@ -225,27 +225,27 @@ def check_options(options: Options, spec: ImporterSpec) -> None:
         if value is not None and not 0 < value <= MAX_PER_GPU:
             raise UsageError(f"{name} = {value:g}: more than 0 and at most {MAX_PER_GPU:g} for each GPU of a server")
         if value is not None and options.nodes is not None:
-            raise UsageError(f"{name} and nodes both describe the servers: give one of them")
+            raise UsageError(f"{name} and nodes both describe the servers; give only one of them")
     if options.gpus is not None and options.nodes is not None:
-        raise UsageError("gpus and nodes both describe the cluster: give one of them")
+        raise UsageError("gpus and nodes both describe the cluster; give only one of them")
     if options.gpus is not None and not options.gpus:
         raise UsageError("gpus = {}: a cluster has at least one GPU type, e.g. V100=36")
     for name, count in (options.gpus or {}).items():
         if (not name.strip() and not options.history) or len(name) > 200 or not name.isprintable():
-            raise UsageError(f"gpus: {name!r}: the name of a GPU type, e.g. V100=36")
+            raise UsageError(f"gpus: {name!r} is not the name of a GPU type; write for example V100=36")
         if not 1 <= count <= MAX_GPUS:
-            raise UsageError(f"gpus: {name} = {count}: give 1 to {MAX_GPUS} GPUs of a type, or leave it out")
+            raise UsageError(f"gpus: {name} = {count}: give 1 to {MAX_GPUS} GPUs of a type, or omit the type")
     if options.throughputs is not None and spec.id != "gavel":
-        raise UsageError(f"throughputs: the table is of Gavel's job types, a {spec.id} trace names none of them")
+        raise UsageError(f"throughputs: the table is for Gavel's job types, which {spec.id} traces do not name")
 
 
 def _check_jobs(options: Options) -> None:
-    """Raise UsageError on the first option about jobs that is out of range."""
+    """Raise `UsageError` on the first option about jobs that is out of range."""
     if options.max_jobs is not None and options.max_jobs < 1:
         raise UsageError(f"max_jobs = {options.max_jobs}: keep at least one job")
     if options.hours is not None and not 0 <= options.hours[0] < options.hours[1]:
-        raise UsageError("hours = {:g}, {:g}: two hours, the earlier first".format(*options.hours))
+        raise UsageError("hours = {:g}, {:g}: two hours, 0 or more, the earlier first".format(*options.hours))
     if options.split and (len(options.split) != 3 or min(options.split) < 0 or sum(options.split) <= 0):
-        raise UsageError(f"split = {options.split}: shares of image, language and speech models, as 20,70,10")
+        raise UsageError(f"split = {options.split}: shares of image, language and speech models, such as 20,70,10")
     if options.history and (options.hours or options.gangs or options.split):
-        raise UsageError("hours, gangs and split make another trace: what really ran is not read with them")
+        raise UsageError("hours, gangs and split change the trace and cannot be combined with its history")

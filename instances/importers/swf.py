@@ -1,15 +1,15 @@
 """The Standard Workload Format of the Parallel Workloads Archive, version 2 (``.swf``, also ``.swf.gz``).
 
-Eighteen numbers in a line, −1 for what is not known; lines that begin with ``;`` are a header of directives.
+Each line has eighteen numbers, −1 for unknown ones; lines that begin with ``;`` are header directives.
 
-- processors: allocated ones, or requested ones where these are not known; they are what a pool consists of (MaxProcs,
-  or MaxNodes where there is no MaxProcs, says how many there are)
-- a job starts at submit + wait and runs for its run time; one whose wait is not known is left out, unless no wait is
-  known at all: then the log has no history, only a workload
-- status 2 is a part that is continued, 3 and 4 the last part of a job (completed, failed): its runs; the line that sums
-  the job up then gives its submission
-- requested time, user, queue (or partition, where there are several) are kept; dependencies (preceding job) are not
-- UnixStartTime makes times dates
+- processors: the allocated ones, or the requested ones if these are unknown; a pool consists of processors (MaxProcs,
+  or MaxNodes if there is no MaxProcs, gives their number)
+- a job starts at submit + wait and runs for its run time; jobs of unknown wait are left out, unless all waits are
+  unknown: then the log has no history, only a workload
+- lines with status 2 (continued), 3 and 4 (last part, completed or failed) are the runs of a job; its summary line is
+  then left out
+- requested time, user, and queue (or partition, if there are several) are kept; dependencies (preceding job) are not
+- with UnixStartTime, times are dates
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ FIELDS = (
 DIRECTIVE = re.compile(r"^;\s*([A-Za-z]+):\s*(\S.*?)\s*$", re.MULTILINE)
 PARTITION = re.compile(r"^;\s*Partition:\s*(\d{1,6})\s+(\S.*?)\s*$", re.MULTILINE)
 RUNS = (2, 3, 4)
-"""Statuses of lines that are parts of a job."""
+"""Statuses of lines that are parts of jobs."""
 
 
 def recognise(line: str) -> int:
-    """Return how many fields a first line has, 0 where it is neither a directive nor 18 numbers."""
+    """Return 18 if the first line is a directive or has 18 numbers, else 0."""
     if DIRECTIVE.match(line) or line.startswith(";"):
         return len(FIELDS)
     fields = line.split()
@@ -51,52 +51,52 @@ def read(path: Path, options: Options) -> Instance:
     """Return the instance of a log, gzipped or not (see :func:`schedgap.instances.importers.import_trace`)."""
     content = canonical.read_bytes(path)
     if content[:2] == b"\x1f\x8b":
-        most = canonical.MAX_FILE_MB * 1_000_000
+        max_bytes = canonical.MAX_FILE_MB * 1_000_000
         try:
             with gzip.open(path) as file:
-                content = file.read(most + 1)
+                content = file.read(max_bytes + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise InstanceError(f"{path}: cannot be unpacked: {error}") from None
-        if len(content) > most:
+        if len(content) > max_bytes:
             raise InstanceError(f"{path}: unpacks to more than the limit of {canonical.MAX_FILE_MB} MB")
-    # Names in headers of the archive come in any encoding.
+    # Names in the archive's headers are in various encodings.
     text = decoded(path, content, "latin-1", "lines of 18 numbers")
     check_format(path, text, "swf", "a line has 18 numbers, a header begins with ;")
     return to_instance(log_of(path, text, options), options)
 
 
 def table(path: Path, text: str) -> pd.DataFrame:
-    """Return the numbers of each line by field."""
+    """Return the fields of each line as numbers, indexed by line number."""
     lines = ((number, line.split()) for number, line in enumerate(text.splitlines(), 1))
     jobs = ((number, fields) for number, fields in lines if fields and not fields[0].startswith(";"))
     raw = framed(path, jobs, {name: at for at, name in enumerate(FIELDS)}, len(FIELDS))
     for name in FIELDS:
         good = pd.to_numeric(raw[name], errors="coerce")
-        refuse(path, ~(good >= -1) | ~(good <= 1e13), raw[name], "a number, 0 or more, or -1 for what is not known")
+        refuse(path, ~(good >= -1) | ~(good <= 1e13), raw[name], "a number, 0 or more, or -1 if it is not known")
         raw[name] = good.astype(float)
     return raw
 
 
 def log_of(path: Path, text: str, options: Options) -> Log:
-    """Return what ran by the lines of a log."""
+    """Return the log in `text`."""
     header = dict(DIRECTIVE.findall(text))
     notes: list[str] = []
-    lines, left_out = whole(path, table(path, text))
-    asked = (lines["processors"] <= 0) & (lines["requested_processors"] > 0)
-    if asked.any():
-        notes.append(f"{count(int(asked.sum()))} hold the processors that they asked for: the log does not say more")
-    held = lines["processors"].where(~asked, lines["requested_processors"])
+    lines, left_out = without_summaries(path, table(path, text))
+    requested = (lines["processors"] <= 0) & (lines["requested_processors"] > 0)
+    if requested.any():
+        notes.append(f"{count(int(requested.sum()))} hold the processors they requested: the log has no allocation")
+    held = lines["processors"].where(~requested, lines["requested_processors"])
     cancelled = (lines["status"] == 5) & (lines["run"] <= 0)
     reasons = {
         "they were cancelled before they started": cancelled,
         "their run time is not known": lines["run"] < 0,
-        "nobody knows how many processors they held": held <= 0,
+        "their number of processors is not known": held <= 0,
     }
     waited = lines["wait"] >= 0
     if waited.any():
         reasons["their wait is not known"] = ~waited
     else:
-        notes.append("the log knows no wait: it has a workload, and no history to judge")
+        notes.append("the log has no waiting times, so that only its workload is known, not how it ran")
     lines, unknown = sifted(lines, reasons)
     start = (lines["submit"] + lines["wait"]).where(lines["wait"] >= 0)
     epoch = float(header["UnixStartTime"]) if re.fullmatch(r"\d{1,11}", header.get("UnixStartTime", "")) else 0.0
@@ -128,20 +128,19 @@ def log_of(path: Path, text: str, options: Options) -> Log:
     return Log("swf", path, frame, left_out, tuple(notes), "processor", capacity, f"{name} of the header", epoch > 0)
 
 
-def whole(path: Path, lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return a line for each time that a job ran, parts without the line that sums them up; and how many are out."""
+def without_summaries(path: Path, lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return a line for each run, without the summary lines of jobs that have parts, and the number of these."""
     part = lines["status"].isin(RUNS)
     once = lines[~part]
-    refuse(
-        path, once["job"].duplicated(), once["job"], "already used in a line before; each job has one that sums it up"
-    )
+    right = "already used in an earlier line; a job has one summary line"
+    refuse(path, once["job"].duplicated(), once["job"], right)
     if not part.any():
         return lines, {}
     parts = lines[part]
     summed = once["job"].isin(parts["job"])
     submit = parts.groupby("job")["submit"].transform("min")
-    # A later part is submitted when the one before has ended; its wait counts from there.
-    alone, left_out = sifted(once, {"they sum up parts that have lines of their own": summed})
+    # A later part is submitted when the previous one has ended, and its wait counts from there.
+    alone, left_out = sifted(once, {"they sum up parts that have their own lines": summed})
     began = parts["submit"] + parts["wait"].where(parts["wait"] >= 0)
     split = parts.assign(submit=submit, wait=began - submit)
     return pd.concat([alone, split]).fillna({"wait": -1}).sort_index(), left_out

@@ -1,4 +1,4 @@
-"""Strict reading of delimited traces: errors name the file, line, field, value, and what would be right."""
+"""Strict reading of delimited traces: errors name the file, line, field and value, and say what would be right."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from schedgap.instances.importers.registry import IMPORTERS, MAX_DURATION_S, MAX
 from schedgap.instances.schema import MAX_ITERATIONS
 
 MAX_LINES = 3_000_000
-"""Longer traces are refused before they are parsed (memory is checked before it is taken)."""
+"""Longer traces are rejected before they are parsed, so that they do not fill the memory."""
 
 LARGEST = 1e13
-"""Largest number in a trace that has no closer limit: milliseconds since 1970 stay below it."""
+"""Largest number in a column without a stricter limit; milliseconds since 1970 stay below it."""
 
 LOOK_AHEAD = 10_000
-"""Characters of a file that its format is recognised by: a JSON log may be one line of 100 MB."""
+"""Characters of a file by which its format is recognised; a JSON log may be one line of 100 MB."""
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZ": "bzip2", b"\xfd7": "xz", b"(\xb5": "zstd"}
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -34,7 +34,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?")
 
 Jobs = tuple[pd.DataFrame, dict[str, int], dict[str, Any]]
-"""Jobs, the reason and number of those left out, and fields of the trace that depend on them."""
+"""Jobs, the number of those left out by reason, and fields of the trace that depend on them."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Column:
         ``text`` (stripped), ``number``, ``whole`` (a whole number) or ``date`` (as seconds since 1970), and the range
         of numbers, inclusive.
     right
-        What would be right, for messages.
+        Valid values, in words, for messages.
     blank, optional
-        Whether a field may be empty (``""`` or NaN), and whether the whole column may be missing; it is then left out.
+        Whether a field may be empty (``""`` or NaN), and whether the whole column may be missing (it is then omitted).
     field
-        The field of :class:`~schedgap.instances.importers.registry.TraceJob` that it is, if it is one.
+        Corresponding field of :class:`~schedgap.instances.importers.registry.TraceJob`, if any.
     """
 
     name: str
@@ -75,20 +75,20 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "duration": {"kind": "number", "right": f"seconds, 0 to {MAX_DURATION_S:g}", "high": MAX_DURATION_S},
     "arrival": {"kind": "number", "right": f"a time, 0 to {LARGEST:g}"},
 }
-"""What all formats say of GPUs, iterations, run times in seconds, and arrivals in the unit of the format."""
+"""Rules for GPUs, iterations, run times in seconds, and arrivals in the format's unit, which all formats share."""
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a trace; raise where the file is too long, empty, compressed, or not UTF-8 text."""
+    """Return the text of a trace; raise `InstanceError` if it is too long, empty, compressed, or not UTF-8 text."""
     content = read_bytes(path)
     kind = COMPRESSED.get(content[:2])
     if kind is not None and b"\x00" in content:
-        raise InstanceError(f"{path}: compressed ({kind}): unpack it first")
+        raise InstanceError(f"{path}: the file is compressed ({kind}); unpack it first")
     return decoded(path, content, "utf-8-sig", "a header and one or more lines")
 
 
 def decoded(path: Path, content: bytes, encoding: str, wanted: str) -> str:
-    """Return the text of what a file holds; raise where it is none, empty (`wanted` is what is missing) or too long."""
+    """Return the text of a file that should have `wanted`; raise `InstanceError` if it is binary, empty or too long."""
     if b"\x00" in content:
         raise InstanceError(f"{path}: a binary file (byte {content.index(0)} is 0), not a text trace")
     try:
@@ -96,28 +96,28 @@ def decoded(path: Path, content: bytes, encoding: str, wanted: str) -> str:
     except UnicodeDecodeError as error:
         raise InstanceError(f"{path}: not UTF-8 text (byte {error.start})") from error
     if not text.strip():
-        raise InstanceError(f"{path}: empty: {wanted} are wanted")
-    if text.count("\n") > MAX_LINES:
+        raise InstanceError(f"{path}: the file is empty; it should have {wanted}")
+    if (lines := text.count("\n")) > MAX_LINES:
         limit = f"{MAX_LINES} lines (instances.importers.table.MAX_LINES)"
-        raise InstanceError(f"{path}: {text.count(chr(10))} lines are more than the limit of {limit}")
+        raise InstanceError(f"{path}: {lines} lines are more than the limit of {limit}")
     return text
 
 
 def check_format(path: Path, text: str, format: str, wanted: str) -> None:
-    """Raise where another format fits the first line of `text` better than `format` does.
+    """Raise `InstanceError` if another format fits the first line of `text` better than the user's `format`.
 
-    `format` is what the user chose, `wanted` says for the message what a first line of it looks like.
+    `wanted` describes a first line in that format for the message.
     """
     first = first_line(text)
     score, _, best = max((spec.recognise(first), spec.id == format, spec.id) for spec in IMPORTERS)
     if score and best == format:
         return
-    looks = f"this looks like format {best}" if score else f"the line is {shown(first)}"
-    raise InstanceError(f"{path}: line 1: not {format}: {wanted}; {looks}")
+    hint = f"this looks like format {best}" if score else f"the line is {shown(first)}"
+    raise InstanceError(f"{path}: line 1: not {format}: {wanted}; {hint}")
 
 
 def first_line(text: str) -> str:
-    """Return the first line of `text` that is not empty, within :data:`LOOK_AHEAD` characters."""
+    """Return the first non-empty line in the first :data:`LOOK_AHEAD` characters of `text`."""
     return next((line for line in re.split(r"[\r\n]+", text[:LOOK_AHEAD]) if line.strip()), "")
 
 
@@ -132,13 +132,13 @@ def parse_headed(path: Path, text: str, columns: Sequence[Column], least: int = 
 
 
 def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields, stripped, of every line that is not empty."""
+    """Yield the number and the stripped fields of each non-empty line."""
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, quoting=quoting)
     try:
         for fields in reader:
             if fields and any(fields):
-                yield reader.line_num, [one.strip() for one in fields]
+                yield reader.line_num, [field.strip() for field in fields]
     except csv.Error as error:
         raise InstanceError(f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}") from error
 
@@ -152,10 +152,10 @@ def parse(
     headed: bool = False,
     least: int = 1,
 ) -> pd.DataFrame:
-    """Return columns by their places in lines that have `width` fields each, or raise on the first thing that is wrong.
+    """Return the columns at these places, converted by kind and indexed by line number.
 
-    They are converted by kind; the index is the line number. Without a header, quotes are part of a field. A header
-    needs `least` lines below it.
+    It raises `InstanceError` on the first invalid field, on a line that does not have `width` fields, and on fewer than
+    `least` lines below the header. Without a header, quotes are part of a field.
     """
     lines = split(path, text, delimiter, '"' if headed else None)
     if headed:
@@ -167,9 +167,9 @@ def parse(
 def framed(
     path: Path, lines: Iterable[tuple[int, list[str]]], places: Mapping[str, int], width: int, least: int = 1
 ) -> pd.DataFrame:
-    """Return the fields at some places of numbered lines as text, by column, or raise on lines of another width.
+    """Return the columns at these places of numbered lines as text, indexed by line number.
 
-    It raises on fewer than `least` lines, too.
+    It raises `InstanceError` on a line that does not have `width` fields, and on fewer than `least` lines.
     """
     rows = {}
     for number, line in lines:
@@ -177,12 +177,12 @@ def framed(
             raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {width}")
         rows[number] = [line[place] for place in places.values()]
     if len(rows) < least:
-        raise InstanceError(f"{path}: only a header: one or more lines follow it")
+        raise InstanceError(f"{path}: only a header; one or more lines must follow it")
     return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(places), dtype=object)
 
 
 def convert(path: Path, raw: pd.Series, column: Column, at: str = "line") -> pd.Series:
-    """Return the values of one column by its kind, or raise on the first wrong one; `at` is what lines are called."""
+    """Return the values of a column by kind, or raise on the first invalid one; `at` is the word for lines."""
     empty = raw == ""
     good: pd.Series
     if column.kind == "text":
@@ -201,7 +201,7 @@ def convert(path: Path, raw: pd.Series, column: Column, at: str = "line") -> pd.
 
 
 def refuse(path: Path, wrong: Any, raw: pd.Series, right: str, at: str = "line") -> None:
-    """Raise on the first line that is wrong in a column, whose index has their numbers."""
+    """Raise `InstanceError` with the first line at which `wrong` holds; the index of `raw` has the line numbers."""
     wrong = pd.Series(np.asarray(wrong), raw.index)
     if wrong.any():
         line = first_where(wrong)
@@ -209,7 +209,7 @@ def refuse(path: Path, wrong: Any, raw: pd.Series, right: str, at: str = "line")
 
 
 def sifted(frame: pd.DataFrame, reasons: Mapping[str, pd.Series]) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the rows to which no reason to leave them out applies, and for how many others each is the first."""
+    """Return the rows to which no reason for leaving out applies, and the number of rows left out by first reason."""
     left_out = {}
     for reason, applies in reasons.items():
         out = applies.reindex(frame.index)
@@ -219,14 +219,14 @@ def sifted(frame: pd.DataFrame, reasons: Mapping[str, pd.Series]) -> tuple[pd.Da
 
 
 def jobs_of(frame: pd.DataFrame) -> list[TraceJob]:
-    """Return a job for each row of a table whose columns have the names of its fields; numbers as ids are ``job-0``."""
-    known = {field.name for field in fields(TraceJob)}
+    """Return a job for each row of a table whose columns are named like its fields; a numeric id 0 is ``job-0``."""
+    names = {field.name for field in fields(TraceJob)}
     jobs = []
-    for row in frame[[name for name in frame if name in known]].to_dict("records"):
-        given = {str(name): value for name, value in row.items() if not (isinstance(value, float) and isnan(value))}
-        whole = {name: int(given[name]) for name in ("gpus", "iterations") if name in given}
-        name = given["id"] if isinstance(given["id"], str) else f"job-{given['id']:.0f}"
-        jobs.append(TraceJob(**given | whole | {"id": name, "status": given.get("status") or None}))
+    for row in frame[[name for name in frame if name in names]].to_dict("records"):
+        values = {str(name): value for name, value in row.items() if not (isinstance(value, float) and isnan(value))}
+        whole = {name: int(values[name]) for name in ("gpus", "iterations") if name in values}
+        id = values["id"] if isinstance(values["id"], str) else f"job-{values['id']:.0f}"
+        jobs.append(TraceJob(**values | whole | {"id": id, "status": values.get("status") or None}))
     return jobs
 
 
@@ -236,21 +236,21 @@ def first_where(wrong: pd.Series) -> int:
 
 
 def seconds(dates: pd.Series) -> pd.Series:
-    """Return ISO dates as seconds since 1970 (UTC where they name no zone); NaN for what is no date."""
+    """Return ISO dates as seconds since 1970 (UTC if they name no zone), NaN for other texts."""
     proper = dates.where(dates.map(lambda text: ISO_DATE.fullmatch(text) is not None))
     stamps = pd.to_datetime(proper, errors="coerce", utc=True, format="ISO8601")
     return (stamps - pd.Timestamp(0, tz="UTC").as_unit("us")) / pd.Timedelta(seconds=1)
 
 
 def check_unique(path: Path, ids: pd.Series) -> None:
-    """Raise on the first id that occurs twice; the index of `ids` is the line number."""
+    """Raise `InstanceError` on the first id that occurs twice; the index of `ids` has the line numbers."""
     twice = ids.duplicated()
     before = first_where(ids == ids[twice].iloc[0]) if twice.any() else 0
-    refuse(path, twice, ids, f"already used in line {before}; each occurs once")
+    refuse(path, twice, ids, f"already used in line {before}; each id occurs once")
 
 
 def check_run_times(path: Path, starts: pd.Series, ends: pd.Series) -> None:
-    """Raise on the first end before its start, or too long after it."""
+    """Raise `InstanceError` on the first end that is before its start or too long after it."""
     wrong = (ends < starts) | (ends - starts > MAX_DURATION_S)
     before = shown(starts.loc[first_where(wrong)]) if wrong.any() else ""
     refuse(path, wrong, ends, f"after {starts.name} = {before}, by up to {MAX_DURATION_S:g} s")

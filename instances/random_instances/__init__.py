@@ -1,7 +1,7 @@
-"""Random instances on which optima are exact, and parts of instances with short names: for audits, searches and tests.
+"""Small random instances with exact optima, and builders for parts of instances, for audits, searches and tests.
 
-One file per paper, which registers its ``draw(rng, ...)``. That asks `rng` for whole numbers only, so that a seeded
-generator and a testing library draw the same kinds of instances.
+Each paper has a file that registers its ``draw(rng, ...)``. A draw takes only integers from `rng`, so that both a
+seeded generator and a testing library can supply them.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from schedgap.instances.schema import Instance
 T = TypeVar("T")
 
 MB_PER_S = 1000.0 / 8 / 2
-"""Gradient that takes a worker of 1 Gbit/s a second to send and receive."""
+"""Gradient in MB that a worker with 1 Gbit/s sends and receives in one second."""
 
 
 class Source(Protocol):
-    """Where randomness comes from: a numpy generator, or a test that shrinks what fails."""
+    """Source of randomness: a numpy generator, or a property test that shrinks failing examples."""
 
     def integers(self, low: int, high: int) -> Any:
-        """Return a whole number from `low` to below `high`."""
+        """Return an integer in ``[low, high)``."""
         ...
 
 
 def pick(rng: Source, among: Sequence[T]) -> T:
-    """Return one of a sequence."""
+    """Return a random element of a sequence."""
     return among[int(rng.integers(0, len(among)))]
 
 
 def cluster(groups: Iterable[Mapping[str, Any]], prefix: str = "h") -> dict[str, Any]:
-    """Return a cluster of groups of servers: ``h0``, ``h1``, … of one server each, unless a group says otherwise."""
+    """Return a cluster of server groups, by default ``h0``, ``h1``, … of one server each."""
     servers = [{"name": f"{prefix}{i}", "count": 1, **group} for i, group in enumerate(groups)]
     types = dict.fromkeys(server["gpu_type"] for server in servers)
     return {"gpu_types": [{"name": name} for name in types], "servers": servers}
@@ -44,7 +44,7 @@ def cluster(groups: Iterable[Mapping[str, Any]], prefix: str = "h") -> dict[str,
 
 @dataclass(frozen=True)
 class RandomSpec:
-    """Random instances on which a paper's optima are exact within milliseconds; `id` is the paper's."""
+    """Random instances whose exact optima take milliseconds; `id` is the paper's."""
 
     id: str
     draw: Callable[[np.random.Generator], Instance]

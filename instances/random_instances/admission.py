@@ -1,4 +1,4 @@
-"""Random instances of admission: jobs with deadlines on a few servers, built by hand and drawn at random."""
+"""Instances of admission, built by hand or drawn at random: jobs with deadlines on a few servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def job(
 ) -> Part:  # fmt: skip
     """Return a job of ``epochs·chunks`` mini-batches, by default that of the walk-through without a deadline.
 
-    A mini-batch takes `seconds`, by worker type or for all alike, and `transfer_s` more where not all is on one server.
+    A mini-batch takes `seconds` (by worker type, or the same for all), and `transfer_s` more if the job spans servers.
     """
     return {
         "chunks": chunks, "epochs": epochs, "submit_s": arrival, "deadline_s": deadline, "seconds": seconds,
@@ -30,36 +30,36 @@ def instance(
     jobs: Sequence[Part], servers: Sequence[tuple[str, int, int]] = (("w", 2, 1),) * 4, *, slots: int = 8,
     worker_gbps: float = 1.0, ps_gbps: float = 1.0,
 ) -> Instance:  # fmt: skip
-    """Return jobs ``J1, J2, …`` on servers of a worker type, with so many workers and PSs; a slot is a second."""
+    """Return jobs ``J1, J2, …`` on servers ``(worker type, workers, PSs)``; a slot is a second."""
     kinds = list(dict.fromkeys(kind for kind, _, _ in servers))
     content = {
         "name": "case",
         "cluster": cluster(({"gpu_type": kind, "gpus": gpus, "ps_slots": ps} for kind, gpus, ps in servers), "s"),
         "worker_types": [{"name": k, "gpu_type": k, "gpus": 1, "bandwidth_gbps": worker_gbps} for k in kinds],
         "ps_types": [{"name": "ps", "bandwidth_gbps": ps_gbps}],
-        "jobs": [_record(given, i, kinds, worker_gbps) for i, given in enumerate(jobs)],
+        "jobs": [_record(part, i, kinds, worker_gbps) for i, part in enumerate(jobs)],
         "horizon": {"slot_s": 1.0, "slots": slots},
     }
     return validate(content, "case")
 
 
-def _record(given: Part, position: int, kinds: Sequence[str], worker_gbps: float) -> dict[str, Any]:
-    seconds = given["seconds"]
+def _record(part: Part, position: int, kinds: Sequence[str], worker_gbps: float) -> dict[str, Any]:
+    seconds = part["seconds"]
     times = dict.fromkeys(kinds, seconds) if isinstance(seconds, int | float) else seconds
     profile = {
-        "gradient_mb": given["transfer_s"] * MB_PER_S * worker_gbps,
+        "gradient_mb": part["transfer_s"] * MB_PER_S * worker_gbps,
         "minibatch_ms": {kind: 1000.0 * time for kind, time in times.items()},
     }
-    fields = {k: given[k] for k in ("chunks", "epochs", "submit_s", "deadline_s", "utility")}
+    fields = {k: part[k] for k in ("chunks", "epochs", "submit_s", "deadline_s", "utility")}
     return {"id": f"J{position + 1}", "gpus": 1, **fields, "distributed": profile}
 
 
 def draw(
     rng: Source, *, jobs: int = 4, servers: int = 3, room: int = 2, sizes: Sequence[int] = (1, 2, 3), slots: int = 6
 ) -> Instance:
-    """Return an instance of one or two worker types, with chunks among `sizes`.
+    """Return an instance of one or two worker types, with numbers of chunks among `sizes`.
 
-    `jobs`, `servers` (at least two) and `room` are the most jobs, servers, and workers per server.
+    There are up to `jobs` jobs, up to `servers` servers (at least two), and up to `room` workers per server.
     """
     kinds = pick(rng, (("w",), ("w",), ("w", "v")))
     hosts = [
@@ -67,7 +67,7 @@ def draw(
         for i in range(pick(rng, range(2, servers + 1)))
     ]
     hosts[0] = (*hosts[0][:2], 1)
-    made = [
+    drawn = [
         job(
             pick(rng, sizes),
             pick(rng, (1, 2)),
@@ -80,7 +80,7 @@ def draw(
         )
         for _ in range(pick(rng, range(1, jobs + 1)))
     ]
-    return instance(made, hosts, slots=slots, ps_gbps=pick(rng, (0.5, 1.0, 2.0)))
+    return instance(drawn, hosts, slots=slots, ps_gbps=pick(rng, (0.5, 1.0, 2.0)))
 
 
 RANDOM.register(RandomSpec("admission", draw))

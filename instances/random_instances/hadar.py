@@ -1,6 +1,6 @@
-"""Random instances of Hadar: gangs on a few servers, built by hand and drawn at random.
+"""Instances of Hadar, built by hand or drawn at random: gangs on a few servers.
 
-Drawn rates, works and slot lengths are whole numbers, so that an exhaustive search over them is exact.
+Rates, work and slot lengths are drawn as integers, so that an exhaustive search is exact.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ TYPES = ("fast", "middle", "slow")
 def linear(
     jobs: Sequence[Mapping[str, Any]], gpus: Mapping[str, int], slots: int, slot_s: float = 1.0, servers: int = 1
 ) -> Instance:
-    """Return an instance of these jobs on so many servers per type, with `gpus` on each.
+    """Return an instance of these jobs on `servers` servers of each type, with `gpus` by type on each.
 
-    Jobs have all fields but their names; without a utility, theirs is the throughput.
+    Jobs have all fields except ids; without a utility, they have effective throughput.
     """
     groups = [{"name": f"host {name}", "count": servers, "gpu_type": name, "gpus": n} for name, n in gpus.items()]
     return _instance(jobs, groups, slots, slot_s)
@@ -41,9 +41,10 @@ def _instance(
 
 
 def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3, mixed: bool = False) -> Instance:
-    """Return up to so many jobs, slots and GPUs per server; one to three types, on one or two servers each.
+    """Return an instance with up to `jobs` jobs, `slots` slots, and `gpus` GPUs per server.
 
-    If `mixed`, servers of the first type may have GPUs of the others as well.
+    There are one to three types with one or two servers each. If `mixed`, servers of the first type may have GPUs of
+    the others as well.
     """
     types = TYPES[: pick(rng, (1, 2, 3))]
     hosts = [(name, pick(rng, range(1, gpus + 1))) for name in types for _ in range(pick(rng, (1, 2)))]
@@ -56,9 +57,9 @@ def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3, mixed: bo
     slot_s, count = pick(rng, (1.0, 2.0)), pick(rng, range(2, slots + 1))
     end_s = int(slot_s * count)
     room = {name: sum(n for host, n in hosts if host == name) for name in types}
-    each = [_job(rng, room, end_s) for _ in range(pick(rng, range(1, jobs + 1)))]
+    drawn = [_job(rng, room, end_s) for _ in range(pick(rng, range(1, jobs + 1)))]
     groups = [{"gpu_type": r, "gpus": n, **of} for (r, n), of in zip(hosts, shared, strict=True)]
-    return _instance(each, groups, count, slot_s)
+    return _instance(drawn, groups, count, slot_s)
 
 
 def _job(rng: Source, room: Mapping[str, int], end_s: int) -> dict[str, Any]:
@@ -86,14 +87,14 @@ def _job(rng: Source, room: Mapping[str, int], end_s: int) -> dict[str, Any]:
 
 
 def private(count: int) -> Instance:
-    """Return so many jobs, each of which runs on a GPU type of its own, of which there is one GPU."""
+    """Return `count` jobs that each run only on their own GPU type, which has one GPU."""
     types = [f"type {i + 1}" for i in range(count)]
     jobs = [{"gpus": 1, "epochs": i + 1, "rates": {name: 1.0}} for i, name in enumerate(types)]
     return linear(jobs, dict.fromkeys(types, 1), max(8, count))
 
 
 def gangs(n: int, seed: int = 1) -> Instance:
-    """Return so many random gangs on six servers of eight GPUs, two of each type."""
+    """Return `n` random gangs on six servers of eight GPUs, two of each type."""
     rng = np.random.default_rng(seed)
     jobs = [
         {

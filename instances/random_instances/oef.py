@@ -1,4 +1,4 @@
-"""Random instances of OEF: tenants by their speedups, given or drawn at random."""
+"""Instances of OEF with tenants of given or random speedups."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from schedgap.instances.schema import Instance
 def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike | None = None) -> Instance:
     """Return tenants ``u1 …`` with these speedups on one server for each of the types ``GPU1 …``.
 
-    Speedups, true and reported (by default the true ones), are ``(n, k)``, devices ``(k,)`` whole numbers.
+    True and reported speedups (by default the true ones) are ``(n, k)``, devices ``(k,)`` are integers.
     """
     true = np.asarray(speedups, float)
-    told = true if reported is None else np.asarray(reported, float)
+    claimed = true if reported is None else np.asarray(reported, float)
     types = [f"GPU{j + 1}" for j in range(true.shape[1])]
     kinds = [{"name": "job", "rates": dict(zip(types, row, strict=True))} for row in true.tolist()]
-    for kind, row, given in zip(kinds, true.tolist(), told.tolist(), strict=True):
-        if row != given:
-            kind["reported_rates"] = dict(zip(types, given, strict=True))
+    for kind, row, claim in zip(kinds, true.tolist(), claimed.tolist(), strict=True):
+        if row != claim:
+            kind["reported_rates"] = dict(zip(types, claim, strict=True))
     return validate(
         {
             "name": "tenants",
@@ -37,9 +37,9 @@ def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike
 
 
 def draw(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered: bool = False) -> Instance:
-    """Return two to so many tenants on two to so many types, each faster than the last, for everybody.
+    """Return 2 to `tenants` tenants on 2 to `types` types, each type faster than the last for every tenant.
 
-    Where `ordered`, the ratios of neighbouring types rank all tenants alike (and differ).
+    If `ordered`, the ratios of all pairs of neighbouring types rank the tenants in the same order, without ties.
     """
     n, k = int(rng.integers(2, tenants + 1)), int(rng.integers(2, types + 1))
     ratios = 1 + rng.integers(1, 200, (n, k - 1)) / 100

@@ -1,4 +1,4 @@
-"""Gangs of fixed duration on pools of GPUs: what the rules, the search and the checker of ``rigid`` share."""
+"""Gangs of fixed duration on pools of GPUs: common types of the rules, the search and the checker of ``rigid``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schedgap.instances.schema import Instance
 class Schedule:
     """Intervals ``(k,)`` in which jobs hold all their GPUs in a pool, from `start` to `end`, in ticks of the view.
 
-    Where it is known, `run` ``(m,)`` holds so many `gpus` for certain on a `server`; runs count from 0.
+    If placement is known, interval `run` ``(m,)`` (counted from 0) certainly holds `gpus` GPUs on `server`.
     """
 
     job: Ints
@@ -37,19 +37,20 @@ class View:
     tick_s
         Length of a tick in seconds.
     release, duration, gpus, pool
-        ``(n,)`` when each job may start, how long it holds how many GPUs, and of which pool.
+        ``(n,)`` earliest start of each job, its duration, its number of GPUs, and their pool.
     requested
-        ``(n,)`` how long it asked to run, no less than it did; its duration where nobody said.
+        ``(n,)`` requested time of each job, at least its duration; the duration if no time was requested.
     weight
         ``(n,)`` weights of flow times.
     pools, capacity
         Names and ``(P,)`` numbers of GPUs.
     executed
-        What really ran, if that is known of all jobs.
+        The schedule as executed, if it is known for all jobs.
     asked
-        Whether the instance knows requested times.
+        Whether the instance has requested times.
     moves
-        ``(n, P)`` how long each job runs in each pool, -1 where it cannot, if jobs may choose; one that starts stays.
+        ``(n, P)`` duration of each job in each pool, -1 if it cannot run there; ``None`` if jobs cannot choose their
+        pools. A job that has started does not move.
     """
 
     instance: Instance
@@ -78,17 +79,17 @@ class View:
 
     @cached_property
     def lasts(self) -> Ints:
-        """``(n, P)`` how long each job runs in each pool, -1 where it cannot."""
+        """``(n, P)`` duration of each job in each pool, -1 if it cannot run there."""
         if self.moves is not None:
             return self.moves
         return np.where(self.pool[:, None] == np.arange(len(self.pools)), self.duration[:, None], -1)
 
     @cached_property
     def relaxed(self) -> View:
-        """Jobs at their fastest, on pools that are one where a job may choose between them: its bounds bound this."""
+        """Relaxation without moves: pools among which jobs may choose are merged; jobs take their least duration."""
         if self.moves is None:
             return self
-        from scipy.sparse.csgraph import connected_components  # takes each process 0.2 s, and logs seldom say moves
+        from scipy.sparse.csgraph import connected_components  # here, since it takes 0.2 s and logs rarely have moves
 
         able = self.moves >= 0
         count, of = connected_components(able.T.astype(float) @ able, directed=False)
@@ -97,14 +98,14 @@ class View:
             moves=None,
             duration=np.where(able, self.moves, np.iinfo(np.int64).max).min(axis=1),
             pool=of[self.pool].astype(np.int64),
-            pools=tuple("+".join(np.array(self.pools)[of == one]) for one in range(count)),
+            pools=tuple("+".join(np.array(self.pools)[of == part]) for part in range(count)),
             capacity=np.bincount(of, self.capacity, count).astype(np.int64),
             executed=None,
         )
 
     @cached_property
     def settled(self) -> View:
-        """Each job in the pool where it would end first, at its release, after the area that is there."""
+        """View in which each job is assigned, by release, to the pool where it would end first after the work ahead."""
         if self.moves is None:
             return self
         pool, ahead, before = self.pool.copy(), np.zeros(len(self.pools)), 0
@@ -116,19 +117,19 @@ class View:
         return self.within(pool)
 
     def within(self, pool: Ints) -> View:
-        """Return the view in which the pool ``(n,)`` of each job is settled."""
+        """Return the view in which each job is assigned to its `pool` ``(n,)``."""
         lasts = self.lasts[np.arange(self.size), pool]
         return replace(self, moves=None, pool=pool, duration=lasts, requested=np.maximum(self.requested, lasts))
 
     def by_pool(self) -> list[tuple[Ints, int]]:
-        """Return the jobs of each pool that has some, in the order of their release, and its number of GPUs."""
+        """Return, for each pool that has jobs, these in the order of release, and the pool's number of GPUs."""
         order = np.lexsort((np.arange(self.size), self.release))
-        found = [(order[self.pool[order] == p], int(self.capacity[p])) for p in range(len(self.pools))]
-        return [(jobs, capacity) for jobs, capacity in found if jobs.size]
+        pools = [(order[self.pool[order] == p], int(self.capacity[p])) for p in range(len(self.pools))]
+        return [(jobs, capacity) for jobs, capacity in pools if jobs.size]
 
 
 SHORT_S = 10
-"""Runs shorter than this count as this long in slowdowns (Feitelson, Metrics for parallel job scheduling, 2001)."""
+"""Least run time in bounded slowdowns (Feitelson, Metrics for parallel job scheduling, 2001)."""
 
 OBJECTIVES = {
     "flow": ("least mean time from submission to completion", "h"),
@@ -137,30 +138,30 @@ OBJECTIVES = {
     "makespan": ("least time from the first submission to the last completion", "h"),
     "idle": ("fewest GPU-hours idle while a job waits for the same pool", "GPU-h"),
 }
-"""What is minimised: title and unit."""
+"""Objectives to minimise: title and unit."""
 
 
 def starts_of(view: View, starts: Ints) -> Schedule:
-    """Return the schedule in which each job runs once, from its start ``(n,)`` on."""
+    """Return the schedule in which each job runs once, from its start in `starts` ``(n,)``."""
     return Schedule(np.arange(view.size), starts, starts + view.duration, view.pool)
 
 
 def completions(view: View, schedule: Schedule) -> Ints:
-    """Return ``(n,)`` when each job completes."""
-    found = np.zeros(view.size, np.int64)
-    np.maximum.at(found, schedule.job, schedule.end)
-    return found
+    """Return ``(n,)`` completion time of each job."""
+    ends = np.zeros(view.size, np.int64)
+    np.maximum.at(ends, schedule.job, schedule.end)
+    return ends
 
 
 def first_starts(view: View, schedule: Schedule) -> Ints:
-    """Return ``(n,)`` when each job first starts."""
-    found = np.full(view.size, np.iinfo(np.int64).max)
-    np.minimum.at(found, schedule.job, schedule.start)
-    return found
+    """Return ``(n,)`` first start of each job."""
+    starts = np.full(view.size, np.iinfo(np.int64).max)
+    np.minimum.at(starts, schedule.job, schedule.start)
+    return starts
 
 
 def steps(at: Ints, change: Ints) -> tuple[Ints, Ints]:
-    """Return the times at which a sum of changes has a new value, and these values; changes at one time are one."""
+    """Return the distinct times of changes, and the running sum of changes after each of them."""
     times, where = np.unique(at, return_inverse=True)
     total = np.zeros(times.size, np.int64)
     np.add.at(total, where.ravel(), change)
@@ -168,7 +169,7 @@ def steps(at: Ints, change: Ints) -> tuple[Ints, Ints]:
 
 
 def kernels() -> Any:
-    """Return the compiled loops, which take a while to import."""
+    """Return the module of compiled loops, which is slow to import."""
     from schedgap.instances.rigid import _kernels
 
     return _kernels

@@ -1,7 +1,7 @@
-"""Compiled loops over the events of one pool: lists, backfilling, reservations, interruptions, and a search.
+"""Compiled loops over the events of one pool: list scheduling, backfilling, reservations, interruptions, and a search.
 
-All take the jobs of a pool in the order of their release, with times in ticks; a job's number is its place there, which
-also breaks ties. Imported when something is scheduled, because numba takes a while.
+All take the jobs of a pool in the order of release, with times in ticks; a job's number is its index in that order,
+which also breaks ties. Imported on demand, because numba is slow to import.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from schedgap.instances.clock import njit
 compiled = njit(cache=True)
 
 STATIC, SHORTEST_LEFT, LEAST_ATTAINED = range(3)
-"""What orders jobs: a key that stays, the time that is left, or the queue that what they have attained puts them in."""
+"""Orders of jobs: a fixed key, the remaining time, or the queue by attained service."""
 
 NEVER = np.iinfo(np.int64).max
 
 
 @compiled
 def push(keys: Array, jobs: Ints, first: int, count: int, key: float, job: int) -> None:
-    """Put a job into the heap of `count` jobs that begins at `first`."""
+    """Push a job onto the heap of `count` jobs that begins at `first`."""
     at = count
     while at > 0:
         up = (at - 1) // 2
@@ -34,7 +34,7 @@ def push(keys: Array, jobs: Ints, first: int, count: int, key: float, job: int) 
 
 @compiled
 def pop(keys: Array, jobs: Ints, first: int, count: int) -> int:
-    """Take the first job out of the heap of `count` jobs that begins at `first`."""
+    """Pop the first job from the heap of `count` jobs that begins at `first`."""
     found, count = int(jobs[first]), count - 1
     key, job, at = keys[first + count], jobs[first + count], 0
     while 2 * at + 1 < count:
@@ -52,7 +52,7 @@ def pop(keys: Array, jobs: Ints, first: int, count: int) -> int:
 
 @compiled
 def sizes_of(gpus: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the sizes of gangs, ascending, which of them each job has, and where the heap of each begins."""
+    """Return the sizes of gangs, ascending, the index of each job's size, and the beginning of each size's heap."""
     sizes = np.unique(gpus)
     which = np.searchsorted(sizes, gpus)
     first = np.zeros(sizes.size + 1, np.int64)
@@ -63,7 +63,7 @@ def sizes_of(gpus: Ints) -> tuple[Ints, Ints, Ints]:
 
 @compiled
 def least(keys: Array, jobs: Ints, first: Ints, count: Ints, fitting: int) -> int:
-    """Return whose heap, among those of the smallest sizes, has the first job; -1 if they are empty."""
+    """Return the size index, among the `fitting` smallest, whose heap has the first job; -1 if these are empty."""
     best = -1
     for s in range(fitting):
         if count[s] == 0:
@@ -76,10 +76,10 @@ def least(keys: Array, jobs: Ints, first: Ints, count: Ints, fitting: int) -> in
 
 @compiled
 def by_list(release: Ints, duration: Ints, gpus: Ints, capacity: int, key: Array, strict: bool) -> Ints:
-    """Return the starts of jobs by a key: at each event the first that fits; if `strict`, only the first of all.
+    """Return the starts of list scheduling by a key: at each event the first job that fits (if `strict`, the first).
 
-    Free GPUs only become fewer while jobs start, so that whoever did not fit before does not fit later: to take the
-    first of the heaps of all sizes that fit is to go through the queue once.
+    While jobs start at an event, free GPUs only decrease, so that a job that did not fit will not fit later. Hence
+    taking the first job from the heaps of all sizes that fit is equivalent to one pass through the queue.
     """
     n = release.size
     sizes, which, first = sizes_of(gpus)
@@ -119,10 +119,10 @@ def by_list(release: Ints, duration: Ints, gpus: Ints, capacity: int, key: Array
 def interrupting(
     release: Ints, duration: Ints, gpus: Ints, capacity: int, rule: int, threshold: float
 ) -> tuple[Ints, Ints, Ints]:
-    """Return intervals (job, start, end) of a rule that plans anew at each event, and interrupts whoever comes later.
+    """Return intervals (job, start, end) of a rule that reschedules at each event and interrupts later jobs.
 
-    By least attained service, jobs with less than `threshold` GPU-ticks come first, in each of the two queues by
-    release; a job that reaches the threshold is an event.
+    With least attained service, jobs with less than `threshold` GPU-ticks come first; both queues are in the order of
+    release. A job that reaches the threshold causes an event.
     """
     n = release.size
     sizes, which, first = sizes_of(gpus)
@@ -172,7 +172,7 @@ def interrupting(
 
 @compiled
 def urgency(j: int, left: Ints, duration: Ints, gpus: Ints, rule: int, threshold: float) -> float:
-    """Return the key by which a rule takes a job now, the smallest first."""
+    """Return the current key of a job under a rule; the smallest key comes first."""
     if rule == SHORTEST_LEFT:
         return float(left[j])
     return 0.0 if (duration[j] - left[j]) * gpus[j] < threshold else 1.0
@@ -180,7 +180,7 @@ def urgency(j: int, left: Ints, duration: Ints, gpus: Ints, rule: int, threshold
 
 @compiled
 def retire(running: Ints, busy: int, end: Ints, now: int) -> int:
-    """Move those whose end has come behind the others that run, and return how many these are."""
+    """Move jobs that have ended behind those that still run, and return the number of the latter."""
     kept = 0
     for i in range(busy):
         j = running[i]
@@ -192,7 +192,7 @@ def retire(running: Ints, busy: int, end: Ints, now: int) -> int:
 
 @compiled
 def easy(release: Ints, duration: Ints, requested: Ints, gpus: Ints, capacity: int) -> Ints:
-    """Return the starts of EASY: by release, and others before the first that waits where they do not delay it."""
+    """Return the starts of EASY backfilling: by release, or earlier where that does not delay the first waiting job."""
     n = release.size
     start, end = np.full(n, -1, np.int64), np.full(n, NEVER)
     queue, waiting = np.empty(n, np.int64), 0
@@ -240,7 +240,7 @@ def easy(release: Ints, duration: Ints, requested: Ints, gpus: Ints, capacity: i
 def reservation(
     head: int, start: Ints, requested: Ints, gpus: Ints, running: Ints, busy: int, now: int, free: int
 ) -> tuple[int, int]:
-    """Return when the first that waits can start at the latest, by requested times, and how many GPUs it leaves."""
+    """Return the guaranteed start of the first waiting job by requested times, and the GPUs that it leaves free."""
     planned = start[running[:busy]] + requested[running[:busy]]
     shadow, extra = now, free
     for i in np.argsort(planned):
@@ -253,7 +253,7 @@ def reservation(
 
 @compiled
 def reserve(times: Ints, free: Ints, low: int, count: int, earliest: int, length: int, need: int) -> tuple[int, int]:
-    """Return the earliest start from which so many GPUs are free for so long, taken off the profile, and its new size.
+    """Reserve `need` GPUs for `length` as early as possible; return the start and the new size of the profile.
 
     In the profile, ``free[i]`` GPUs are free from ``times[i]`` on; entries before `low` are past.
     """
@@ -284,9 +284,9 @@ def reserve(times: Ints, free: Ints, low: int, count: int, earliest: int, length
 
 @compiled
 def in_turn(release: Ints, duration: Ints, gpus: Ints, capacity: int, order: Ints, by_release: bool) -> Ints:
-    """Return the starts of jobs that reserve their earliest place one after another.
+    """Return the starts of jobs that, in this order, each reserve their earliest possible interval.
 
-    In the order of release that is conservative backfilling where durations are known.
+    In the order of release, this is conservative backfilling with known durations.
     """
     n = release.size
     times, free = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
@@ -303,8 +303,8 @@ def in_turn(release: Ints, duration: Ints, gpus: Ints, capacity: int, order: Int
 def conservative(release: Ints, duration: Ints, requested: Ints, gpus: Ints, capacity: int) -> Ints:
     """Return the starts of conservative backfilling by requested times.
 
-    Each job has a reservation that nobody delays. Where a job ends before its requested time, all that wait reserve
-    anew, by release.
+    Each job has a reservation that no other job delays. If a job ends before its requested time, all waiting jobs
+    reserve again, in the order of release.
     """
     n = release.size
     times, free = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
@@ -348,7 +348,7 @@ def conservative(release: Ints, duration: Ints, requested: Ints, gpus: Ints, cap
 
 @compiled
 def cost(start: Ints, duration: Ints, weight: Array, floor: Ints, latest: bool) -> float:
-    """Return the weighted sum of completions, none of which counts as earlier than its floor; or the latest one."""
+    """Return the weighted sum of completion times, each at least its floor; if `latest`, their maximum."""
     total, last = 0.0, 0.0
     for j in range(start.size):
         end = float(max(start[j] + duration[j], floor[j]))
@@ -359,7 +359,7 @@ def cost(start: Ints, duration: Ints, weight: Array, floor: Ints, latest: bool) 
 
 @compiled
 def reordered(part: Ints, duration: Ints, area: Array, rng: np.random.Generator) -> Ints:
-    """Return jobs in another order: shuffled, by duration, by area per weight, or with one of them moved."""
+    """Return jobs in another order: shuffled, by duration, by area per weight, or with one job moved."""
     how = rng.integers(0, 4)
     if how == 0:
         return rng.permutation(part)
@@ -386,10 +386,10 @@ def improve(
     rng: np.random.Generator,
     serial: bool,
 ) -> tuple[Ints, float]:
-    """Return the best starts of a large-neighbourhood search, and what they cost.
+    """Return the best starts of a large-neighbourhood search, and their cost.
 
-    A round puts jobs that start one after another in the best schedule into another order, and builds all starts anew
-    from that list: at every event whoever fits, or, in every other round if `serial`, each job at its earliest place.
+    A round reorders jobs that start consecutively in the best schedule and rebuilds all starts from the new list: by
+    list scheduling or, in every other round if `serial`, with each job in its earliest possible interval.
     """
     n = release.size
     best, least_cost = start.copy(), cost(start, duration, weight, floor, latest)

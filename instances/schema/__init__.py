@@ -1,10 +1,10 @@
-"""The one validated schema that every paper, generator and trace shares.
+"""The validated schema that all papers, generators and traces share.
 
 An :class:`Instance` is immutable. Durations are in seconds, memory in gigabytes, bandwidth in gigabits per second;
 every quantity carries its unit in its name. Each paper reads an instance through its own view
 (:mod:`schedgap.instances.views`), which converts to slots once.
 
-Field rules are written beside the fields (:func:`rule`), so that a validation error can say what would be right:
+Each field declares its rule in words (:func:`rule`), so that a validation error can say what would be right:
 ``jobs[17].gpus = 0: a job needs at least one GPU``.
 """
 

@@ -1,4 +1,4 @@
-"""What all parts of the schema are made of: strict immutable records, names, and rules that errors can quote."""
+"""Building blocks of the schema: strict immutable records, names, and rules that errors can quote."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 Text = Annotated[str, StringConstraints(max_length=4000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$")]
 FRACTION = re.compile(r"[+-]?[0-9]{1,15}(/0*[1-9][0-9]{0,14})?", re.ASCII)
-"""Fractions that :func:`fraction` reads; no exponents: ``1e999999999`` as a fraction fills the memory."""
+"""Fractions that :func:`fraction` reads; no exponents, since ``1e999999999`` as a fraction would fill the memory."""
 
 
 def rule(what_is_right: str, **constraints: Any) -> Any:
@@ -31,7 +31,7 @@ def rule(what_is_right: str, **constraints: Any) -> Any:
 
 
 def fraction(value: Any) -> Any:
-    """Turn ``"54/13"`` into a float; other values pass unchanged (pydantic then validates them)."""
+    """Convert ``"54/13"`` to a float, also within lists; other values pass unchanged (pydantic then validates them)."""
     if isinstance(value, str) and FRACTION.fullmatch(value):
         return float(Fraction(value))
     if isinstance(value, list | tuple):
@@ -40,14 +40,14 @@ def fraction(value: Any) -> Any:
 
 
 def violation(path: str, value: object, what_is_right: str) -> PydanticCustomError:
-    """Return the error of a rule that concerns several fields at once."""
+    """Return the error for a violated rule that concerns several fields."""
     return PydanticCustomError(
         "consistency", "{path} = {value}: {rule}", {"path": path, "value": str(value)[:80], "rule": what_is_right}
     )
 
 
 class Record(BaseModel):
-    """Base of all parts: immutable, closed to unknown fields, no NaN, no infinity, no silent conversion."""
+    """Base of all records: immutable, without unknown fields, NaN, infinity or silent conversions."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, strict=True, ignored_types=(cached_property,)
@@ -56,8 +56,8 @@ class Record(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other values of some fields.
 
-        What the original has derived from its fields and kept is not copied: a changed instance with the old
-        fingerprint would get the old instance's views.
+        Cached properties are not copied: a changed instance with the old fingerprint would get the old instance's
+        views.
         """
         copy = super().model_copy(update=update, deep=deep)
         for derived in copy.__dict__.keys() - type(self).model_fields.keys():
@@ -66,7 +66,7 @@ class Record(BaseModel):
 
 
 class Variant(Record):
-    """Base of the alternatives of a field: `kind` tells them apart, so it is written even at its default."""
+    """Base of the alternatives of a field; `kind` identifies them and is therefore written even at its default."""
 
     kind: str
 

@@ -1,4 +1,4 @@
-"""Hardware: GPU types, servers, and what a worker or a parameter server takes of them."""
+"""Hardware: GPU types, servers, and the resources of a worker or a parameter server."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class GpuType(Record):
 class ServerGroup(Record):
     """`count` servers of one kind; capacities are those of ONE server.
 
-    Servers with GPUs of several types (Hadar's ``c_h^r``) are a group for each type: one with all that the servers have
-    beside GPUs, and others, with the same `count`, that name it as `servers_of`.
+    Servers with GPUs of several types (Hadar's ``c_h^r``) need one group per type: the first states CPUs, memory and so
+    on, and the others, with the same `count`, refer to it by `servers_of`.
     """
 
     name: Name

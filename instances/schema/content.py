@@ -1,4 +1,4 @@
-"""What an instance holds: cluster, jobs, tenants, horizon, and what papers have published about them."""
+"""Fields of an instance: cluster, jobs, tenants, horizon, and published numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedgap.instances.schema.job import Job, Tenant
 SCHEMA_VERSION: Final = 1
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "began_s", "published"}
-"""Fields that describe an instance without changing what is solved; they are not part of its fingerprint."""
+"""Fields that describe an instance without changing the problem; the fingerprint does not cover them."""
 
 
 def dumps(content: object) -> str:
@@ -36,28 +36,28 @@ class Horizon(Record):
 
 
 class Published(Record):
-    """One number (vector, matrix) that a paper printed about this instance, and what is exactly true.
+    """A number (or vector or matrix) that a paper printed about this instance, and the exact value.
 
     Attributes
     ----------
     method
         Registered method or policy.
     quantity
-        What is measured of it (``objective``, ``ttd_h``), or ``<quantity>_ratio:<other method>``: how many times
-        better it is than the other.
+        Measured quantity (``objective``, ``ttd_h``), or ``<quantity>_ratio:<other method>``: the factor by which the
+        method is better than the other.
     value, relation, tolerance
-        What the paper printed (absent where it printed none), whether as a value or as a limit, and half a unit of its
-        last printed place.
+        Printed value (absent if the paper printed none); whether it is a value or a limit; half a unit of its last
+        printed digit.
     exact
-        What holds by computation or proof where that differs from `value` or where the paper is silent.
+        Value by computation or proof, where that differs from `value` or the paper gives none.
     where, note
-        Place in the paper; what there is to say about it.
+        Place in the paper; remark.
     scope
-        What else the number is about where it is not about this instance alone (``the mean over seven mixes``). Such
-        a number is listed with its scope and never compared with the result on one instance.
+        What else the number covers if it is not about this instance alone (``the mean over seven mixes``). Such a
+        number is listed with its scope and never compared with the result on one instance.
     within
-        Lowest and highest value of generator parameters between which the paper states it; the number is kept for
-        instances whose other parameters are those of the spec.
+        Ranges (lowest, highest) of generator parameters for which the paper states the number. It is kept for an
+        instance if all other parameters are those of the spec.
     """
 
     method: Name
@@ -74,22 +74,22 @@ class Published(Record):
 
 
 class Content(Record):
-    """The fields of an :class:`Instance`, before they are checked against one another.
+    """Fields of an :class:`Instance`, before they are checked against one another.
 
     Attributes
     ----------
     derived
-        What was filled in by rule rather than given (``rates of 812 jobs from catalogue model …``).
+        Notes on values that were filled in by rule (``rates of 812 jobs from catalogue model …``).
     began_s
-        When time 0 was, by the clock on the wall there, where that is known.
+        Local wall-clock time of time 0, if known.
     unit_worth
-        Largest weight of a job per unit of resources and slot that prices reckon with (Zhou's F); by default that of
-        the jobs.
+        Largest weight of a job per unit of resources and slot that prices assume (Zhou's F); by default that of the
+        jobs.
     due_slot
-        Slot by whose beginning jobs must be done for their weight to count (Zhou's τ); by default the power of two by
-        which about half of the work can be done.
+        Slot before which a job must complete for its weight to count (Zhou's τ); by default the power of two by which
+        about half of the work can be done.
     published
-        Numbers that papers printed about this instance; tested against, never used.
+        Numbers that papers printed about this instance; compared with results, never used in computing them.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -104,7 +104,7 @@ class Content(Record):
     worker_types: tuple[WorkerType, ...] = rule("at most 1000 worker types", max_length=1000, default=())
     ps_types: tuple[PSType, ...] = rule("at most 1000 PS types", max_length=1000, default=())
     horizon: Horizon | None = None
-    began_s: float | None = rule("seconds since 1970, by the clock on the wall", ge=0, le=1e12, default=None)
+    began_s: float | None = rule("seconds since 1970 in local time, 0 to 1e12", ge=0, le=1e12, default=None)
     unit_worth: float | None = rule("a unit's worth is positive, at most 1e15", gt=0, le=1e15, default=None)
     due_slot: int | None = rule("a slot from 2 to 10,000", ge=2, le=10_000, default=None)
     published: tuple[Published, ...] = ()
@@ -113,8 +113,8 @@ class Content(Record):
     def fingerprint(self) -> str:
         """SHA-256 of the content, in hexadecimal.
 
-        :data:`PRESENTATION` does not count, nor do fields at their defaults, so that a field added to the schema later
-        leaves the fingerprints of today's instances as they are.
+        It excludes :data:`PRESENTATION` and fields at their defaults, so that a field added to the schema later does
+        not change the fingerprints of today's instances.
         """
         content = self.model_dump(mode="json", exclude_defaults=True, exclude=PRESENTATION)
         return hashlib.sha256(dumps(content).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The instance: content whose parts fit together, and how a notebook shows it."""
+"""The instance: consistency checks across its fields, and its display in notebooks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from schedgap.instances.schema.job import DistributedProfile
 from schedgap.instances.schema.summary import to_html
 
 PLAIN = DistributedProfile()
-"""What a job without a profile has."""
+"""Profile of a job that states none."""
 
 
 class Instance(Content):
-    """A cluster, its jobs and tenants, a horizon, and what has been published about them."""
+    """A cluster, its jobs and tenants, a horizon, and published numbers about them."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -47,7 +47,7 @@ class Instance(Content):
         return to_html(self)
 
     def _check_names(self) -> None:
-        """Raise where an id occurs twice, a GPU type is unknown, or nothing has or asks for GPUs."""
+        """Raise if an id occurs twice, a GPU type is unknown, or there are no GPUs, or neither jobs nor job types."""
         for path, field, parts in (
             ("cluster.gpu_types", "name", self.cluster.gpu_types),
             ("cluster.servers", "name", self.cluster.servers),
@@ -59,8 +59,8 @@ class Instance(Content):
             seen: dict[str, int] = {}
             for i, name in enumerate(getattr(part, field) for part in parts):
                 if seen.setdefault(name, i) != i:
-                    told = f"already used by {path}[{seen[name]}]; each {field} occurs once"
-                    raise violation(f"{path}[{i}].{field}", name, told)
+                    right = f"already used by {path}[{seen[name]}]; each {field} occurs once"
+                    raise violation(f"{path}[{i}].{field}", name, right)
         if not self.jobs and not any(tenant.job_types for tenant in self.tenants):
             raise violation("jobs", "[]", "an instance has jobs, or tenants with job types")
         types = {g.name for g in self.cluster.gpu_types}
@@ -72,7 +72,7 @@ class Instance(Content):
             raise violation("cluster.servers", "0 GPUs", "a cluster has at least one GPU")
 
     def _check_mixed_servers(self) -> None:
-        """Raise on GPUs of further types in servers that do not exist, have them already, or would be another kind."""
+        """Raise if a group's `servers_of` is unknown, has the GPU type already, or its other fields contradict it."""
         groups = {group.name: group for group in self.cluster.servers if group.servers_of is None}
         taken = {(group.name, group.gpu_type) for group in groups.values()}
         for i, group in enumerate(self.cluster.servers):
@@ -81,15 +81,15 @@ class Instance(Content):
             path, own = f"cluster.servers[{i}]", group.model_dump(exclude_defaults=True).keys()
             _check_known(f"{path}.servers_of", group.servers_of, groups, "group of servers with a first GPU type")
             if group.count != groups[group.servers_of].count:
-                raise violation(f"{path}.count", group.count, f"as many as {group.servers_of!r} has")
+                raise violation(f"{path}.count", group.count, f"must equal the count of {group.servers_of!r}")
             if (group.servers_of, group.gpu_type) in taken:
-                raise violation(f"{path}.gpu_type", group.gpu_type, f"a type that {group.servers_of!r} has not yet")
+                raise violation(f"{path}.gpu_type", group.gpu_type, f"{group.servers_of!r} has this type already")
             taken.add((group.servers_of, group.gpu_type))
             for name in own - {"name", "count", "gpu_type", "gpus", "servers_of"}:
-                raise violation(f"{path}.{name}", getattr(group, name), f"stated once, by {group.servers_of!r}")
+                raise violation(f"{path}.{name}", getattr(group, name), f"leave it out: {group.servers_of!r} states it")
 
     def _check_tenants(self) -> None:
-        """Raise on a tenant that leaves before it arrives, or whose job types miss a GPU type of the cluster."""
+        """Raise if a tenant leaves before it arrives, or a job type's rates do not cover exactly the GPU types."""
         types = self.cluster.gpus_by_type
         for i, tenant in enumerate(self.tenants):
             if tenant.leave_s is not None and tenant.leave_s <= tenant.arrive_s:
@@ -101,7 +101,7 @@ class Instance(Content):
                         raise violation(path, ", ".join(rates), f"one rate for each GPU type: {', '.join(types)}")
 
     def _check_jobs(self) -> None:
-        """Raise on a job that could never run: unknown names, an arrival after the horizon, too large a gang."""
+        """Raise if a job could never run: unknown names, an arrival after the horizon, a gang that is too large."""
         end_s = self.horizon.end_s if self.horizon else math.inf
         totals = self.cluster.gpus_by_type
         known: dict[str, Collection[str]] = {
@@ -140,10 +140,10 @@ class Instance(Content):
 
 
 def check_size(path: str, size: int) -> None:
-    """Raise where `size` is more than :data:`limits.MAX_ITEMS`; the message says how to raise the limit."""
+    """Raise if `size` exceeds :data:`limits.MAX_ITEMS`; the message says how to raise the limit."""
     if size > limits.MAX_ITEMS:
-        how = "to raise it, set schedgap.instances.schema.limits.MAX_ITEMS in Python"
-        raise violation(path, size, f"at most {limits.MAX_ITEMS}; {how}")
+        remedy = "to raise it, set schedgap.instances.schema.limits.MAX_ITEMS in Python"
+        raise violation(path, size, f"at most {limits.MAX_ITEMS}; {remedy}")
 
 
 def _check_known(path: str, name: str, names: Collection[str], kind: str) -> None:

@@ -1,4 +1,4 @@
-"""Work: jobs with their rates, sensitivity and utility, and the tenants that submit them."""
+"""Jobs with their rates, sensitivity and utility, and the tenants that submit them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MatrixSensitivity(Variant):
 
 
 class PipelineSensitivity(Variant):
-    """Input pipeline of a job: the rate is the least of GPU, preprocessing and fetching (Synergy, §3.2)."""
+    """Input pipeline of a job: its rate is the least of the GPU's, preprocessing and fetching (Synergy, §3.2)."""
 
     kind: Literal["pipeline"] = "pipeline"
     prep_rate_per_cpu: float = rule("iterations/s one CPU can prepare, positive", gt=0)
@@ -90,12 +90,12 @@ Utility = Annotated[
 
 
 class DistributedProfile(Record):
-    """What worker, parameter-server and ring-all-reduce placement needs of a job (Zhou; the walk-through).
+    """Properties of a job for placing workers, parameter servers (PSs) and rings (Zhou; the walk-through).
 
-    `minibatch_ms` is the time of one mini-batch on a worker type, `update_ms` that of one update on a PS
-    type, `ring_update_ms` the same in a ring (by default the shortest of `update_ms`). Where a job's rate does
-    not depend on types, `colocated_rate_per_s` and `spread_rate_per_s` are the mini-batches per second of one
-    worker when all workers and PSs share a server, and when they do not.
+    `minibatch_ms` is the time of one mini-batch on each worker type, `update_ms` that of one update on each PS type,
+    `ring_update_ms` that of an update in a ring (by default the shortest of `update_ms`). If a job's rate does not
+    depend on types, `colocated_rate_per_s` and `spread_rate_per_s` are the mini-batches per second of one worker if all
+    workers and PSs share a server, and if they do not.
     """
 
     gradient_mb: float = rule("gradient size is 0 or more", ge=0, default=0.0)
@@ -109,16 +109,16 @@ class DistributedProfile(Record):
 
 
 class History(Record):
-    """How a job ran as a log has it: where, when (from and to, in seconds), and for how long it had asked to run.
+    """How a job ran according to a log: its GPU type, runs (start and end in seconds), and requested time.
 
-    `hosts` has for each run the GPUs that it held for certain on servers, `durations_s` how long the whole job would
-    have run on other GPU types, to which it may be moved.
+    `hosts` holds, for each run, the GPUs that it certainly held on each server. `durations_s` holds the duration of the
+    whole job on other GPU types, to which it may be moved.
     """
 
     gpu_type: Name
-    runs: tuple[tuple[float, float], ...] = rule("pairs of times, one after another", max_length=100_000, default=())
+    runs: tuple[tuple[float, float], ...] = rule("pairs of start and end, ascending", max_length=100_000, default=())
     hosts: tuple[Mapping[Name, Annotated[int, Field(ge=1)]], ...] = rule(
-        "for each run, one GPU or more on each server", max_length=100_000, default=()
+        "for each run, the GPUs on each server, 1 or more", max_length=100_000, default=()
     )
     partition: Name | None = None
     requested_s: float | None = rule("a requested time is 0 or more seconds", ge=0, default=None)
@@ -128,14 +128,16 @@ class History(Record):
     def _in_order(self) -> Self:
         times = [time for run in self.runs for time in run]
         if any(a > b for a, b in pairwise([0.0, *times])):
-            raise violation("runs", self.runs[:4], "pairs of times of 0 s or more, one after another")
+            raise violation("runs", self.runs[:4], "pairs of start and end, 0 s or more, ascending")
         if len(self.hosts) not in (0, len(self.runs)):
-            raise violation("hosts", f"{len(self.hosts)} entries", f"one for each of {len(self.runs)} runs, or none")
+            raise violation(
+                "hosts", f"{len(self.hosts)} entries", f"one entry for each of {len(self.runs)} runs, or none"
+            )
         return self
 
 
 class Job(Record):
-    """One training job. Work = ``epochs · chunks · minibatches_per_chunk`` iterations."""
+    """A training job of ``epochs · chunks · minibatches_per_chunk`` iterations."""
 
     id: Name
     tenant: Name | None = None
@@ -164,7 +166,7 @@ class Job(Record):
 
 
 class JobType(Record):
-    """A kind of job that a tenant runs, with its true rates and the rates the tenant reports."""
+    """A type of job that a tenant runs, with its true rates and the rates that the tenant reports."""
 
     name: Name
     rates: Mapping[Name, Annotated[float, Field(gt=0)]] = rule("a positive rate for each GPU type", min_length=1)

@@ -1,4 +1,4 @@
-"""An instance in words: what a person wants to know before running anything on it."""
+"""Summaries of an instance for people: sizes, load, arrivals, sources."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from schedgap.instances.schema.content import Content
 
 MAX_LISTED = 6
-"""So many of a kind are named; the rest is counted."""
+"""Most items that a list names; the rest is counted."""
 
 
 def describe(instance: Content) -> list[tuple[str, str]]:
-    """Return facts about the instance as (what, in words), in the order shown; what was derived has many lines."""
+    """Return facts about the instance as pairs (label, text) in display order; ``derived`` has several lines."""
     cluster, jobs, horizon = instance.cluster, instance.jobs, instance.horizon
     totals = [f"{count} {name}" for name, count in cluster.gpus_by_type.items()]
     gangs = [f"{n} of {size} GPU{'s' * (size > 1)}" for size, n in sorted(Counter(job.gpus for job in jobs).items())]
@@ -42,26 +42,26 @@ def describe(instance: Content) -> list[tuple[str, str]]:
         ("derived", "\n".join(instance.derived)),
         ("fingerprint", instance.fingerprint),
     ]
-    return [(what, words) for what, words in facts if words]
+    return [(label, text) for label, text in facts if text]
 
 
 def to_html(instance: Content) -> str:
-    """Return the facts as an HTML table, many lines folded; texts are escaped, since instances come from strangers."""
+    """Return the facts as an HTML table with multi-line texts folded; texts are escaped, since they are untrusted."""
     rows = ""
-    for what, words in describe(instance):
-        lines = [html.escape(line) for line in words.splitlines()]
+    for label, text in describe(instance):
+        lines = [html.escape(line) for line in text.splitlines()]
         folded = f"<details><summary>{len(lines)} lines</summary>{'<br>'.join(lines)}</details>"
         cell = lines[0] if len(lines) == 1 else folded
-        rows += f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(what)}</th>"
+        rows += f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(label)}</th>"
         rows += f"<td style='text-align:left'>{cell}</td></tr>"
     return f"<table>{rows}</table>"
 
 
 def load(instance: Content) -> float | None:
-    """Return the fluid load: work in GPU-seconds of the average GPU over GPU-seconds up to the last arrival.
+    """Return the fluid load: work in GPU-seconds of the average GPU, divided by the GPU-seconds up to the last arrival.
 
-    A job's rate on the average GPU is the mean of its rates weighted by GPUs. ``None`` where
-    jobs have no rates, or all arrive at once.
+    A job's rate on the average GPU is the mean of its rates weighted by GPUs. The result is ``None`` if jobs have no
+    rates or all arrive at once.
     """
     totals = instance.cluster.gpus_by_type
     work_s = 0.0
@@ -78,10 +78,8 @@ def load(instance: Content) -> float | None:
 def _servers(instance: Content) -> str:
     kinds: Counter[str] = Counter()
     for group in instance.cluster.servers:
-        parts = [f"{group.gpus} GPU"]
-        parts += [f"{group.cpus:g} CPU"] if group.cpus else []
-        parts += [f"{group.memory_gb:g} GB"] if group.memory_gb else []
-        parts += [f"{group.bandwidth_gbps:g} Gbit/s"] if group.bandwidth_gbps else []
+        amounts = {"CPU": group.cpus, "GB": group.memory_gb, "Gbit/s": group.bandwidth_gbps}
+        parts = [f"{group.gpus} GPU", *(f"{amount:g} {unit}" for unit, amount in amounts.items() if amount)]
         parts += [f"{group.ps_slots} PS"] if group.ps_slots else []
         kinds[" / ".join(parts) + (" more in those" if group.servers_of else "")] += group.count
     total = sum(group.count for group in instance.cluster.servers if not group.servers_of)
@@ -113,7 +111,7 @@ def _jobs(instance: Content) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return seconds in the largest unit of which there is at least one."""
+    """Format seconds in the largest unit (days, h, min, s) in which the value is at least 1."""
     for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -133,7 +131,7 @@ def _joined(items: Iterable[str]) -> str:
 
 
 def furthest(instance: Content) -> str:
-    """Return the field whose values are furthest apart, with the smallest and the largest and where they stand.
+    """Return a message about the field with the largest ratio of its values, and where the extremes are.
 
     Only positive numbers count. ``minibatch_ms goes from 1e-09 (job-0001, V100 x 1) to 1e+09 (job-0001, K80 x 1)``.
     """
@@ -141,13 +139,13 @@ def furthest(instance: Content) -> str:
     fields: dict[str, list[tuple[float, str]]] = {}
     for field, number, where in _numbers(content, "", ()):
         fields.setdefault(field, []).append((number, where))
-    found = max(fields, key=lambda field: max(fields[field])[0] / min(fields[field])[0])
-    (least, here), (most, there) = min(fields[found]), max(fields[found])
-    return f"{found} goes from {least:g} ({here}) to {most:g} ({there})"
+    widest = max(fields, key=lambda field: max(fields[field])[0] / min(fields[field])[0])
+    (least, here), (most, there) = min(fields[widest]), max(fields[widest])
+    return f"{widest} goes from {least:g} ({here}) to {most:g} ({there})"
 
 
 def _numbers(value: Any, field: str, where: tuple[str, ...]) -> Iterator[tuple[str, float, str]]:
-    """Yield positive numbers with the field that they belong to and the names above them."""
+    """Yield (field, number, place) for each positive number; the place lists the names of the enclosing records."""
     if isinstance(value, list):
         for item in value:
             yield from _numbers(item, field, where)
@@ -155,8 +153,8 @@ def _numbers(value: Any, field: str, where: tuple[str, ...]) -> Iterator[tuple[s
         name = value.get("id") or value.get("name")
         within = (*where, str(name)) if name else where
         for key, item in value.items():
-            # Keys with values by type are names themselves; those of records are fields.
-            known = key.isidentifier() and key.islower()
-            yield from _numbers(item, key if known else field, within if known else (*within, key))
+            # Lower-case identifiers are fields of records; other keys are names of types.
+            is_field = key.isidentifier() and key.islower()
+            yield from _numbers(item, key if is_field else field, within if is_field else (*within, key))
     elif isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         yield field, float(value), ", ".join(where)

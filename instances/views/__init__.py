@@ -1,6 +1,6 @@
-"""Each paper's view of an instance (arrays, one unit system) and the decision type its methods return.
+"""Each paper's view of an instance (arrays in one unit system) and the decision type that its methods return.
 
-A view and its decision are what a paper's models, heuristics and verifier all speak; nothing else connects them.
+A view and its decision are the only interface between a paper's models, heuristics and verifier.
 Every file here registers its paper in :data:`schedgap.instances.registry.PAPERS`.
 """
 

@@ -1,11 +1,12 @@
 """The worked admission example: a deadline-aware primal–dual scheduler with utilities and co-location.
 
-Servers have room for so many workers of each type and so many parameter servers (PSs). A job is admitted with a number
-of workers and a start, or rejected; it runs without interruption and is worth ``f(c − r)`` when it completes at ``c``.
+Each server has room for a number of workers of each type and of parameter servers (PSs). A job is rejected, or admitted
+with a number of workers and a start; it then runs without interruption and has utility ``f(c − r)`` if it completes at
+``c``.
 
 Slots are numbered from 0, slot t begins at time t, and a job in slots ``a … a + d − 1`` completes at ``c = a + d``
 (the text's intervals [4,6] and [6,8] overlap, half-open ones do not). Jobs start after their arrival slot, ``a > r``,
-and complete by their deadline; where the arrival slot may be used, it is another problem. Rounding: arrivals up,
+and complete by their deadline; using the arrival slot is allowed in a separate problem. Rounding: arrivals up,
 deadlines down, work in full.
 """
 
@@ -29,14 +30,14 @@ from schedgap.instances.workload import MAX_SERVERS, slots_from
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class View(Elastic):
-    """Jobs, servers and slots. Resources are the worker types, then the PS type; one of a type takes 1 of its own.
+    """Jobs, servers and slots. Resources are the worker types, then the PS type; a worker or PS takes 1 of its own.
 
     Attributes
     ----------
     deadline
         ``(n,)`` times ``τ``; `arrival` has the times ``r``.
     utilities
-        What completing is worth, by seconds since the arrival.
+        Utility of completing, by seconds since the arrival.
     """
 
     instance: Instance
@@ -45,24 +46,24 @@ class View(Elastic):
     utilities: Utilities
 
     def utility(self, job: int) -> Array:
-        """Return ``(slots + 1,)`` what completing at each time is worth; 0 up to the arrival and after the deadline."""
+        """Return ``(slots + 1,)`` utility of completing at each time; 0 up to the arrival and after the deadline."""
         worth = np.zeros(self.slots + 1)
         times = np.arange(self.arrival[job] + 1, self.deadline[job] + 1)
         worth[times] = self.utilities.value(job, (times - self.arrival[job]) * self.slot_s)
         return worth
 
     def first_start(self, problem: str) -> Ints:
-        """Return ``(n,)`` first start of each job: after its arrival slot, or in it where `problem` says so."""
+        """Return ``(n,)`` first start of each job: after its arrival slot, or in it if `problem` allows that."""
         return self.arrival + (problem != FROM_ARRIVAL.id)
 
 
 def view(instance: Instance) -> View:
     """Return the admission view of `instance`.
 
-    A server has as many workers of a type as its GPUs allow; of the worker types of a GPU type, the one of fewest GPUs
-    counts. A server's `ps_slots` hold one PS each, of the PS type of the largest bandwidth. It raises
-    `NotApplicableError` if there are no jobs, no worker types, no PS slots or types, or no horizon, or if jobs lack
-    rates.
+    A server holds as many workers of a type as its GPUs allow; for each GPU type, only the worker type with the fewest
+    GPUs is used. Each of a server's `ps_slots` holds one PS of the type with the largest bandwidth. It raises
+    `NotApplicableError` if there are no jobs, worker types, PS types, PS slots or horizon, if jobs lack rates, or if
+    there are too many servers.
     """
     needed = {
         f"at most {MAX_SERVERS} servers": sum(group.count for group in instance.cluster.servers) <= MAX_SERVERS,
@@ -72,20 +73,19 @@ def view(instance: Instance) -> View:
         "PS slots on servers": any(group.ps_slots for group in instance.cluster.servers),
         "horizon": instance.horizon,
     }
-    missing = next((name for name, there in needed.items() if not there), None)
+    missing = next((name for name, present in needed.items() if not present), None)
     if missing or instance.horizon is None:
         raise NotApplicableError(f"admission: {instance.name} has no {missing}")
-    # One worker type per GPU type (and one for all, if there is one).
+    # One worker type per GPU type, and one for all GPU types if there is one.
     smallest: dict[str | None, WorkerType] = {}
     for worker in sorted(instance.worker_types, key=lambda w: w.gpus):
         if worker.gpus > 0:
             smallest.setdefault(worker.gpu_type, worker)
-    kept = set(map(id, smallest.values()))
-    workers = [worker for worker in instance.worker_types if id(worker) in kept]
+    workers = [worker for worker in instance.worker_types if smallest.get(worker.gpu_type) is worker]
     server = max(instance.ps_types, key=lambda p: p.bandwidth_gbps)
     slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
     try:
-        found, _ = rates(instance.jobs, workers, [server], slot_s)
+        with_servers, _ = rates(instance.jobs, workers, [server], slot_s)
     except InstanceError as error:
         raise NotApplicableError(f"admission: {error}") from error
     jobs = instance.jobs
@@ -95,7 +95,7 @@ def view(instance: Instance) -> View:
     return View(
         instance=instance,
         machines=_machines(instance, workers, server),
-        rates=found,
+        rates=with_servers,
         slot_s=slot_s,
         slots=slots,
         ids=tuple(job.id for job in jobs),

@@ -1,7 +1,7 @@
 """Gavel (Narayanan et al.: *Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads*, OSDI 2020).
 
 Its makespan policy on the slots, gangs and GPUs of Hadar's view: every job completes, and the last one as early as
-possible. Time counts from 0 of the instance.
+possible. Time counts from the start of the instance.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from schedgap.instances.views.hadar import Schedule, View
 def view(instance: Instance) -> View:
     """Return Gavel's view of `instance`, which is Hadar's.
 
-    It raises `NotApplicableError` if some job can complete in no schedule: there is no makespan then.
+    It raises `NotApplicableError` if some job can complete in no schedule, since there is no makespan then.
     """
-    seen: View = PAPERS.get("hadar").view(instance)
-    if reasons := [reason for reason in seen.hopeless if reason]:
+    shared: View = PAPERS.get("hadar").view(instance)
+    if reasons := [reason for reason in shared.hopeless if reason]:
         raise NotApplicableError(f"Gavel's makespan: {reasons[0]}")
-    return seen
+    return shared
 
 
 def describe(v: View) -> str:

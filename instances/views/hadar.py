@@ -1,10 +1,10 @@
 """Hadar (Sultana et al.: *Resource Heterogeneity-Aware and Utilization-Enhanced Scheduling for DL Clusters*).
 
 Gangs run in slots of ``L`` seconds on GPUs of several types; a gang advances at the rate of the slowest type it holds.
-A job is worth ``U_j`` of the time from its arrival slot to the end of its last slot. Slots are numbered from 0 here:
-a job whose last slot is ``f`` completes after ``f − a + 1`` slots.
+A job's utility is ``U_j`` of the time from the start of its arrival slot to the end of its last slot. Slots are
+numbered from 0 here: a job that arrives in slot ``a`` and whose last slot is ``f`` takes ``f − a + 1`` slots.
 
-Rounding: arrivals up to the next slot, work in full, a deadline is met by a slot that ends at or before it.
+Rounding: arrivals up to the next slot, work in full; a deadline is met by a slot that ends at or before it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from schedgap.instances.parameters import Parameter, shown
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import Utilities, utilities
-from schedgap.instances.workload import GangView, Workload, servers, slots_from, told_hopeless, workload
+from schedgap.instances.workload import GangView, Workload, hopeless_note, servers, slots_from, workload
 
 SLOT_LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
-"""Slot lengths to choose from where an instance has no horizon: the first with at most :data:`SLOTS` slots."""
+"""Slot lengths for an instance without horizon; the first that needs at most :data:`SLOTS` slots is used."""
 
 SLOTS = 2000
 
 ROUNDING = 1e-9
-"""Relative error of work and times that counts as equal."""
+"""Relative tolerance in comparisons of work and times."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,11 +56,11 @@ class View(GangView):
 
     @cached_property
     def progress(self) -> Array:
-        """``(n, k)`` iterations of the whole gang in one slot when its slowest type is that one."""
+        """``(n, k)`` iterations of the whole gang in one slot, by its slowest type."""
         return np.asarray(self.workload.gpus[:, None] * self.workload.rates * self.slot_s)
 
     def rounds(self, jobs: Ints, remaining: Array) -> Array:
-        """Return the ``(len(jobs), k)`` whole slots that gangs need for work, by slowest type; ``inf`` for never."""
+        """Return ``(len(jobs), k)`` slots that gangs need for remaining work, by slowest type; ``inf`` for never."""
         with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(np.maximum(np.ceil(remaining[:, None] / self.progress[jobs] * (1 - ROUNDING)), 1.0))
 
@@ -74,14 +74,14 @@ class View(GangView):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schedule(Decision):
-    """Which job holds how many GPUs of which server in which slot: four arrays of equal length, in any order.
+    """Allocation of GPUs on servers to jobs by slot: four arrays of equal length, in any order.
 
     A job that appears completes: its last slot is its finish slot. A rejected job does not appear.
 
     Attributes
     ----------
     job, slot, server, gpus
-        ``(entries,)`` indices and GPUs (at least 1); each triple of job, slot and server at most once.
+        ``(entries,)`` indices and GPUs (at least 1); each triple of job, slot and server occurs at most once.
     """
 
     job: Ints
@@ -97,10 +97,10 @@ class Schedule(Decision):
 
 
 def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Schedule:
-    """Return the schedule that puts GPUs given by type onto servers, filling these in order.
+    """Return a schedule with the given GPUs by type placed on servers, which are filled in order.
 
-    Capacity by type is capacity by server where spreading costs nothing, as in P1. Within a slot and type, entries
-    follow one another on the line of that type's GPUs, which is cut at the ends of servers.
+    If spreading costs nothing, as in P1, capacity by type suffices for a placement. Within a slot and type, entries are
+    laid one after another on the line of that type's GPUs, which is cut at the ends of servers.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Sch
     Raises
     ------
     ValueError
-        If a slot has more GPUs of a type than there are.
+        If a slot uses more GPUs of a type than there are.
     """
     order = np.lexsort((job, gpu_type, slot))
     job, slot, gpu_type, gpus = job[order], slot[order], gpu_type[order], gpus[order]
@@ -138,26 +138,26 @@ def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Sch
 def view(instance: Instance) -> View:
     """Return Hadar's view of `instance`.
 
-    An instance without horizon gets the shortest of :data:`SLOT_LENGTHS_S` and the horizon by which its jobs, one after
-    another, would be done. It raises `NotApplicableError` if there are no jobs, or jobs without rates.
+    An instance without horizon gets a slot length of :data:`SLOT_LENGTHS_S` and a horizon that suffices for first come,
+    first served. It raises `NotApplicableError` if there are no jobs, or jobs without rates.
     """
     try:
         jobs, hosts = workload(instance), servers(instance)
     except InstanceError as error:
         raise NotApplicableError(f"Hadar: {error}") from error
     capacity = np.bincount(hosts.gpu_type, hosts.gpus, len(jobs.gpu_types)).astype(np.int64)
-    with np.errstate(over="ignore", divide="ignore"):  # what is beyond all numbers is beyond every horizon as well
+    with np.errstate(over="ignore", divide="ignore"):  # infinity is after any horizon, too
         if instance.horizon:
             slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
         else:  # long enough for first come, first served
             speed = np.array([_best_rate(*row, capacity) for row in zip(jobs.gpus, jobs.rates, strict=True)])
-            longest = np.divide(jobs.work, speed, out=np.zeros(jobs.size), where=speed > 0)
+            alone_s = np.divide(jobs.work, speed, out=np.zeros(jobs.size), where=speed > 0)
             # Side by side, gangs can leave up to half of the GPUs idle; the longest job may start last.
-            together = 2 * float((longest * jobs.gpus).sum()) / float(capacity.sum()) + float(longest.max(initial=0.0))
-            end_s = float(jobs.arrival_s.max()) + together
+            busy_s = 2 * float((alone_s * jobs.gpus).sum()) / float(capacity.sum()) + float(alone_s.max(initial=0.0))
+            end_s = float(jobs.arrival_s.max()) + busy_s
             fitting = (length for length in SLOT_LENGTHS_S if end_s / length <= SLOTS)
             slot_s = next(fitting, SLOT_LENGTHS_S[-1])
-            # Each job also needs a slot of its own: gangs that never fit side by side follow one another slot by slot.
+            # Rounding: gangs that never fit side by side run one after another, each in whole slots.
             slots = math.ceil(min(end_s / slot_s, 1e9)) + int(math.sqrt(jobs.size)) + 2
         arrival = slots_from(jobs.arrival_s, slot_s)
         return View(
@@ -174,35 +174,35 @@ def view(instance: Instance) -> View:
 
 
 def _best_rate(gpus: int, rates: Array, capacity: Ints) -> float:
-    """Return the iterations per second of a gang alone on the cluster, on its fastest GPUs."""
+    """Return the iterations per second of a gang alone on the cluster, on its fastest GPUs; 0 if it does not fit."""
     order = np.argsort(-rates, kind="stable")
     enough = np.cumsum(np.where(rates[order] > 0, capacity[order], 0)) >= gpus
     return float(gpus * rates[order[enough.argmax()]]) if enough.any() else 0.0
 
 
 def _hopeless(jobs: Workload, capacity: Ints, slot_s: float, left: Ints) -> Iterator[str | None]:
-    """Yield for each job why it can complete in no schedule, or ``None``; `left` is the slots from its arrival on."""
+    """Yield for each job why it can complete in no schedule, or ``None``; `left` has the slots after its arrival."""
     for name, gpus, rates, work, slots in zip(jobs.ids, jobs.gpus, jobs.rates, jobs.work, left, strict=True):
         rate = _best_rate(gpus, rates, capacity)
         if rate <= 0:
-            yield f"{name}: its gang of {gpus} fits on no GPUs with a positive rate"
+            yield f"{name}: its gang of {gpus} does not fit on the GPUs with a positive rate"
         elif work > rate * slot_s * max(slots, 0) * (1 + ROUNDING):
             alone = f"{name}: needs {math.ceil(min(work / (rate * slot_s), 1e15))} slots alone"
-            yield f"{alone}, {max(slots, 0)} are left from its arrival to the horizon"
+            yield f"{alone}, but only {max(slots, 0)} are left from its arrival to the horizon"
         else:
             yield None
 
 
 def describe(v: View) -> str:
-    """Return the caption of a comparison: slots, GPUs, and who can never complete."""
+    """Return the caption of a comparison: slots, GPUs, and the jobs that can never complete."""
     derived = "" if v.instance.horizon else " (derived)"
-    slots = f"{v.slots} slots of {v.slot_s:g} s{derived}{told_hopeless(v.hopeless, 'complete')}"
+    slots = f"{v.slots} slots of {v.slot_s:g} s{derived}{hopeless_note(v.hopeless, 'complete')}"
     return f"{v.size} jobs on {v.gpus}, {slots}; objective: total utility of completed jobs"
 
 
 BETA = Parameter(
     "beta",
-    "utility that a gang pays in a slot for each server beyond its first: communication, which line 29 leaves open",
+    "utility that a gang pays per slot for each server beyond its first: communication, which line 29 leaves open",
     least=0,
     changes=lambda beta: {"problem": f"hadar.utility?beta={shown(beta)}"},
 )
@@ -210,7 +210,7 @@ BETA = Parameter(
 
 
 def communication(problem: str) -> float:
-    """Return the cost of communication that a problem has, 0 where it has none."""
+    """Return the cost of communication in a problem's id, 0 if it has none."""
     return float(problem.partition("?beta=")[2] or 0)
 
 

@@ -1,8 +1,8 @@
 """OEF (Mo, Xu, Lau: *Optimal Resource Efficiency with Fairness in Heterogeneous GPU Clusters*, Middleware 2024).
 
 Tenants share devices of several GPU types. Tenant ``l`` runs on a device of type ``j`` at speedup ``w[l, j]``, relative
-to the slowest type; an allocation ``x[l, j]`` counts devices and may be fractional. A tenant with several job types is
-split into virtual tenants that share its weight equally (§4.2.4); rows of all arrays are virtual tenants.
+to the slowest type; an allocation ``x[l, j]`` is a number of devices, which may be fractional. A tenant with several
+job types is split into virtual tenants that share its weight equally (§4.2.4); rows of all arrays are virtual tenants.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Decision, Ints
+from schedgap.instances.arrays import Array, Decision, Ints, members
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, JobType
 
 LARGEST_RANGE = 1e6
-"""Largest ratio of one tenant's rates, or of two tenants' weights. Solvers work to 1e-7 in double precision: beyond
-this, one row mixes numbers of which the smaller ones drown. GPUs differ by less than a hundred times."""
+"""Largest ratio of one tenant's rates, or of two tenants' weights. Solvers have tolerances of 1e-7 in double precision,
+so that beyond this ratio the smaller coefficients of a row are lost. GPUs differ by less than a factor of 100."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class View:
     Attributes
     ----------
     labels
-        Name of each virtual tenant: the tenant's id, with the job type where it has several.
+        Name of each virtual tenant: the tenant's id, with the job type if the tenant has several.
     owner
         ``(v,)`` index into `tenants`.
     weight
@@ -41,9 +41,9 @@ class View:
     capacity
         ``(k,)`` devices of each type.
     speedups
-        ``(v, k)`` reported speedups; column 0 is 1. All methods decide on these.
+        ``(v, k)`` reported speedups, by which all methods decide; column 0 is 1.
     true_speedups
-        ``(v, k)`` speedups that the jobs really reach; they differ where a tenant misreports.
+        ``(v, k)`` speedups that the jobs really reach; they differ if a tenant misreports.
     min_demand
         ``(v,)`` GPUs of the smallest job of each virtual tenant.
     """
@@ -65,12 +65,12 @@ class View:
 
     @cached_property
     def equal_split(self) -> Array:
-        """``(v, k)`` devices when every type is divided in proportion to the weights."""
+        """``(v, k)`` devices if every type is divided in proportion to the weights."""
         return np.outer(self.weight / self.weight.sum(), self.capacity)
 
     @cached_property
     def split_efficiency(self) -> Array:
-        """``(v,)`` reported efficiency of the equal split: the unit in which a tenant's gains and losses are judged."""
+        """``(v,)`` reported efficiency of the equal split, the unit of a tenant's gains and losses."""
         return efficiency(self.speedups, self.equal_split)
 
 
@@ -81,9 +81,9 @@ class Allocation(Decision):
     Attributes
     ----------
     devices
-        ``(v, k)`` devices, fractional; the average over rounds where there are rounds.
+        ``(v, k)`` devices, fractional; the average over rounds if there are rounds.
     rounds
-        ``(rounds, v, k)`` whole devices of each round, for placers; absent for fractional shares.
+        ``(rounds, v, k)`` integral devices of each round, for placers; absent for fractional shares.
     """
 
     devices: Array
@@ -96,12 +96,12 @@ def efficiency(speedups: Array, devices: Array) -> Array:
 
 
 def replicated(v: View, largest: int = 10_000) -> tuple[View, Ints]:
-    """Return the unweighted view of §4.2.3, where each virtual tenant stands as often as its weight says.
+    """Return the unweighted view of §4.2.3, with replicas of each virtual tenant in proportion to its weight.
 
     Returns
     -------
     view, original
-        View of replicas with weight 1, and the ``(replicas,)`` row of `v` that each stands for.
+        View of replicas with weight 1, and ``(replicas,)`` rows of `v` that they replicate.
 
     Raises
     ------
@@ -114,29 +114,28 @@ def replicated(v: View, largest: int = 10_000) -> tuple[View, Ints]:
     counts //= math.gcd(*counts.tolist())
     if counts.sum() > largest:
         raise NotApplicableError(f"weights need {counts.sum()} replicas, more than {largest}")
-    original = np.repeat(np.arange(v.size), counts)
-    copy = np.concatenate([np.arange(c) for c in counts])
+    original, copy = members(counts)
     labels = tuple(f"{v.labels[i]}#{c + 1}" for i, c in zip(original, copy, strict=True))
     return _rows(v, original, labels, np.ones(len(original))), original
 
 
 def _rows(v: View, rows: Ints, labels: tuple[str, ...], weight: Array) -> View:
-    """Return the view of some virtual tenants, which may repeat, under other labels and weights."""
-    kept = {name: getattr(v, name)[rows] for name in ("owner", "speedups", "true_speedups", "min_demand")}
-    return replace(v, labels=labels, weight=weight, **kept)
+    """Return the view of these rows of virtual tenants, which may repeat, with new labels and weights."""
+    arrays = {name: getattr(v, name)[rows] for name in ("owner", "speedups", "true_speedups", "min_demand")}
+    return replace(v, labels=labels, weight=weight, **arrays)
 
 
 def merged(v: View) -> tuple[View, Ints]:
-    """Return the view in which virtual tenants with the same speedups are one, of their total weight.
+    """Return the view in which virtual tenants with equal speedups are merged and their weights added.
 
-    It has the same optima wherever only efficiency per weight counts: dividing the bundle of a merged tenant in
-    proportion to the weights gives equals the same per weight, and averaging the bundles of equals makes nobody envious
-    who was not (the value of an average is the average of the values).
+    It has the same optima if only efficiency per weight counts. Dividing the bundle of a merged tenant in proportion to
+    the weights gives its members the same per weight; conversely, averaging the bundles of equal tenants creates no
+    envy, since the value of an average is the average of the values.
 
     Returns
     -------
     view, group
-        View of the merged tenants, and the ``(v,)`` row of it that stands for each virtual tenant.
+        View of the merged tenants, and ``(v,)`` its row for each virtual tenant.
     """
     _, first, group = np.unique(v.speedups, axis=0, return_index=True, return_inverse=True)
     group = group.reshape(-1)
@@ -145,10 +144,10 @@ def merged(v: View) -> tuple[View, Ints]:
 
 
 def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -> View:
-    """Return a view of plain arrays: tenants ``u1 …``, types ``GPU1 …``, for tests and notebooks.
+    """Return a view made of plain arrays, with tenants ``u1 …`` and types ``GPU1 …``, for tests and notebooks.
 
-    Speedups ``(n, k)``, types from slowest to fastest, are normalised by the first column; capacities are ``(k,)``
-    devices, weights ``(n,)``, by default 1.
+    Speedups ``(n, k)``, types from slowest to fastest, are normalised by the first column; capacities ``(k,)`` are
+    devices; weights ``(n,)`` are 1 by default.
     """
     speedups = np.asarray(speedups, float)
     n, k = speedups.shape
@@ -170,10 +169,10 @@ def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -
 def view(instance: Instance) -> View:
     """Return the OEF view of `instance`.
 
-    Job types come from the tenants where these declare them, otherwise from the tenants' jobs (one job type per model
-    and speedups). A job without tenant is a tenant of its own. GPU types that the cluster lacks are left out. It raises
-    `NotApplicableError` if nobody has a positive rate on every GPU type of the cluster, or if speedups or weights lie
-    further apart than :data:`LARGEST_RANGE`.
+    Job types come from the tenants if any tenant declares some, otherwise from the tenants' jobs (one job type per
+    model and speedups). A job without a tenant counts as its own tenant. GPU types that the cluster lacks are left out.
+    It raises `NotApplicableError` if no job type has a positive rate on every GPU type of the cluster, or if speedups
+    or weights are further apart than :data:`LARGEST_RANGE`.
     """
     types = [r for r, count in instance.cluster.gpus_by_type.items() if count > 0]
     smallest = {t.id: min((j.gpus for j in instance.jobs if j.tenant == t.id), default=1) for t in instance.tenants}
@@ -206,11 +205,11 @@ def view(instance: Instance) -> View:
 
 
 def _check_range(what: str, numbers: Array) -> None:
-    """Raise where the largest number of a row is too many times its smallest for certificates in double precision."""
+    """Raise `NotApplicableError` if a row's range is too large for certificates in double precision."""
     for row in numbers:
         if row.max() > LARGEST_RANGE * row.min():
-            apart = f"from {row.min():g} to {row.max():g}"
-            raise NotApplicableError(f"{what} {apart}: OEF needs them within a factor of {LARGEST_RANGE:g}")
+            span = f"from {row.min():g} to {row.max():g}"
+            raise NotApplicableError(f"{what} {span}: OEF needs them within a factor of {LARGEST_RANGE:g}")
 
 
 class _VirtualTenant(NamedTuple):
@@ -221,7 +220,7 @@ class _VirtualTenant(NamedTuple):
 
 
 def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
-    """Virtual tenants from the jobs: one per tenant, model and speedups (slower everywhere is no other speedup)."""
+    """Return virtual tenants made from the jobs: one per tenant, model and speedups (not rates)."""
     weights = {t.id: t.weight for t in instance.tenants}
     demands: dict[str, dict[tuple[str, tuple[float, ...]], int]] = {t.id: {} for t in instance.tenants}
     for job in instance.jobs:
@@ -229,7 +228,7 @@ def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
         if min(rates) > 0:
             _check_range(f"rates of {job.id}", np.array([rates]))
             kinds = demands.setdefault(job.tenant or job.id, {})
-            # Twelve digits: the same speedups computed from other rates differ in the last ones.
+            # Rounded to twelve digits, since equal speedups computed from different rates differ in the last digits.
             key = (job.model or "job", tuple(float(f"{rate / max(rates):.12g}") for rate in rates))
             kinds[key] = min(kinds.get(key, job.gpus), job.gpus)
     rows = []
@@ -241,7 +240,7 @@ def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
 
 
 def describe(v: View) -> str:
-    """Return the caption of a comparison: who shares what."""
+    """Return the caption of a comparison: tenants and devices."""
     devices = ", ".join(f"{m:g} {name}" for name, m in zip(v.gpu_types, v.capacity, strict=True))
     virtual = f" ({v.size} virtual tenants by job type)" if v.size > len(v.tenants) else ""
     return f"{len(v.tenants)} tenants{virtual} share {devices}; objective: total speedup over the slowest type"
@@ -257,7 +256,7 @@ SHARING = _largest(
     "largest total efficiency with at least an equal split for everybody",
     restricts=ALLOCATION.id,
 )
-# At the optimum without envy all devices are given out; summing the envy rows gives sharing incentive (Theorem 5.1).
+# An envy-free optimum allocates all devices; then summing the envy constraints gives sharing incentive (Theorem 5.1).
 ENVY_FREE = _largest("oef.envy_free", "largest total efficiency without envy between tenants", restricts=SHARING.id)
 
 PAPERS.register(

@@ -1,11 +1,12 @@
-"""Gangs of fixed duration in event time: what ran in a log, or could have run.
+"""Gangs of fixed duration in event time: the jobs of a log as executed, or as they could have been scheduled.
 
-A job holds a gang of GPUs of one pool (a GPU type, or a partition of one) for a fixed time after its release. Which
-GPUs of the pool is left open: a schedule holds by count. Logs say pool, duration and release (:class:`History`). They
-may say how long a job would run in other pools, to which it may then be moved, and on which servers it ran. Of another
-instance, each job takes its fastest GPU type on which its gang fits, and all of its work at the rate there.
+A job holds a gang of GPUs of one pool (a GPU type, or a partition of one) for a fixed time after its release. A
+schedule only limits the number of GPUs in use; it does not choose GPUs of the pool. Logs give pool, duration and
+release (:class:`History`), and possibly the durations in other pools, to which a job may then be moved, and the servers
+on which it ran. In an instance without history, each job runs on its fastest GPU type on which its gang fits, for its
+work divided by its rate there.
 
-Times are whole seconds where all of them are, else whole microseconds, durations rounded up; no comparison has a
+Times are integral seconds if all of them are, else integral microseconds with durations rounded up; comparisons have no
 tolerance.
 """
 
@@ -24,10 +25,10 @@ from schedgap.instances.schema import History, Instance
 from schedgap.instances.workload import server_names, workload
 
 FINE_S = 1e-6
-"""Length of a tick where not all times are whole seconds."""
+"""Length of a tick if not all times are integral seconds."""
 
 LONGEST_S = 2.0**60 * FINE_S
-"""Latest time that is counted: ticks are whole numbers of 64 bits, and sums of two times need room."""
+"""Latest time: ticks are 64-bit integers, and sums of two times must not overflow."""
 
 
 def view(instance: Instance) -> View:
@@ -37,11 +38,12 @@ def view(instance: Instance) -> View:
     fits in no pool.
     """
     histories = [job.history for job in instance.jobs]
-    known = [history for history in histories if history]
-    if known and len(known) < len(histories):
-        raise NotApplicableError(f"rigid: {instance.name}: {len(known)} of {len(histories)} jobs have a history")
-    if known:
-        return _of_log(instance, known)
+    recorded = [history for history in histories if history]
+    if recorded and len(recorded) < len(histories):
+        count = f"only {len(recorded)} of {len(histories)} jobs have a history"
+        raise NotApplicableError(f"rigid: {instance.name}: {count}")
+    if recorded:
+        return _of_log(instance, recorded)
     try:
         work = workload(instance)
     except InstanceError as error:
@@ -51,10 +53,10 @@ def view(instance: Instance) -> View:
     best = rates.max(axis=1)
     if not (best > 0).all():
         job = work.ids[int(np.argmin(best))]
-        raise NotApplicableError(f"rigid: {instance.name}: the gang of job {job} fits on no GPU type that it can use")
+        raise NotApplicableError(f"rigid: {instance.name}: job {job} can use no GPU type on which its gang fits")
     lasts = work.work / (work.gpus * best)
     if work.arrival_s.max() + lasts.sum() > LONGEST_S:
-        raise NotApplicableError(f"rigid: {instance.name}: one after the other, jobs end after {LONGEST_S:.3g} s")
+        raise NotApplicableError(f"rigid: {instance.name}: run one by one, the jobs take more than {LONGEST_S:.3g} s")
     duration = np.ceil(lasts / FINE_S).astype(np.int64)
     return View(
         instance=instance,
@@ -85,7 +87,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
     other = np.array(others, float).reshape(-1, 3)
     times = np.concatenate([ran[:, 1:].ravel(), lasted, release, other[:, 2]])
     if times.max() > LONGEST_S:
-        raise NotApplicableError(f"rigid: {instance.name}: {times.max():g} s are more than {LONGEST_S:.3g} s")
+        raise NotApplicableError(f"rigid: {instance.name}: a time of {times.max():g} s exceeds {LONGEST_S:.3g} s")
     tick_s = 1.0 if (times == np.round(times)).all() else FINE_S
     which = ran[:, 0].astype(np.int64)
     placed = _placed(instance, histories)
@@ -95,7 +97,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
     if complete:
         duration = np.zeros(len(jobs), np.int64)
         np.add.at(duration, executed.job, executed.end - executed.start)
-    asked = ticks(np.ceil(np.nan_to_num(requested)), tick_s)
+    requested_ticks = ticks(np.ceil(np.nan_to_num(requested)), tick_s)
     capacity, moves = _capacity(instance), None
     if others:
         moves = np.full((len(jobs), len(index)), -1)
@@ -113,7 +115,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
         duration=duration,
         gpus=gpus,
         pool=pool,
-        requested=np.maximum(duration, asked),
+        requested=np.maximum(duration, requested_ticks),
         weight=np.array([job.weight for job in jobs]),
         pools=tuple(index),
         capacity=capacity,
@@ -124,7 +126,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
 
 
 def _placed(instance: Instance, histories: Sequence[History]) -> Ints:
-    """Return ``(3, m)`` runs, servers of the cluster, and the GPUs that the log says they hold there."""
+    """Return ``(3, m)`` indices of runs, of servers, and the GPUs that the run holds there according to the log."""
     index = {name: i for i, name in enumerate(server_names(instance))}
     hosts = chain.from_iterable(history.hosts or ({},) * len(history.runs) for history in histories)
     held = [(r, index[name], gpus) for r, on in enumerate(hosts) for name, gpus in on.items() if name in index]
@@ -132,7 +134,7 @@ def _placed(instance: Instance, histories: Sequence[History]) -> Ints:
 
 
 def ticks(seconds: np.ndarray, tick_s: float) -> Ints:
-    """Return times in seconds as whole numbers of ticks."""
+    """Return times in seconds as integral numbers of ticks."""
     return np.asarray(np.rint(seconds / tick_s).astype(np.int64))
 
 
@@ -152,7 +154,7 @@ def describe(v: View) -> str:
 
 
 _problems: list[Problem] = []
-for _name, (_title, _unit) in OBJECTIVES.items():  # jobs may be interrupted in the wider one of each two
+for _name, (_title, _unit) in OBJECTIVES.items():  # each problem restricts one in which jobs may be interrupted
     _wider = Problem(f"rigid.{_name}.preemptive", f"{_title}, interruptions allowed", "min", _unit)
     _problems += [_wider, Problem(f"rigid.{_name}", _title, "min", _unit, _wider.id)]
 

@@ -1,19 +1,19 @@
 r"""Synergy (Mohan et al.: *Resource Sensitive DNN Scheduling in Multi-Tenant Clusters*).
 
-In a round, gangs with fixed GPUs get CPUs and memory that are not in proportion to these GPUs. A job's progress is
-:math:`W_j[c,m]` (:mod:`schedgap.instances.sensitivity`); its *share* is what is proportional to its GPUs, floored to
-its levels, and its *fair* progress is that at the share.
+In a round, gangs with fixed GPUs get CPUs and memory that need not be proportional to these GPUs. A job's progress is
+:math:`W_j[c,m]` (:mod:`schedgap.instances.sensitivity`). Its *share* is the CPUs and memory proportional to its GPUs,
+floored to its levels, and its *fair* progress is its progress with the share.
 
-Servers with GPUs of one type make a *pool*. A gang runs on GPUs of one type only (Synergy, A.2.2), so that a cluster
-with one GPU type is Synergy's homogeneous one. Where servers of a type differ, shares count by the least CPUs and
-memory per GPU among them. A gang gets at most the CPUs and memory of as many servers as its GPUs need (section 6).
+The servers with GPUs of one type form a *pool*. A gang runs on GPUs of one type only (Synergy, A.2.2), so that a
+cluster with one GPU type is Synergy's homogeneous one. If servers of a type differ, shares are based on the least CPUs
+and memory per GPU among them. A gang gets at most the CPUs and memory of the servers that its GPUs need (section 6).
 
-The view has two faces. *One round*: the jobs :attr:`View.runnable`, which fill the GPUs, in the order of arrival as if
-all were queued. *The whole run*: all jobs, from their arrivals on, in rounds of :attr:`View.slot_s`; they stay until
-they are done, also those whose tenants would leave.
+The view serves two kinds of problems. *One round*: the jobs :attr:`View.runnable`, which fill the GPUs in the order of
+arrival as if all were queued. *The whole run*: all jobs from their arrivals, in rounds of :attr:`View.slot_s`; they
+stay until they complete, even if their tenants leave earlier.
 
-Objectives: of a round, the progress of its jobs in units of each job's fair progress on its best GPU type (rates of
-different models do not add; iterations per second with ``raw=True``); of the run, the mean completion time.
+Objectives: for a round, the progress of its jobs in units of each job's fair progress on its best GPU type, since rates
+of different models do not add (with ``raw=True``, iterations per second); for the run, the mean completion time.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.sensitivity import ROUNDING, Profiles, least_per_gpu, profiles
-from schedgap.instances.workload import GangView, Servers, Workload, servers, slots_from, told_hopeless, workload
+from schedgap.instances.workload import GangView, Servers, Workload, hopeless_note, servers, slots_from, workload
 
 ROUNDS_S = (300.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
-"""Seconds of a round where an instance has no horizon: 5 minutes (Synergy, section 1), or the first of these by which
-the run has at most :data:`ROUNDS`."""
+"""Lengths of a round for an instance without horizon: 5 minutes (Synergy, section 1), or the first with which the run
+has at most :data:`ROUNDS` rounds."""
 
 ROUNDS = 5000
-"""Rounds of a run that are not many."""
+"""Number of rounds of a run up to which a round length is preferred."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """Servers by GPU type: totals ``(k,)`` of ``k`` types. Servers without GPUs count nowhere.
+    """Servers by GPU type, as totals ``(k,)`` of ``k`` types; servers without GPUs are ignored.
 
     Attributes
     ----------
     cpus_per_gpu, memory_gb_per_gpu
-        ``(k,)`` the least of any server of the type; 0 for a type without servers.
+        ``(k,)`` minimum over the servers of the type; 0 for a type without servers.
     largest
-        ``(k, 3)`` the most GPUs, CPUs and gigabytes of a server.
+        ``(k, 3)`` maximum GPUs, CPUs and gigabytes of a server.
     """
 
     gpus: Ints
@@ -62,23 +62,23 @@ class Pools:
     @staticmethod
     def of(cluster: Servers, types: int) -> Pools:
         """Return the pools of a cluster."""
-        hosts, each = cluster.with_gpus(types), cluster.amounts
-        total = np.array([each[h].sum(axis=0) for h in hosts])
+        hosts, amounts = cluster.with_gpus(types), cluster.amounts
+        total = np.array([amounts[h].sum(axis=0) for h in hosts])
         least = least_per_gpu(cluster, types)
-        largest = np.array([each[h].max(axis=0) if h.size else np.zeros(3) for h in hosts])
+        largest = np.array([amounts[h].max(axis=0) if h.size else np.zeros(3) for h in hosts])
         return Pools(total[:, 0].astype(np.int64), total[:, 1], total[:, 2], least[:, 0], least[:, 1], largest)
 
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """CPUs and memory that matter for each of ``K`` kinds of jobs on each of ``k`` GPU types.
+    """Characteristic CPUs and memory of each of ``K`` kinds of jobs on each of ``k`` GPU types.
 
     Attributes
     ----------
     able
         ``(K, k)`` whether a gang of the kind fits there and advances with its share.
     limit
-        ``(K, k, 2)`` the most CPUs and gigabytes that a gang may have.
+        ``(K, k, 2)`` maximum CPUs and gigabytes of a gang.
     share
         ``(K, k, 2)`` proportional CPUs and gigabytes, floored to levels.
     fair
@@ -89,8 +89,8 @@ class Needs:
     best
         ``(K, k)`` iterations per second with the demand.
     base
-        ``(K, k, 2)`` what a gang falls back to: the demand clamped elementwise to the share. Where that is slower than
-        fair, which no least of stages is, demand and base are the share, so that falling back never needs more.
+        ``(K, k, 2)`` fallback of a gang: the demand clamped elementwise to the share. If that is slower than fair
+        (which cannot happen with a pipeline), demand and base are the share, so that falling back never needs more.
     """
 
     able: Bools
@@ -104,20 +104,20 @@ class Needs:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class View(GangView):
-    """Jobs, servers, tables, and what follows from them. ``n`` jobs, ``k`` GPU types, ``K`` kinds. A slot is a round.
+    """Jobs, servers, rate tables and derived arrays. ``n`` jobs, ``k`` GPU types, ``K`` kinds. A slot is a round.
 
     ``replace(view, runnable=jobs)`` is the view of the same cluster in a round with other jobs.
 
     Attributes
     ----------
     rounds
-        About how many the whole run has.
+        Estimated number of rounds of the whole run.
     fair
-        ``(n,)`` each job's fair progress on its best GPU type, in iterations per second; 0 where it can never run.
+        ``(n,)`` each job's fair progress on its best GPU type, in iterations per second; 0 if it can never run.
     weight
         ``(n,)`` factor from iterations per second to the round's objective.
     runnable
-        ``(m,)`` the round's jobs, in the order in which they were picked.
+        ``(m,)`` jobs of the round, in the order in which they were picked.
     """
 
     profiles: Profiles
@@ -140,7 +140,7 @@ class View(GangView):
 
     @cached_property
     def preference(self) -> tuple[tuple[int, ...], ...]:
-        """``(K,)`` the GPU types on which each kind can run, by descending fair progress."""
+        """``(K,)`` GPU types on which each kind can run, by descending fair progress."""
         order = np.argsort(-self.needs.fair, axis=1, kind="stable")
         return tuple(
             tuple(i for i in row if able[i]) for row, able in zip(order.tolist(), self.needs.able.tolist(), strict=True)
@@ -148,14 +148,14 @@ class View(GangView):
 
     @cached_property
     def preferred(self) -> Ints:
-        """``(K,)`` the GPU type on which each kind has the most fair progress; 0 for kinds that can run on none."""
+        """``(K,)`` GPU type on which each kind has the most fair progress; 0 for kinds that can run on none."""
         return np.array([types[0] if types else 0 for types in self.preference])
 
     def pick(self, order: Iterable[int]) -> tuple[Ints, Ints]:
-        """Return the jobs that run in a round, and their GPU types, when they are served in an order.
+        """Return the jobs that run in a round if they are served in `order`, and their GPU types.
 
-        A job takes the GPU type on which it is fastest with its share among those with enough free GPUs; one that finds
-        none is passed over (Synergy, section 4.2: no job is skipped unless its GPU demand cannot be met).
+        A job takes the GPU type on which it is fastest with its share among those with enough free GPUs. It is skipped
+        if there is none (Synergy, section 4.2: no job is skipped unless its GPU demand cannot be met).
         """
         free = self.pools.gpus.tolist()
         left = sum(free)
@@ -164,11 +164,10 @@ class View(GangView):
         for j in order:
             if left == 0:
                 break
-            wanted = gpus[j]
-            i = next((i for i in self.preference[kind[j]] if free[i] >= wanted), None)
+            i = next((i for i in self.preference[kind[j]] if free[i] >= gpus[j]), None)
             if i is not None:
-                free[i] -= wanted
-                left -= wanted
+                free[i] -= gpus[j]
+                left -= gpus[j]
                 jobs.append(j)
                 types.append(i)
         return np.array(jobs, np.int64), np.array(types, np.int64)
@@ -180,20 +179,20 @@ class View(GangView):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schedule(Decision):
-    """Who holds what in which round: six arrays of equal length, in any order; and whom the policy had picked.
+    """Allocations by round (six arrays of equal length, in any order), and the jobs that the policy picked.
 
     In problems of one round, the round is 0. In ``synergy.free`` and ``synergy.ideal``, where all servers of a GPU type
-    are one machine, `server` is the number of the GPU type.
+    are one machine, `server` is the index of the GPU type.
 
     Attributes
     ----------
     round, job, server
-        ``(entries,)`` indices; each triple at most once.
+        ``(entries,)`` indices; each triple occurs at most once.
     gpus, cpus, memory_gb
-        ``(entries,)`` what the job holds there; GPUs are whole except in ``synergy.placement``.
+        ``(entries,)`` resources that the job holds there; GPUs are integral except in ``synergy.placement``.
     offered_round, offered_job
-        ``(offers,)`` the runnable set of each round: jobs that a policy picked so that their GPUs fit, whether the
-        mechanism then ran them or not.
+        ``(offers,)`` the runnable set of each round: jobs that the policy picked so that their GPUs fit, whether or not
+        the mechanism then ran them.
     """
 
     round: Ints
@@ -212,13 +211,13 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
     Parameters
     ----------
     raw
-        Whether the objective of a round adds iterations per second, as the paper prints it, instead of parts of each
-        job's fair progress.
+        Whether the objective of a round adds iterations per second, as the paper prints it, instead of multiples of
+        each job's fair progress.
     tables
         Rates to decide by, such as profiled ones; the true ones by default.
     saturation
-        How far below its fastest rate, as a part of it, a gang may be at its demand. Where tables have errors, the
-        fastest of many equal rates is a matter of chance.
+        Fraction by which the rate at a gang's demand may be below its fastest rate. If tables have errors, which of
+        many nearly equal rates is fastest is a matter of chance.
 
     Raises
     ------
@@ -238,21 +237,21 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
     if all(reasons):
         raise NotApplicableError(f"Synergy: no job can ever run: {reasons[0]}")
     fair = np.where(needs.able, needs.fair, 0.0).max(axis=1)[tables.kind]
-    # About how many seconds GPUs are busy with jobs at their fair progress, of which 0 is never.
+    # Estimate the seconds for which GPUs are busy with jobs at their fair progress (0 means that a job never runs).
     able = fair > 0
     alone_s = jobs.work[able] / fair[able]
     last_s = float((jobs.arrival_s[able] + alone_s).max() - jobs.arrival_s[able].min())
     used_s = float((alone_s * jobs.gpus[able]).sum()) / int(pools.gpus.sum())
-    lasts_s = min(max(used_s, last_s), float(alone_s.sum()))
-    fitting = (length for length in ROUNDS_S if lasts_s <= ROUNDS * length)
+    run_s = min(max(used_s, last_s), float(alone_s.sum()))
+    fitting = (length for length in ROUNDS_S if run_s <= ROUNDS * length)
     slot_s = instance.horizon.slot_s if instance.horizon else next(fitting, ROUNDS_S[-1])
-    seen = View(
+    result = View(
         instance=instance,
         workload=jobs,
         servers=hosts,
         profiles=tables,
         slot_s=slot_s,
-        rounds=int(min(lasts_s / slot_s, 1e15)) + 1,
+        rounds=int(min(run_s / slot_s, 1e15)) + 1,
         arrival=slots_from(jobs.arrival_s, slot_s),
         pools=pools,
         needs=needs,
@@ -261,8 +260,8 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
         hopeless=reasons,
         runnable=np.zeros(0, np.int64),
     )
-    queue = seen.possible[np.argsort(jobs.arrival_s[seen.possible], kind="stable")]
-    return replace(seen, runnable=seen.pick(queue.tolist())[0])
+    queue = result.possible[np.argsort(jobs.arrival_s[result.possible], kind="stable")]
+    return replace(result, runnable=result.pick(queue.tolist())[0])
 
 
 def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
@@ -299,16 +298,16 @@ def _hopeless(jobs: Workload, tables: Profiles, pools: Pools, needs: Needs) -> I
         elif not np.any((gpus <= pools.gpus) & (rates > 0)):
             yield f"{name}: its gang of {gpus} fits on no GPU type with a positive rate"
         else:
-            yield f"{name}: makes no progress with the CPUs and memory that are proportional to its GPUs"
+            yield f"{name}: makes no progress with CPUs and memory in proportion to its GPUs"
 
 
 def describe(v: View) -> str:
-    """Return the caption of a comparison: GPUs, CPUs, memory, the round, and who can never run."""
+    """Return the caption of a comparison: GPUs, CPUs, memory, the round, and the jobs that can never run."""
     pools = v.pools
     amounts = zip(v.workload.gpu_types, pools.gpus, pools.cpus, pools.memory_gb, strict=True)
     cluster = ", ".join(f"{g} {name} with {c:g} CPUs and {m:g} GB" for name, g, c, m in amounts if g)
     return (
-        f"{v.size} jobs on {cluster}{told_hopeless(v.hopeless, 'run')}; one round: the first {v.runnable.size} jobs by "
+        f"{v.size} jobs on {cluster}{hopeless_note(v.hopeless, 'run')}; one round: the first {v.runnable.size} jobs by "
         "arrival, which fill the GPUs, progress in units of each job's proportional share; the run: rounds of "
         f"{v.slot_s:g} s, mean completion time"
     )

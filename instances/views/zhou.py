@@ -1,11 +1,12 @@
 """Zhou et al.: *Online Scheduling Algorithm for Heterogeneous Distributed Machine Learning Jobs*.
 
-Jobs choose worker type, PS type, number of workers and start; they run without interruption, with parameter servers
-(``ps``) or as rings (``ra``). As in the paper, slots are numbered from 1, slot t begins at time t, and a job in slots
-``t⁻ … t⁻ + d − 1`` completes at ``c = t⁻ + d``. So no job completes before time 2, which Lemma 1 needs.
+For each job, a schedule chooses a worker type, a parameter-server (PS) type, a number of workers and a start; jobs run
+without interruption, with parameter servers (``ps``) or as rings (``ra``). As in the paper, slots are numbered from 1,
+slot t begins at time t, and a job in slots ``t⁻ … t⁻ + d − 1`` completes at ``c = t⁻ + d``. Hence no job completes
+before time 2, which Lemma 1 needs.
 
-``T`` is the paper's timespan, in which jobs arrive and which its prices depend on; schedules may go on after it.
-A slot is an hour, unless the instance's own slots are longer or it has less than :data:`SHORT_S` seconds of them.
+``T`` is the paper's timespan, in which jobs arrive and on which its prices depend; schedules may continue after it.
+A slot is an hour, unless the instance's slots are longer or its horizon is shorter than :data:`SHORT_S` seconds.
 Rounding: arrivals up to the next slot, work in full.
 """
 
@@ -34,7 +35,7 @@ RESOURCES = ("GPU", "CPU", "memory", "bandwidth")
 ARCHITECTURES = {"ps": "parameter servers", "ra": "Ring-AllReduce"}
 
 RESTARTS = {f"restarts_take_{slots}_slots": slots for slots in range(1, 25)}
-"""What preemptive methods claim of their schedules: slots without work at the beginning of every run but the first."""
+"""Claims of preemptive methods: the first slots of every run but a job's first do no work."""
 
 FRACTIONS = 11
 """Denominator of the loads at which ``zhou.*.cost`` prices (see :attr:`Architecture.loads`)."""
@@ -42,7 +43,7 @@ FRACTIONS = 11
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Architecture(Elastic):
-    """What parameter servers, or rings, make of the jobs. In a ring, machines have no PS types.
+    """The jobs and machines under one architecture, parameter servers or rings. For rings, machines have no PS types.
 
     Attributes
     ----------
@@ -51,9 +52,9 @@ class Architecture(Elastic):
     weight
         ``(n,)``.
     given_worth
-        F where the instance says what it is.
+        F, if the instance states it.
     given_deadline
-        τ where the instance says what it is.
+        τ, if the instance states it.
     """
 
     id: str
@@ -63,35 +64,35 @@ class Architecture(Elastic):
 
     @cached_property
     def looped_options(self) -> Options:
-        """The same in the order of the loops of Algorithms 3 to 7, with all that may be the first of the cheapest."""
+        """Options in the order of the loops of Algorithms 3 to 7, including all that may be the first cheapest one."""
         return options_of(self.machines, self.work, self.most, self.rates, loops=True)
 
     @cached_property
     def printed_options(self) -> Options:
-        """Choices that Algorithms 4 to 7 have as printed."""
+        """Options of Algorithms 4 to 7 as printed."""
         rings = self.id == "ra"
         return printed_rings(self.options, self.work, self.most, self.rates) if rings else self.options
 
     @cached_property
     def printed_looped_options(self) -> Options:
-        """The same in the order of the loops."""
-        kept = self.looped_options
-        return printed_rings(kept, self.work, self.most, self.rates, loops=True) if self.id == "ra" else kept
+        """Options of Algorithms 4 to 7 as printed, in the order of the loops."""
+        options = self.looped_options
+        return printed_rings(options, self.work, self.most, self.rates, loops=True) if self.id == "ra" else options
 
     @property
     def reason(self) -> str | None:
-        """Why not all jobs can run, or ``None``: every job completes in the paper's problems."""
+        """Reason why some job cannot run, or ``None``; in the paper's problems, every job must complete."""
         if self.id == "ps" and not self.machines.ps_types:
-            return "no PS types: parameter servers need some"
+            return "the instance has no PS types, which parameter servers need"
         stuck = np.flatnonzero(np.diff(self.options.first) == 0)
         if not stuck.size:
             return None
         more = f" (and {len(stuck) - 1} more)" if len(stuck) > 1 else ""
         what = "worker with a parameter server" if self.id == "ps" else "worker"
-        return f"{self.ids[stuck[0]]}{more} fits on no servers: none hold a {what} it can use"
+        return f"{self.ids[stuck[0]]}{more} cannot run: no server has room for a {what} that it can use"
 
     def consumption(self, price: Array) -> Array:
-        """Return ``(n,)`` the least that a schedule of each job costs at prices that are the same in all slots.
+        """Return ``(n,)`` least cost of a schedule of each job at prices that are constant over time.
 
         Parameters
         ----------
@@ -99,21 +100,20 @@ class Architecture(Elastic):
             ``(classes, R)`` per unit and slot.
         """
         o = self.options
-        one = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)
-        ledger = Ledger(self.classes, one, 1, constant=True)
+        one_slot = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)
+        ledger = Ledger(self.classes, one_slot, 1, constant=True)
         ledger.post(price[:, :, None])
         least = np.full(self.size, np.inf)
         starts = np.flatnonzero((np.diff(o.job, prepend=-1) != 0) | (np.diff(o.slots, prepend=-1) != 0))
         for a, b in zip(starts.tolist(), [*starts[1:].tolist(), len(o.slots)], strict=True):
             job = int(o.job[a])
-            found = ledger.find(job, 0, limit=least[job] / o.slots[a], among=slice(a, b))
-            if found:
-                least[job] = found.cost * o.slots[a]
+            if run := ledger.find(job, 0, limit=least[job] / o.slots[a], among=slice(a, b)):
+                least[job] = run.cost * o.slots[a]
         return least
 
     @cached_property
     def relative_consumption(self) -> Array:
-        """``(n,)`` least consumption of each job, where all of a server's capacity of a resource is 1."""
+        """``(n,)`` least consumption of each job, in units of a server's whole capacity of a resource."""
         capacity = self.classes.capacity
         return self.consumption(np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0))
 
@@ -124,7 +124,7 @@ class Architecture(Elastic):
 
     @cached_property
     def unit_worth(self) -> float:
-        """F: largest weight per consumption of any schedule, or what the instance says."""
+        """F: the instance's, or else the largest weight per consumption of any schedule."""
         if self.given_worth is not None:
             return self.given_worth
         return max(float((self.weight / self.least_consumption).max()), 1e-12)
@@ -145,14 +145,14 @@ class Architecture(Elastic):
         return self.alpha_of(np.arange(self.size))
 
     def alpha_of(self, jobs: Ints, gamma: float | None = None) -> int:
-        """Return α by inequality (6) on some jobs, with ``w_min`` of all of them; weights of 0 do not count.
+        """Return α by inequality (6) for these jobs, with ``w_min`` over all jobs; weights of 0 are ignored.
 
         γ is that of Theorem 3 by default.
         """
-        some = self.weight > 0
-        if not some[jobs].any():
+        positive = self.weight > 0
+        if not positive[jobs].any():
             return 1
-        doublings = math.log2(float(self.weight[jobs].sum()) / float(self.weight[some].min()))
+        doublings = math.log2(float(self.weight[jobs].sum()) / float(self.weight[positive].min()))
         # log γ − log(γ − 1), which vanishes for large γ; γ ≤ 1 needs one window (λ ≤ √2).
         gamma = self.gamma if gamma is None else gamma
         step = math.log2(gamma / (gamma - 1)) if gamma > 1 else math.inf
@@ -160,9 +160,9 @@ class Architecture(Elastic):
 
     @cached_property
     def assumption_1(self) -> Array:
-        """``(n,)`` whether each job's weight is at least what its thriftiest schedule takes.
+        """``(n,)`` whether each job's weight is at least the consumption of its thriftiest schedule.
 
-        The paper asks it of all of a job's schedules: see :attr:`meets_assumptions`.
+        The paper assumes it for all schedules of a job: see :attr:`meets_assumptions`.
         """
         return np.asarray(self.weight >= self.least_consumption)
 
@@ -170,22 +170,22 @@ class Architecture(Elastic):
     def assumption_2(self) -> Array:
         """``(n,)`` whether some schedule of each job takes at most 1/log λ of every server (one worker each).
 
-        The paper asks it of all of a job's schedules: see :attr:`meets_assumptions`.
+        The paper assumes it for all schedules of a job: see :attr:`meets_assumptions`.
         """
-        most = 1 / max(math.log2(self.price_base), 1e-12)
+        share = 1 / max(math.log2(self.price_base), 1e-12)
         m, o = self.classes, self.options
-        room = most * m.capacity * (1 + ROUNDING)
+        room = share * m.capacity * (1 + ROUNDING)
         worker = (m.able & np.all(m.worker[:, None, :] <= room, axis=2)).any(axis=1)
         server = np.all(m.ps[:, None, :] <= room, axis=2).any(axis=1)
-        fine = worker[o.worker_type] & np.append(server, True)[o.ps_type]
-        return np.asarray(np.bincount(o.job, fine, self.size) > 0)
+        small = worker[o.worker_type] & np.append(server, True)[o.ps_type]
+        return np.asarray(np.bincount(o.job, small, self.size) > 0)
 
     @cached_property
     def meets_assumptions(self) -> Array:
-        """``(n,)`` whether both assumptions hold for all schedules among which A_maxweight chooses, wherever they are.
+        """``(n,)`` whether both assumptions hold for all schedules and placements among which A_maxweight chooses.
 
-        Of every option, all workers, and PSs for all of them, count as if they were on one server, the smallest that
-        holds one.
+        This treats all workers of an option, and PSs for all of them, as if they were on one server, the smallest that
+        has room for one.
         """
         m, o = self.classes, self.options
         taken = o.workers * m.worker.sum(axis=1)[o.worker_type]
@@ -202,7 +202,7 @@ class Architecture(Elastic):
 
     @cached_property
     def least_slots(self) -> Array:
-        """``(n, R)`` slots for which each job, at its thriftiest, takes all of a resource, all servers as one."""
+        """``(n, R)`` slots for which each job, at its thriftiest, takes a whole resource of all servers pooled."""
         o, total = self.options, self.machines.total
         taken = o.workers[:, None] * self.machines.worker[o.worker_type]
         if self.id == "ps":
@@ -212,22 +212,21 @@ class Architecture(Elastic):
 
     @cached_property
     def fluid_slots(self) -> float:
-        """Slots that the scarcest resource needs for all jobs at their thriftiest, all servers as one."""
+        """Slots that the scarcest resource needs for all jobs at their thriftiest, all servers pooled."""
         return float(self.least_slots.sum(axis=0).max())
 
     @cached_property
     def deadline(self) -> int:
-        """τ of the problem of the largest weight: a power of two by which about half of the jobs' work can be done.
+        """τ of the weight problem: the instance's, or a power of two by which about half of the work can be done.
 
-        The largest one up to :attr:`fluid_slots`, but late enough for the shortest job; or what the instance says.
-
-        It raises `NotApplicableError` if no job can be done by then.
+        That is the largest one up to :attr:`fluid_slots`, but late enough for the shortest job. It raises
+        `NotApplicableError` if no job can complete before the instance's τ.
         """
         shortest = int(self.options.shortest.min())
         if self.given_deadline is not None:
             if self.given_deadline <= shortest:
-                told = f"no job is done by the beginning of slot {self.given_deadline} (due_slot)"
-                raise NotApplicableError(f"{told}: the shortest takes {shortest} slots")
+                late = f"no job can complete before slot {self.given_deadline} (due_slot)"
+                raise NotApplicableError(f"{late}: the shortest takes {shortest} slots")
             return self.given_deadline
         tau: int = 2 ** max(0, math.floor(math.log2(max(self.fluid_slots, 1.0))))
         while tau < 1 + shortest:
@@ -236,10 +235,10 @@ class Architecture(Elastic):
 
     @cached_property
     def loads(self) -> Array:
-        """``(h, R, τ − 1)`` what is in use in slots 1 … τ − 1 of ``zhou.*.cost``.
+        """``(h, R, τ − 1)`` resources in use in slots 1 … τ − 1 of ``zhou.*.cost``.
 
-        An arithmetic pattern of elevenths of each capacity, at most five of them (GPUs whole), so that servers and
-        slots have different prices and yet something fits.
+        They follow an arithmetic pattern of elevenths of each capacity, at most five of them (GPUs integral), so that
+        prices differ among servers and slots and yet something fits.
         """
         h, resources = self.machines.capacity.shape
         server, resource, slot = np.ogrid[:h, :resources, : self.deadline - 1]
@@ -249,10 +248,10 @@ class Architecture(Elastic):
         return np.asarray(used)
 
     def prices(self, used: Array, servers: Ints | slice = slice(None)) -> Array:
-        """Return the prices (11) per unit and slot of some servers, of which `used` ``(servers, R, …)`` is in use.
+        """Return the prices (11) per unit and slot of these servers, with `used` ``(servers, R, …)`` in use.
 
         A unit is a GPU, a CPU, a gigabyte or a Gbit/s, here and in F, so that costs depend on these units: the paper
-        adds up all resources as they are. Of what a server has not, nothing costs anything.
+        adds up all resources without scaling. A resource of which a server has none is free.
         """
         capacity = self.machines.capacity[servers]
         capacity = capacity.reshape(*capacity.shape, *([1] * (used.ndim - 2)))
@@ -261,19 +260,19 @@ class Architecture(Elastic):
 
     @cached_property
     def priced_job(self) -> int:
-        """The job of ``zhou.*.cost``: the heaviest."""
+        """The job of ``zhou.*.cost``: the one of largest weight."""
         return int(self.weight.argmax())
 
 
 def _largest_part(needs: Array, capacity: Array, fits: Bools) -> Array:
-    """Return ``(k, R)`` the largest part that each of `needs` takes of a server ``(h, R)`` that it fits on."""
+    """Return ``(k, R)`` largest fraction that each of `needs` takes of a server's capacity ``(h, R)`` where it fits."""
     parts = np.divide(needs[:, None], capacity, out=np.zeros((len(needs), *capacity.shape)), where=capacity > 0)
     return np.asarray(np.where(fits[:, :, None], parts, 0.0).max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Jobs and slots as both architectures, ``ps`` and ``ra``, have them; slots count from 1."""
+    """Jobs and slots, and both architectures, ``ps`` and ``ra``; slots count from 1."""
 
     instance: Instance
     slot_s: float
@@ -297,14 +296,14 @@ class View:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schedule(Runs):
-    """Runs of jobs in slots numbered from 1; those of A_online also say in which windows they were planned.
+    """Runs of jobs in slots numbered from 1; for A_online, also the windows in which they were planned.
 
     Attributes
     ----------
     window_start, window_slots
         ``(w,)`` first slot and length (``α_i·τ_i``) of the window of each batch.
     window_rounds
-        ``(w,)`` how many rounds of A_maxweight scheduled jobs in it: the realised ``α_i``.
+        ``(w,)`` number of rounds of A_maxweight that scheduled jobs in it: the realised ``α_i``.
     window_tau
         ``(w,)`` slots of a round: ``τ_i``, by which the jobs of the batch had arrived.
     """
@@ -326,11 +325,11 @@ def view(instance: Instance) -> View:
         raise NotApplicableError(f"Zhou: {instance.name} has no {missing}")
     count = [group.count for group in instance.cluster.servers]
     if sum(count) > MAX_SERVERS:
-        raise NotApplicableError(f"Zhou: {sum(count)} servers, more than {MAX_SERVERS}")
+        raise NotApplicableError(f"Zhou: {sum(count)} servers are more than the limit of {MAX_SERVERS}")
     horizon = instance.horizon
     slot_s = horizon.slot_s if horizon and (horizon.slot_s >= HOUR_S or horizon.end_s < SHORT_S) else HOUR_S
     try:
-        found = rates(instance.jobs, instance.worker_types, instance.ps_types, slot_s)
+        both = rates(instance.jobs, instance.worker_types, instance.ps_types, slot_s)
     except InstanceError as error:
         raise NotApplicableError(f"Zhou: {error}") from error
     jobs = instance.jobs
@@ -348,12 +347,12 @@ def view(instance: Instance) -> View:
         name: Architecture(
             id=name,
             machines=_machines(instance, ring=name == "ra"),
-            rates=of,
+            rates=own,
             given_worth=instance.unit_worth,
             given_deadline=instance.due_slot,
             **fields,  # type: ignore[arg-type]
         )
-        for name, of in zip(ARCHITECTURES, found, strict=True)
+        for name, own in zip(ARCHITECTURES, both, strict=True)
     }
     return View(instance=instance, slot_s=slot_s, architectures=architectures, **fields)  # type: ignore[arg-type]
 
@@ -369,7 +368,7 @@ def _machines(instance: Instance, ring: bool) -> Machines:
 def describe(v: View) -> str:
     """Return the caption of a comparison: sizes and slots.
 
-    What theorems assume and promise of an instance is with the methods' guarantees: it takes all options of all jobs.
+    Assumptions and promises of theorems are left to the methods' guarantees, since they take all options of all jobs.
     """
     machines = v.architectures["ra"].machines
     different = len(set(machines.kind.tolist()))
