@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter, passing
 from schedgap.instances.rigid import OBJECTIVES, Schedule, View, kernels, starts_of
@@ -148,18 +148,12 @@ def _no_history(view: View, interrupted: bool) -> str | None:
     return "no job was interrupted" if interrupted else "jobs were interrupted: see rigid.interrupted"
 
 
-def _register(name: str, rule: Callable[..., Any], source: str, *, preemptive: bool = False, **more: Any) -> None:
+def _register(name: str, rule: Callable[..., Any], source: str, *, preemptive: bool = False, **fields: Any) -> None:
     """Register a rule; for all but the log's own schedule, jobs are assigned to pools beforehand."""
     problem = "rigid.flow.preemptive" if preemptive else "rigid.flow"
-    parameters = (objectives(preemptive), *more.pop("parameters", ()))
-    kind = more.pop("kind", "baseline")
+    fields["parameters"] = (objectives(preemptive), *fields.get("parameters", ()))
     settled = passing(lambda view, context, **settings: rule(view.settled, context, **settings), rule)
-    run = settled if kind == "baseline" else rule
-    HEURISTICS.register(
-        HeuristicSpec(
-            f"rigid.{name}", "rigid", problem, kind=kind, run=run, source=source, parameters=parameters, **more
-        )
-    )
+    heuristic(f"rigid.{name}", problem=problem, source=source, **fields)(rule if rule is executed else settled)
 
 
 _register("executed", executed, "The log itself", kind="online", skip=partial(_no_history, interrupted=False))

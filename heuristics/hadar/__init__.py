@@ -60,12 +60,7 @@ PARAMETERS = (
 """Settings of ``hadar.online``."""
 
 FORKS = (
-    Parameter(
-        "overhead_s",
-        "time per round that a job with several copies loses to aggregation and consolidation",
-        "s",
-        least=0,
-    ),
+    Parameter("overhead_s", "time per round that several copies lose to aggregation and consolidation", "s", least=0),
     Parameter("copies", "maximum number of copies of a job, 0 for one per node (section V)", least=0, most=10**6),
     Parameter(
         "payoff",

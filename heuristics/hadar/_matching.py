@@ -71,9 +71,8 @@ def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) ->
 def assign(times: Array, columns: tuple[Ints, Ints, Ints]) -> Ints:
     """Return the columns ``(a,)`` of jobs in an assignment of least total ``times[j, kind]·position``.
 
-    If some job fits in no column, it and all later jobs get −1. `times` ``(a, k)`` are seconds on one device of each
-    type, ``inf`` where a job cannot run; `columns` are type, position from the end, and devices of the type, ``(m,)``
-    each.
+    If a job fits in no column, it and all later jobs get −1. `times` ``(a, k)`` are seconds on one device of each type,
+    ``inf`` where a job cannot run; `columns` ``(m,)`` each are type, position from the end, and devices of the type.
     """
     size, room = columns[2].size, columns[2].max()
     where = np.full(times.shape[0], -1, np.int64)

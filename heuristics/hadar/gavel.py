@@ -153,9 +153,7 @@ class _Program:
                 return np.asarray(self._highs.getSolution().col_value)
             self._highs.clearSolver()
         status = self._highs.modelStatusToString(self._highs.getModelStatus())
-        raise NotApplicableError(
-            f"Gavel's shares: HiGHS ends with status {status}; rates or numbers of GPUs may be too far apart"
-        )
+        raise NotApplicableError(f"Gavel's shares: HiGHS ends with {status}; rates or GPU numbers too far apart?")
 
     def pull(self) -> Array:
         """Return the ``(c,)`` contribution of each class to the bound on `z` in the last solve; they sum to 1."""
@@ -298,9 +296,8 @@ class Gavel(GangPolicy):
         self._left: Array = work.work.astype(float)
         self._rounds: Ints = np.zeros(work.size, np.int64)
         self._received: Ints = np.zeros(self.gangs.rates.shape, np.int64)
-        self._jobs = self._order = np.zeros(0, np.int64)
-        self._row, self._option, self._share = self._order, self._order, np.zeros(0)
-        self._rest = (self._order, self._order)
+        self._jobs = self._row = self._option = np.zeros(0, np.int64)
+        self._share, self._rest = np.zeros(0), (self._jobs, self._jobs)
 
     def _chosen(self, state: State) -> Ints:
         if not np.array_equal(state.jobs, self._jobs):

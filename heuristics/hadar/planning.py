@@ -197,16 +197,16 @@ class Planner:
         how: Search = "greedy" if beam == 1 else "beam" if dropped else "exact"
         return Plan(entries, float(payoff), how, int(states))
 
-    def leftovers(self, line: Line, plan: Plan, everybody: bool = False) -> Ints:
+    def leftovers(self, line: Line, plan: Plan, all_jobs: bool = False) -> Ints:
         """Return the ``(entries, 3)`` allocations of jobs outside the plan on the GPUs it leaves, highest payoff first.
 
-        Only jobs of utility 0 get GPUs, unless `everybody` is set or the cluster would be empty.
+        Only jobs of utility 0 get GPUs, unless `all_jobs` is set or the cluster would be empty.
         """
         used = line.around.used.copy()
         np.add.at(used, plan.entries[:, 1], plan.entries[:, 2])
         outside = np.ones(line.around.jobs.size, bool)
         outside[np.searchsorted(line.around.jobs, plan.entries[:, 0])] = False
-        if used.any() and not everybody:
+        if used.any() and not all_jobs:
             outside &= line.queue.worth.max(axis=1) <= 0
         return self._placed(line, line.order[outside[line.order]], used)
 

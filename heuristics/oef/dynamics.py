@@ -174,10 +174,9 @@ def _rows(instance: Instance, view: View, work: Workload) -> Ints:
     rows_of: dict[str, list[int]] = {}
     for row, owner in enumerate(view.owner.tolist()):
         rows_of.setdefault(view.tenants[owner], []).append(row)
-    chosen = np.zeros(work.size, np.int64)
+    chosen, largest = np.zeros(work.size, np.int64), view.capacity.max()
     for i, job in enumerate(instance.jobs):
         candidates = rows_of.get(work.tenants[work.tenant[i]], [])
-        largest = view.capacity.max()
         for fails, reason in (
             (not candidates, "has a tenant without job types, while other tenants declare theirs"),
             (rates[i].min() <= 0, "needs a positive rate on every GPU type"),
@@ -185,8 +184,7 @@ def _rows(instance: Instance, view: View, work: Workload) -> Ints:
         ):
             if fails:
                 raise NotApplicableError(f"OEF's simulation: job {job.id} {reason}")
-        same_model = [row for row in candidates if view.labels[row].endswith(f"/{job.model or 'job'}")]
-        rows = same_model or candidates
+        rows = [row for row in candidates if view.labels[row].endswith(f"/{job.model or 'job'}")] or candidates
         distance = np.abs(np.log(view.true_speedups[rows] / (rates[i] / rates[i, 0]))).sum(axis=1)
         chosen[i] = rows[int(np.argmin(distance))]
     return chosen
@@ -240,8 +238,7 @@ def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: b
     """Return ``(job, server, devices)`` for all requests, which must fit on the servers' devices and types ``(h,)``.
 
     If `packed`, the largest request comes first, on the fullest host with enough devices; only if there is none, it
-    takes several hosts, the emptiest first. Otherwise requests are placed first fit in order, on several hosts if
-    needed.
+    takes several hosts, the emptiest first. Otherwise placement is first fit in order, on as many hosts as needed.
     """
     free = gpus.copy()
     hosts = [np.flatnonzero(host_type == kind) for kind in range(int(host_type.max()) + 1)]
@@ -307,9 +304,7 @@ ROUNDING = Parameter(
     choices=("round", "tijdeman", "largest_remainder", "memoryless"),
 )
 PACKED = Parameter("packed", "whether to place as OEF does: large jobs first, on one type and host if possible (§4.3)")
-DEMAND_AWARE = Parameter(
-    "demand_aware", "give no devices of a type rather than fewer than the smallest job needs (§4.3)"
-)
+DEMAND_AWARE = Parameter("demand_aware", "no devices of a type rather than fewer than the smallest job needs (§4.3)")
 NOISE = (
     Parameter("noise", "largest relative error, drawn uniformly, of every profiled rate (§6.4.2)", least=0.0, most=0.9),
     Parameter("noise_seed", "seed of these errors", least=0),

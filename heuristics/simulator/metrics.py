@@ -31,9 +31,7 @@ class Window:
         """Return the window written as ``FIRST:COUNT``; raise `UsageError` for any other text."""
         match = re.fullmatch(r"([0-9]{1,9}):([1-9][0-9]{0,8})", text)
         if not match:
-            raise UsageError(
-                f"window = {text!r}: write FIRST:COUNT, as in 500:1000 for the 1000 jobs after the first 500"
-            )
+            raise UsageError(f"window = {text!r}: write FIRST:COUNT, as 500:1000 for 1000 jobs after the first 500")
         return Window(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:

@@ -36,8 +36,7 @@ class Assignment:
     Attributes
     ----------
     job, server, gpus
-        Index of the job in the workload, index of the server, GPUs (at least 1). Each pair at most once, in
-        any order.
+        Index of the job in the workload, index of the server, GPUs (at least 1). Each pair at most once, in any order.
     speed
         Factor on the rate of every running job, by ascending job index; ``None`` for 1. The checker of histories
         refuses factors above 1.
