@@ -1,4 +1,4 @@
-"""Online algorithms and baselines, as plain functions from a paper's view to its decision.
+"""Online algorithms and baselines: plain functions that map a paper's view of an instance to a decision.
 
 >>> from schedgap import heuristics, instances
 >>> heuristics.get("oef.gandiva_fair").decide(instances.load("paper/oef-eq1")).devices.shape

@@ -1,4 +1,4 @@
-"""Specs of heuristics, by which their files register them."""
+"""The registry of heuristics, and the specs with which modules register them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.schema import Instance
 
 Oracle = Callable[[str, Any], Any]
-"""``oracle(model_id, view)`` returns that model's optimal decision; how heuristics that round optima get them."""
+"""``oracle(model_id, view)`` returns that model's optimal decision, for heuristics that round an optimum."""
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A proved worst-case ratio on one instance, as tables print it (``2α = 7.1``), and its value if it is a ratio."""
+    """A proved worst-case ratio on one instance: the text that tables print (``2α = 7.1``), and the ratio if finite."""
 
     text: str
     factor: float | None = None
@@ -26,7 +26,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Context:
-    """The run's only source of randomness, and an :data:`Oracle`."""
+    """The only source of randomness of a run, and an :data:`Oracle`."""
 
     rng: np.random.Generator
     oracle: Oracle
@@ -34,19 +34,19 @@ class Context:
 
 @dataclass(frozen=True)
 class HeuristicSpec(MethodSpec):
-    """An online algorithm or a baseline. Its parameters are keywords of `run`, and of `guarantee` where it has them.
+    """An online algorithm or a baseline. Its parameters are keywords of `run`, and of `guarantee` where that uses them.
 
     Parameters
     ----------
     kind
-        ``"online"`` for a paper's own algorithm, ``"baseline"`` for what it is compared with.
+        ``"online"`` for a paper's own algorithm, ``"baseline"`` for an algorithm it is compared with.
     run
         ``run(view, context)`` returns a decision.
     guarantee
-        ``guarantee(view)`` evaluates the paper's worst-case ratio, where there is one.
+        ``guarantee(view)`` evaluates the paper's worst-case ratio, if there is one.
     shown
-        ``shown(view, decision)`` evaluates a ratio whose conditions can be checked once a run is there; rows state it
-        instead of `guarantee`.
+        ``shown(view, decision)`` evaluates a ratio whose conditions can only be checked after a run; result rows state
+        it instead of `guarantee`.
     """
 
     kind: Literal["online", "baseline"]
@@ -55,10 +55,10 @@ class HeuristicSpec(MethodSpec):
     shown: Callable[[Any, Any], Guarantee | None] | None = None
 
     def decide(self, instance: Instance, seed: int = 0, oracle: Oracle | None = None) -> Any:
-        """Run on an instance (for notebooks; the harness also verifies and measures).
+        """Return the decision on an instance (for notebooks; the harness also verifies and measures it).
 
-        Heuristics that round a model's optimum need ``models.oracle``. It raises `NotApplicableError` where the method
-        does not apply.
+        Heuristics that round a model's optimum need ``models.oracle``. Raises `NotApplicableError` if the method does
+        not apply.
         """
         view = PAPERS.get(self.paper).view(instance)
         if reason := self.skip(view):
@@ -67,7 +67,7 @@ class HeuristicSpec(MethodSpec):
 
 
 def _no_oracle(model: str, view: object) -> Any:
-    raise UsageError(f"this heuristic needs the optimum of {model}: pass oracle=models.oracle")
+    raise UsageError(f"this heuristic needs the optimum of {model}; pass oracle=models.oracle")
 
 
 HEURISTICS: Registry[HeuristicSpec] = Registry("heuristic")

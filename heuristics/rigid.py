@@ -1,8 +1,9 @@
-"""The executed schedule, and what first-come-first-served, backfilling and size-based rules make of the same jobs.
+"""The executed schedule of a log, and first-come-first-served, backfilling and size-based rules on the same jobs.
 
-Durations are known to all rules but FCFS, Tiresias, and backfilling by requested times; a run that lasted longer than
-it had asked for counts as asked for. Nobody knows releases in advance. Jobs that may choose among pools are put, at
-release, where each would end first after the area that is there; the rules then go pool by pool.
+All rules know the durations of jobs, except FCFS, Tiresias, and backfilling by requested times; the requested time of a
+job that ran for longer is raised to its duration. No rule knows release times in advance. A job that may run in several
+pools is assigned, at its release, to the pool in which it would end first after the work already there; the rules then
+schedule each pool on its own.
 """
 
 from __future__ import annotations
@@ -13,107 +14,109 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter, passing
 from schedgap.instances.rigid import OBJECTIVES, Schedule, View, kernels, starts_of
 
 MOST_RESERVED = 5000
-"""Most jobs for reservations by requested times: each early end makes all that wait reserve anew."""
+"""Most jobs for reservations by requested times: whenever a job ends early, all waiting jobs reserve anew."""
 
 
 def executed(view: View, context: Context, *, objective: str = "flow") -> Schedule:
-    """Return what really ran, as the log has it.
+    """Return the schedule that the log records.
 
-    Its starts and ends are checked like anybody's; a job that the log starts before its submission counts as submitted
-    then.
+    Its starts and ends are checked like those of any schedule; a job that starts before its submission in the log
+    counts as submitted at its start.
     """
     assert view.executed is not None
     return view.executed
 
 
 def _listed(view: View, key: Callable[[Ints], Array], strict: bool = False) -> Schedule:
-    return _each(view, lambda jobs, room: kernels().by_list(*_of(view, jobs), room, key(jobs), strict))
+    return _per_pool(view, lambda jobs, gpus: kernels().by_list(*_columns(view, jobs), gpus, key(jobs), strict))
 
 
-def _of(view: View, jobs: Ints) -> tuple[Ints, Ints, Ints]:
+def _columns(view: View, jobs: Ints) -> tuple[Ints, Ints, Ints]:
     return view.release[jobs], view.duration[jobs], view.gpus[jobs]
 
 
-def _each(view: View, starts: Callable[[Ints, int], Ints]) -> Schedule:
-    found = np.zeros(view.size, np.int64)
-    for jobs, capacity in view.by_pool():
-        found[jobs] = starts(jobs, capacity)
-    return starts_of(view, found)
+def _per_pool(view: View, rule: Callable[[Ints, int], Ints]) -> Schedule:
+    """Return the schedule with the starts ``rule(jobs, gpus)`` of each pool."""
+    start = np.zeros(view.size, np.int64)
+    for jobs, gpus in view.by_pool():
+        start[jobs] = rule(jobs, gpus)
+    return starts_of(view, start)
 
 
 def fcfs(view: View, context: Context, *, objective: str = "flow") -> Schedule:
-    """Return the schedule first come, first served.
+    """Return the schedule of strict first come, first served.
 
-    Whoever came first starts first: while its gang does not fit, nobody overtakes it.
+    Jobs start in order of release; while the gang of the first one does not fit, no other job overtakes it.
     """
     return _listed(view, lambda jobs: np.arange(jobs.size, dtype=float), strict=True)
 
 
 def sjf(view: View, context: Context, *, objective: str = "flow") -> Schedule:
-    """Return the schedule by which the shortest job that fits starts first.
+    """Return the schedule in which the shortest job that fits starts first.
 
-    At each event, jobs that wait are tried by their durations; a large gang may wait for long.
+    At each event, waiting jobs are tried in order of duration; a large gang may wait for a long time.
     """
     return _listed(view, lambda jobs: view.duration[jobs].astype(float))
 
 
 def smallest_area(view: View, context: Context, *, objective: str = "flow") -> Schedule:
-    """Return the schedule by which the job of the smallest area that fits starts first.
+    """Return the schedule in which the job of smallest area that fits starts first.
 
-    At each event, jobs that wait are tried by duration times GPUs (Carastan-Santos et al., One can only gain by
+    At each event, waiting jobs are tried in order of duration times GPUs (Carastan-Santos et al., One can only gain by
     replacing EASY backfilling, CCGrid 2019).
     """
     return _listed(view, lambda jobs: (view.duration[jobs] * view.gpus[jobs]).astype(float))
 
 
 def easy(view: View, context: Context, *, objective: str = "flow", estimates: str = "true") -> Schedule:
-    """Return the schedule of EASY backfilling: first come, first served, but others may run before the first one.
+    """Return the schedule of EASY backfilling: first come, first served, but later jobs may fill gaps.
 
-    The first that waits has a reservation at its shadow time, when enough GPUs become free by the `estimates`; another
-    one starts before it if it ends by then, or takes only GPUs that are left over then (Lifka, JSSPP 1995).
+    The first waiting job has a reservation at its shadow time, when enough GPUs become free according to `estimates`.
+    Another job starts earlier if it ends by then, or uses only GPUs that are left over then (Lifka, JSSPP 1995).
     """
     return _backfilled(view, kernels().easy, view.requested if estimates == "requested" else view.duration)
 
 
-def _backfilled(view: View, kernel: Callable[..., Any], asked: Ints) -> Schedule:
-    """Return what a compiled rule makes of jobs that ask to run for so long."""
+def _backfilled(view: View, kernel: Callable[..., Any], requested: Ints) -> Schedule:
+    """Return the schedule of a compiled rule for jobs with these requested times ``(n,)``."""
 
-    def starts(jobs: Ints, room: int) -> Ints:
-        release, duration, gpus = _of(view, jobs)
-        return np.asarray(kernel(release, duration, asked[jobs], gpus, room))
+    def rule(jobs: Ints, capacity: int) -> Ints:
+        release, duration, gpus = _columns(view, jobs)
+        return np.asarray(kernel(release, duration, requested[jobs], gpus, capacity))
 
-    return _each(view, starts)
+    return _per_pool(view, rule)
 
 
 def conservative(view: View, context: Context, *, objective: str = "flow", estimates: str = "true") -> Schedule:
-    """Return the schedule of conservative backfilling: everybody has a reservation.
+    """Return the schedule of conservative backfilling: every job has a reservation.
 
-    A job reserves its earliest place when it comes; whoever comes later delays nobody (Mu'alem and Feitelson, IEEE TPDS
-    2001). By requested times, all that wait reserve anew when a job ends early, by release.
+    A job reserves the earliest possible start when it is released; no later job delays it (Mu'alem and Feitelson, IEEE
+    TPDS 2001). With requested times, all waiting jobs reserve anew, in order of release, whenever a job ends early.
     """
     if estimates == "true":
-        return _each(view, lambda jobs, room: kernels().in_turn(*_of(view, jobs), room, np.arange(jobs.size), True))
+        starts = kernels().in_turn
+        return _per_pool(view, lambda jobs, gpus: starts(*_columns(view, jobs), gpus, np.arange(jobs.size), True))
     return _backfilled(view, kernels().conservative, view.requested)
 
 
 def _interrupted(view: View, rule: int, threshold: float = 0.0) -> Schedule:
-    found = []
+    runs = []
     for jobs, capacity in view.by_pool():
-        job, start, end = kernels().interrupting(*_of(view, jobs), capacity, rule, threshold)
-        found.append((jobs[job], start, end, view.pool[jobs[job]]))
-    return Schedule(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
+        job, start, end = kernels().interrupting(*_columns(view, jobs), capacity, rule, threshold)
+        runs.append((jobs[job], start, end, view.pool[jobs[job]]))
+    return Schedule(*(np.concatenate(arrays) for arrays in zip(*runs, strict=True)))
 
 
 def srtf(view: View, context: Context, *, objective: str = "flow") -> Schedule:
-    """Return the schedule by which the jobs of the shortest remaining time run, at each event anew.
+    """Return the schedule of shortest remaining time first, decided anew at each event.
 
-    Jobs are interrupted and go on without loss; whoever does not fit is passed over.
+    Jobs can be preempted and resumed without loss; a job that does not fit is skipped.
     """
     return _interrupted(view, kernels().SHORTEST_LEFT)
 
@@ -121,42 +124,36 @@ def srtf(view: View, context: Context, *, objective: str = "flow") -> Schedule:
 def tiresias(view: View, context: Context, *, objective: str = "flow", threshold_h: float = 1.0) -> Schedule:
     """Return Tiresias's schedule: two queues by attained service, each first come, first served.
 
-    Jobs that have held less than `threshold_h` GPU-hours come before the others (discretised 2D-LAS; Gu et al., NSDI
-    2019). Nothing is known of durations, interruptions cost nothing, and whoever does not fit is passed over.
+    Jobs that have received less than `threshold_h` GPU-hours come before the others (discretised 2D-LAS; Gu et al.,
+    NSDI 2019). Durations are unknown, preemption costs nothing, and a job that does not fit is skipped.
     """
     return _interrupted(view, kernels().LEAST_ATTAINED, threshold_h * view.ticks_of_hour)
 
 
 def objectives(preemptive: bool) -> Parameter:
-    """Return the parameter that says what is minimised; it changes the problem, not what a rule does."""
-    wider = ".preemptive" if preemptive else ""
-    problems: Changes = {name: {"problem": f"rigid.{name}{wider}"} for name in OBJECTIVES if name != "flow"}
-    return Parameter("objective", "what the schedule is measured by", choices=tuple(OBJECTIVES), changes=problems)
+    """Return the parameter that selects the objective; it changes the problem, not what a rule does."""
+    suffix = ".preemptive" if preemptive else ""
+    problems: Changes = {name: {"problem": f"rigid.{name}{suffix}"} for name in OBJECTIVES if name != "flow"}
+    return Parameter("objective", "objective of the schedule", choices=tuple(OBJECTIVES), changes=problems)
 
 
-ESTIMATES = Parameter("estimates", "what is known of durations beforehand", choices=("true", "requested"))
+ESTIMATES = Parameter("estimates", "the durations that are known in advance", choices=("true", "requested"))
 
 
 def _no_history(view: View, interrupted: bool) -> str | None:
     if view.executed is None:
-        return "the instance does not say when all of its jobs ran"
+        return "the instance does not record when all of its jobs ran"
     if interrupted == (view.executed.job.size > view.size):
         return None
     return "no job was interrupted" if interrupted else "jobs were interrupted: see rigid.interrupted"
 
 
-def _register(name: str, rule: Callable[..., Any], source: str, *, preemptive: bool = False, **more: Any) -> None:
-    """Register a rule; jobs that may choose among pools are in settled ones for all but what really ran."""
+def _register(name: str, rule: Callable[..., Any], source: str, *, preemptive: bool = False, **fields: Any) -> None:
+    """Register a rule; for all but the log's own schedule, jobs are assigned to pools beforehand."""
     problem = "rigid.flow.preemptive" if preemptive else "rigid.flow"
-    parameters = (objectives(preemptive), *more.pop("parameters", ()))
-    kind = more.pop("kind", "baseline")
+    fields["parameters"] = (objectives(preemptive), *fields.get("parameters", ()))
     settled = passing(lambda view, context, **settings: rule(view.settled, context, **settings), rule)
-    run = settled if kind == "baseline" else rule
-    HEURISTICS.register(
-        HeuristicSpec(
-            f"rigid.{name}", "rigid", problem, kind=kind, run=run, source=source, parameters=parameters, **more
-        )
-    )
+    heuristic(f"rigid.{name}", problem=problem, source=source, **fields)(rule if rule is executed else settled)
 
 
 _register("executed", executed, "The log itself", kind="online", skip=partial(_no_history, interrupted=False))
@@ -176,7 +173,7 @@ _backfilling: dict[str, Any] = {
         "the instance has no requested times" if estimates == "requested" and not view.asked else None
     ),
     "too_large": lambda view, estimates="true": (
-        f"{view.size} jobs reserve anew at each early end (more than {MOST_RESERVED})"
+        f"{view.size} jobs would reserve anew whenever a job ends early (limit: {MOST_RESERVED} jobs)"
         if estimates == "requested" and view.size > MOST_RESERVED
         else None
     ),
@@ -191,5 +188,7 @@ _register(
     tiresias,
     "Tiresias (Gu et al., NSDI 2019), discretised least attained service",
     preemptive=True,
-    parameters=(Parameter("threshold_h", "service of the first queue", unit="GPU-h", least=0.0),),
+    parameters=(
+        Parameter("threshold_h", "service that ends a job's time in the first queue", unit="GPU-h", least=0.0),
+    ),
 )

@@ -434,7 +434,7 @@ def test_prices_are_of_all_jobs_or_of_those_there_or_seen(period: str, counted: 
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(UsageError, match="a beam is 1 or more"):
+    with pytest.raises(UsageError, match="the beam must be at least 1"):
         Hadar(instances.load("paper/hadar-fig1"), beam=0)
 
 

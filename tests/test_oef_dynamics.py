@@ -176,13 +176,13 @@ def test_a_policy_that_starves_everybody_comes_to_an_end() -> None:
     ("entries", "message"),
     [
         ([(0, 0, 3)], "more GPUs than server s0 has"),
-        ([(0, 0, 1)], "job j0 runs with all GPUs of its gang or none"),
-        ([(0, 0, 1), (0, 0, 1)], "a pair of job and server occurs once"),
+        ([(0, 0, 1)], "job j0 must run with all GPUs of its gang or none"),
+        ([(0, 0, 1), (0, 0, 1)], "a pair of job and server occurs at most once"),
         ([(0, 0, 2), (0, 1, 0)], "an entry has at least one GPU"),
         ([(0, 7, 2)], "servers are numbered from 0 to 1"),
         ([(9, 0, 2)], "jobs are numbered from 0 to 2"),
-        ([(1, 0, 1)], "job j1 is not there"),
-        ([(2, 1, 1)], "job j2 cannot run where it was put"),
+        ([(1, 0, 1)], "job j1 has not arrived or is no longer active"),
+        ([(2, 1, 1)], "job j2 makes no progress where it was placed"),
     ],
 )
 def test_the_engine_checks_what_a_policy_does(entries: list[tuple[int, int, int]], message: str) -> None:

@@ -160,7 +160,7 @@ def test_settings_are_handed_over_and_folder_and_path_are_the_users(command: Com
     run = command(*words, "--format", "json", "--jobs", 1)
     (row,) = json.loads(run.stdout)
     assert (run.returncode, row["policy"]) == (1, "exec:bin/My Program?a=2&b=x%20y")
-    assert row["reason"].endswith(f"did not answer: {{'a': '2', 'b': 'x y'}} in {tmp_path}")
+    assert row["reason"].endswith(f"without answering: {{'a': '2', 'b': 'x y'}} in {tmp_path}")
 
 
 def test_two_programs_are_named_beside_ours() -> None:
@@ -202,7 +202,7 @@ def test_a_program_that_changes_during_a_run_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "#!/bin/sh\nexit 1\n")
     planned = task(path)
     path.write_text("#!/bin/sh\nexit 2\n")
-    assert "was changed after the run began; --resume runs it again" in str(planned.run().row.reason)
+    assert "has changed since the run began; --resume runs it again" in str(planned.run().row.reason)
 
 
 def test_histories_of_programs_with_similar_names_are_two_files(tmp_path: Path) -> None:
@@ -221,10 +221,10 @@ def test_histories_of_programs_with_similar_names_are_two_files(tmp_path: Path) 
     ("policy", "message"),
     [
         ("exec:./none", "none: no such file"),
-        ("exec:", "policy 'exec:': it names no program; write exec:./my_scheduler"),
+        ("exec:", "policy 'exec:' names no program; write exec:./my_scheduler"),
         ("exec:.", "a folder, not a file"),
         ("exec:/dev/zero", "/dev/zero: not a regular file"),
-        ("exec:./text", "text: it is not executable; to make it so: chmod +x ./text"),
+        ("exec:./text", "text is not executable; to make it so: chmod +x ./text"),
         ("exec:./text?a", "'a' is not key=value (write exec:./text?name=value&name=value)"),
         ("exce:./text", "unknown policy 'exce:./text'"),
     ],
@@ -240,35 +240,37 @@ def test_what_cannot_be_a_program_is_one_line(policy: str, message: str, command
 
 BAD = {
     "echo hi": "it is neither compiled for this machine nor a script",
-    "#!/none/sh\n": "the interpreter that its first line names is not there",
+    "#!/none/sh\n": "the interpreter named in its first line does not exist",
     "#!/bin/sh\necho hello; read line": "Invalid JSON: expected value at line 1 column 1 (the program answered: hello)",
     "#!/bin/sh\necho; read line": "hello: Invalid JSON: EOF",
-    "#!/bin/sh\necho why >&2; echo so >&2; exit 3": "hello: the program ended with exit code 3 and did not answer: so",
-    "#!/bin/sh\nkill -9 $$": "hello: the program was ended by signal 9 (Killed) and did not answer",
-    "#!/bin/sh\nexec >&-; read line; read line": "hello: the program closed its standard output and did not answer",
+    "#!/bin/sh\necho why >&2; echo so >&2; exit 3": "hello: the program exited with status 3 without answering: so",
+    "#!/bin/sh\nkill -9 $$": "hello: the program was killed by signal 9 (Killed) without answering",
+    "#!/bin/sh\nexec >&-; read line; read line": "hello: the program closed its standard output without answering",
     "#!/bin/sh\nhead -c 99999 /dev/zero | tr '\\0' '['; echo": "hello: Invalid JSON: recursion limit exceeded",
     "#!/bin/sh\nexec yes": "hello: the program answered more than one line: y y",
     "#!/bin/sh\nexec cat /dev/zero": f"hello: the program answered a line of more than {MOST_BYTES >> 20} MB",
-    "#!/bin/sh\nyes no >&2 & sleep 0.2; kill $!; exit 4": "ended with exit code 4 and did not answer: no",
+    "#!/bin/sh\nyes no >&2 & sleep 0.2; kill $!; exit 4": "exited with status 4 without answering: no",
     '#!/bin/sh\necho \'{"type":"hello","version":2}\'; read line': "hello: version = 2: this harness speaks version 1",
-    HELLO: "round 7: the program ended with exit code 0 and did not answer",
-    SLOW.format(0.2, "exec sleep 60"): "round 7: no answer within 0.2 s; a program that needs more time says so in its",
+    HELLO: "round 7: the program exited with status 0 without answering",
+    SLOW.format(0.2, "exec sleep 60"): "round 7: no answer within 0.2 s; a program that needs more time must",
     SLOW.format(0.2, "while :; do echo y >&2; done"): "round 7: no answer within 0.2 s",
     SLOW.format(0, "exit"): "hello: answer_s = 0: an answer takes more than 0 seconds, at most a day",
     HELLO + "echo '[]'": "round 7: []: input should be an object",
     HELLO + "echo '{}'": 'round 7: type: missing: the answer to a state has the type "assignment" (and 2 more)',
-    HELLO + "printf '{\"type\":'": "round 7: the program ended with exit code 0",
+    HELLO + "printf '{\"type\":'": "round 7: the program exited with status 0",
     answering("[]", number=5): "round 7: the program answered about round 5",
     answering("null"): "round 7: run = null: a list of {job, server, gpus}",
     answering('[{"job":99,"server":0,"gpus":1}]'): "round 7: jobs are numbered from 0 to 19",
-    answering('[{"job":5,"server":0,"gpus":1}]'): "round 7: job job-0006 is not there",
+    answering('[{"job":5,"server":0,"gpus":1}]'): "round 7: job job-0006 has not arrived or is no longer active",
     answering('[{"job":0,"server":99,"gpus":1}]'): "round 7: servers are numbered from 0 to",
     answering('[{"job":0,"server":0,"gpus":99}]'): "round 7: more GPUs than server",
-    answering('[{"job":0,"server":0,"gpus":1},{"job":0,"server":0,"gpus":1}]'): "a pair of job and server occurs once",
+    answering(
+        '[{"job":0,"server":0,"gpus":1},{"job":0,"server":0,"gpus":1}]'
+    ): "a pair of job and server occurs at most once",
     answering('[{"job":0,"server":0,"gpus":-1}]'): "round 7: run[0].gpus = -1: an entry has at least one GPU",
     answering('[{"job":0,"server":0,"gpus":0.5}]'): "round 7: run[0].gpus = 0.5: an entry has at least one GPU",
-    answering(f'[{{"job":{10**30},"server":0,"gpus":1}}]'): "a job is named by its index, from 0",
-    answering("[]"): "round 8: the program ended with exit code 0 and did not answer",
+    answering(f'[{{"job":{10**30},"server":0,"gpus":1}}]'): "a job is identified by its index, from 0",
+    answering("[]"): "round 8: the program exited with status 0 without answering",
 }
 """Programs, and what their rows say."""
 
@@ -291,7 +293,7 @@ def test_bad_programs_leave_the_others_their_rows(command: Command, tmp_path: Pa
     rows = {row.policy: row for row in reopen(next((tmp_path / "results").iterdir())).rows}
     assert [row.status for row in rows.values()] == ["time limit", "error", "error", "done"]
     assert rows["exec:./hangs"].reason == "killed after 4 s of wall-clock time"
-    assert str(rows["exec:./fat"].reason).endswith("did not answer: MemoryError")
+    assert str(rows["exec:./fat"].reason).endswith("without answering: MemoryError")
     assert gone(int((tmp_path / "pid").read_text()))
 
 

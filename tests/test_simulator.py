@@ -167,7 +167,7 @@ def test_copies_advance_together_and_end_together() -> None:
 
 @pytest.mark.parametrize("until_s", [0.0, -5.0, math.nan])
 def test_a_simulation_ends_after_it_begins(until_s: float) -> None:
-    with pytest.raises(UsageError, match="ends after it begins"):
+    with pytest.raises(UsageError, match="it must be positive"):
         run(small({"epochs": 1}), by_round([]), until_s=until_s)
 
 

@@ -190,7 +190,7 @@ def test_policies_are_swept_over_their_parameters_seeds_and_options(tmp_path: Pa
         ('"fifo"', '"fifi"', "unknown policy 'fifi'; did you mean"),
         ("payoff = [", "payof = [", "payof"),
         ("round_s = [450.0, 900.0]", "round = 3.0", "options.round: unknown field"),
-        ("restart_s = 10.0", 'window = "few"', "window = 'few': FIRST:COUNT"),
+        ("restart_s = 10.0", 'window = "few"', "window = 'few': write FIRST:COUNT"),
         ("seeds = [0, 1]", 'papers = ["oef"]', "papers = …: nothing in a sweep that simulates policies"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The primal–dual admission algorithm of the walk-through: utilities, deadlines, co-location."""
+"""The primal–dual admission algorithm of the walk-through, with utilities, deadlines and co-location."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from schedgap.instances.elastic import Runs, runs_of
 from schedgap.instances.views.admission import UTILITY, View
 
 LARGEST = 50_000_000
-"""Servers times types times slots up to which it runs unasked: half a gigabyte."""
+"""Largest servers times types times slots for which a comparison runs it by default: half a gigabyte."""
 
 
 def _too_large(view: View) -> str | None:
@@ -24,17 +24,17 @@ def _too_large(view: View) -> str | None:
     too_large=_too_large,
 )
 def online(view: View, context: Context) -> Runs:
-    r"""Admit every job whose best schedule is worth more than its workers and PSs cost at the prices of its arrival.
+    r"""Admit every job whose best schedule has a utility above its cost at the prices of its arrival.
 
-    A worker costs :math:`\eta_w = \theta_w^{h_w(t)/\sum_s \sum_w C_{sw}} - 1` in slot t, where h of its type are in
-    use, of C of all types on all servers, and :math:`\theta_w` is the largest utility per slot and worker, of any type,
-    of any job's schedule, plus 1; likewise a PS. It is fixed beforehand; the text changes it on the way (37.4, 36.7,
-    18.9). For each arriving job and every start and number of workers, a schedule on one server (COST_C) and one on
-    several (COST_D) are priced. The one of highest payoff, utility less cost, is admitted if that is positive; then
-    usage and prices are updated. The text proves no ratio, so none is printed.
+    A worker costs :math:`\eta_w = \theta_w^{h_w(t)/\sum_s \sum_w C_{sw}} - 1` in slot t if h workers of its type are in
+    use, of C of all types on all servers. :math:`\theta_w` is 1 plus the largest utility per slot and worker, of any
+    type, of any job's schedule. PSs are priced alike. Here :math:`\theta_w` is fixed in advance; the text changes it on
+    the way (37.4, 36.7, 18.9). For each arriving job, and every start and number of workers, a schedule on one server
+    (COST_C) and one on several (COST_D) are priced. The one of highest payoff, utility minus cost, is admitted if the
+    payoff is positive; then usage and prices are updated. The text proves no ratio, so none is printed.
 
-    It leaves open on which server a co-located job goes ("arbitrary"), here the first that holds it; and which of equal
-    payoffs counts, here the earliest completion, then the fewest slots of workers, then of PSs. COST_D puts at most
-    :math:`D_w - 1` workers on a server, so that a single worker is never spread.
+    The text leaves open the server of a co-located job ("arbitrary"), here the first that fits. It also leaves open
+    ties between payoffs; here the earliest completion wins, then the fewest slots of workers, then of PSs. COST_D puts
+    at most :math:`D_w - 1` workers on a server, so a single worker is never spread.
     """
     return runs_of([(step.job, step.chosen.run) for step in steps(view) if step.chosen], 0)

@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`.online`: all starts and options of one job, and where it is put.
+"""Compiled loops of :mod:`.online`: all starts and options of one job, and its placement.
 
 Shapes: ``h`` servers, ``R`` resources (worker types, then the PS type), ``T`` slots, ``o`` options of the job.
 """
@@ -14,14 +14,14 @@ from schedgap.instances.clock import njit
 from schedgap.instances.elastic.options import ROUNDING
 
 TIE = 1e-9
-"""Part of the largest utility by which payoffs may differ and still count as equal."""
+"""Fraction of the largest utility by which payoffs may differ and still count as equal."""
 
 NONE = -1
 SPREAD, COLOCATED = 0, 1
 
 
 class Choices(NamedTuple):
-    """Slots (ascending), worker type, number of workers and whether all is on one server, ``(o,)`` each."""
+    """Options of a job: slots (ascending), worker type, number of workers, and whether on one server, ``(o,)`` each."""
 
     slots: Ints
     worker_type: Ints
@@ -30,7 +30,7 @@ class Choices(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """First start, latest end, what each end is worth ``(T + 1,)``, and PSs per worker elsewhere ``(M,)``: b_w/b_p."""
+    """First start, latest end, utility of each end ``(T + 1,)``, and PSs per worker elsewhere ``(M,)``, b_w/b_p."""
 
     first: int
     last: int
@@ -39,7 +39,7 @@ class Goal(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best schedule of each layout, ``(2,)`` each; option :data:`NONE` where there is none."""
+    """The best schedule of each layout, ``(2,)`` each; the option is :data:`NONE` if there is none."""
 
     payoff: Array
     cost: Array
@@ -50,16 +50,16 @@ class Best(NamedTuple):
 
 
 def nothing() -> Best:
-    """Return no schedule of either layout."""
+    """Return a :class:`Best` without a schedule of either layout."""
     return Best(np.zeros(2), np.zeros(2), *(np.full(2, NONE) for _ in range(4)))
 
 
 @njit(cache=True)
 def search(choices: Choices, goal: Goal, free: Ints, paid: Array, best: Best) -> None:
-    """Find the schedules of highest payoff in what is free ``(h, R, T)``, starting from no :class:`Best`.
+    """Write the schedules of highest payoff in the `free` resources ``(h, R, T)`` to an empty `best`.
 
-    `paid` ``(R, T + 1)`` sums prices of one unit up to each slot. Of equal payoffs the earliest end counts, then the
-    fewest slots of workers, then of PSs, then the order of starts and options.
+    `paid` ``(R, T + 1)`` sums the prices of one unit up to each slot. Ties go to the earliest end, then to the fewest
+    slots of workers, then of PSs, then to the order of starts and options.
     """
     tie = TIE * goal.worth.max()
     least: Ints = np.zeros((free.shape[0], free.shape[1]), np.int64)
@@ -81,7 +81,7 @@ def search(choices: Choices, goal: Goal, free: Ints, paid: Array, best: Best) ->
 def consider(
     choices: Choices, option: int, start: int, goal: Goal, least: Ints, paid: Array, tie: float, best: Best
 ) -> None:
-    """Keep a start of an option where it is the best of its layout so far; `least` ``(h, R)`` is free all the time."""
+    """Record a start of an option if it is the best of its layout so far; `least` ``(h, R)`` is free in all slots."""
     m, number, end = choices.worker_type[option], choices.workers[option], start + choices.slots[option]
     layout = COLOCATED if choices.together[option] else SPREAD
     servers = least.shape[1] - 1
@@ -106,7 +106,7 @@ def consider(
 def better(
     payoff: float, choices: Choices, option: int, start: int, ps: int, tie: float, best: Best, layout: int
 ) -> bool:
-    """Return whether a schedule comes before the best of its layout so far."""
+    """Return whether a schedule beats the best of its layout so far."""
     other = best.option[layout]
     if other == NONE or payoff > best.payoff[layout] + tie:
         return True
@@ -119,7 +119,7 @@ def better(
 
 @njit(cache=True)
 def one_server(least: Ints, m: int, number: int) -> int:
-    """Return the first server that holds all workers and a PS (COST_C)."""
+    """Return the first server with room for all workers and a PS (COST_C), :data:`NONE` if there is none."""
     for h in range(least.shape[0]):
         if least[h, m] >= number and least[h, -1] >= 1:
             return h
@@ -128,9 +128,9 @@ def one_server(least: Ints, m: int, number: int) -> int:
 
 @njit(cache=True)
 def several_servers(least: Ints, m: int, number: int, share: float) -> tuple[int, int]:
-    """Return the host of the PSs (COST_D), and how many it has: the host with the fewest that cover workers elsewhere.
+    """Return the host of the PSs (COST_D) and their number: the host that needs fewest for the workers elsewhere.
 
-    Of equal ones the emptiest counts: most free workers, then PSs, then the first.
+    Ties go to the emptiest host (most free workers, then PSs), then to the first.
     """
     total = 0
     for h in range(least.shape[0]):

@@ -1,4 +1,4 @@
-"""The admission algorithm, job by job, with everything that it sees on the way."""
+"""The admission algorithm, job by job, with the prices and candidates of every step."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.views.admission import UTILITY, View
 
 TIE = 1e-9
-"""Part of the utility by which payoffs may differ and still count as equal."""
+"""Fraction of the utility by which payoffs may differ and still count as equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A schedule of a job at the prices of its arrival, the utility of its completion, whether it is on one server."""
+    """A schedule of a job at the prices of its arrival, its utility, and whether it is on one server."""
 
     run: Found
     utility: float
@@ -27,16 +27,16 @@ class Candidate:
 
     @property
     def payoff(self) -> float:
-        """Utility less cost."""
+        """Utility minus cost."""
         return self.utility - self.run.cost
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What happened at the arrival of a job: prices, and the best schedule of either layout.
+    """One step of the algorithm, at the arrival of a job: prices, and the best schedule of each layout.
 
-    `before` ``(R, T)`` are the prices of worker types, then the PS type, by slot, that it sees, `after` those that the
-    next one sees.
+    `before` ``(R, T)`` are the prices, by worker type and then the PS type, and by slot, that the job sees; `after` are
+    those that the next job sees.
     """
 
     job: int
@@ -47,12 +47,12 @@ class Step:
 
     @property
     def chosen(self) -> Candidate | None:
-        """The admitted schedule, or ``None`` where the job is rejected."""
+        """The admitted schedule; ``None`` if the job is rejected."""
         return best(self.colocated, self.spread)
 
 
 def best(colocated: Candidate | None, spread: Candidate | None) -> Candidate | None:
-    """Return the candidate of the higher payoff, the co-located one of equal ones, if that is positive."""
+    """Return the candidate of higher payoff (ties: the co-located one), ``None`` unless the payoff is positive."""
     first = colocated or spread
     if colocated and spread and spread.payoff > colocated.payoff + TIE * spread.utility:
         first = spread
@@ -60,38 +60,38 @@ def best(colocated: Candidate | None, spread: Candidate | None) -> Candidate | N
 
 
 def price(base: Array, used: Array, divisor: Array) -> Array:
-    """Return ``θ^(h/ΣΣC) − 1`` of one unit; 0 where there is no capacity."""
-    part = np.divide(used, divisor, out=np.zeros(np.broadcast(used, divisor).shape), where=divisor > 0)
-    return np.asarray(np.expm1(part * np.log(base)))
+    """Return the price ``θ^(h/ΣΣC) − 1`` of one unit; 0 where there is no capacity."""
+    fraction = np.divide(used, divisor, out=np.zeros(np.broadcast(used, divisor).shape), where=divisor > 0)
+    return np.asarray(np.expm1(fraction * np.log(base)))
 
 
 def _share(view: View) -> Array:
-    """Return ``(W,)`` PSs that a worker elsewhere needs: ``b_w/b_p``."""
+    """Return the ``(W,)`` PSs per worker on another server, ``b_w/b_p``."""
     return np.asarray(view.machines.worker_bandwidth / view.machines.ps_bandwidth[0])
 
 
 class Desk:
-    """Free capacities and prices while jobs arrive."""
+    """The state of the algorithm: free capacities and prices."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         m = view.machines
         self.free = np.repeat(np.rint(m.capacity).astype(np.int64)[:, :, None], view.slots, axis=2)
         self._total, workers = m.total[:, None], len(m.worker_types)
-        # Of exponents, (R, 1): workers of all types together (the text's Σ_s Σ_w c_sw), PSs.
+        # Divisors of exponents, (R, 1): workers of all types together (the text's Σ_s Σ_w c_sw), PSs.
         self.divisor = np.append(np.full(workers, m.total[:workers].sum()), m.total[workers:])[:, None]
 
     @cached_property
     def options(self) -> Options:
-        """All options of the jobs, dominated ones too; θ is the largest utility among them."""
+        """All options of the jobs, including dominated ones, because θ is the largest utility among all."""
         view = self.view
         return options_of(view.machines, view.work, view.most, view.rates, prune=False)
 
     @cached_property
     def bases(self) -> Array:
-        """``(R,)`` θ of every worker type, the same of all of them (the text's Σ_s Σ_w Σ_t y), and of the PS type.
+        """``(R,)`` θ of the worker types, equal for all of them (the text's Σ_s Σ_w Σ_t y), and of the PS type.
 
-        The PSs of a spread schedule are as few as can be, for one worker elsewhere.
+        Spread schedules count with the fewest possible PSs, those for one worker elsewhere.
         """
         view, choices, workers, servers = self.view, self.options, 0.0, 0.0
         end = view.first_start(UTILITY.id)[choices.job] + choices.slots
@@ -108,11 +108,11 @@ class Desk:
 
     @property
     def prices(self) -> Array:
-        """``(R, T)`` what one worker or PS costs in each slot now."""
+        """``(R, T)`` current price of one worker or PS in each slot."""
         return price(self.bases[:, None], self._total - self.free.sum(axis=0), self.divisor)
 
     def candidates(self, job: int, prices: Array) -> tuple[Candidate | None, Candidate | None]:
-        """Return the schedules of highest payoff of a job at prices ``(R, T)``, co-located and spread."""
+        """Return the co-located and the spread schedule of highest payoff of a job at prices ``(R, T)``."""
         from schedgap.heuristics.admission import _kernels as kernels
 
         view, o, mine = self.view, self.options, self.options.of(job)
@@ -120,18 +120,18 @@ class Desk:
         first, last = int(view.first_start(UTILITY.id)[job]), int(view.deadline[job])
         paid = np.zeros((prices.shape[0], view.slots + 1))
         np.cumsum(prices, axis=1, out=paid[:, 1:])
-        found = kernels.nothing()
+        schedules = kernels.nothing()
         worth = view.utility(job)
-        kernels.search(choices, kernels.Goal(first, last, worth, _share(view)), self.free, paid, found)
+        kernels.search(choices, kernels.Goal(first, last, worth, _share(view)), self.free, paid, schedules)
         spread, colocated = (
-            self._read(int(mine.start), [column[layout].item() for column in found[1:]], worth)
+            self._candidate(int(mine.start), [column[layout].item() for column in schedules[1:]], worth)
             for layout in (kernels.SPREAD, kernels.COLOCATED)
         )
         return colocated, spread
 
-    def _read(self, first: int, found: list[Any], worth: Array) -> Candidate | None:
-        """Return a schedule that the search found, with its workers placed."""
-        cost, option, start, host, servers = found
+    def _candidate(self, first: int, schedule: list[Any], worth: Array) -> Candidate | None:
+        """Return a schedule of the search with its workers placed, ``None`` if there is none."""
+        cost, option, start, host, servers = schedule
         if option < 0:
             return None
         o, k = self.options, first + option
@@ -141,7 +141,7 @@ class Desk:
         workers, ps = np.zeros_like(room), np.zeros_like(room)
         ps[host] = servers
         workers[host] = number if together else min(number - 1, room[host])
-        # Fullest servers first, so that whole ones stay free for co-located jobs.
+        # Fullest servers first, so that empty ones stay free for co-located jobs.
         for other in np.argsort(room, kind="stable").tolist():
             if other != host:
                 workers[other] = min(number - workers.sum(), number - 1, room[other])
@@ -160,21 +160,21 @@ class Desk:
         return Candidate(run, utility, together)
 
     def admit(self, run: Found) -> None:
-        """Book a run."""
+        """Subtract a run from the free capacities."""
         self.free[:, run.worker_type, run.start : run.end] -= run.workers[:, None]
         self.free[:, -1, run.start : run.end] -= run.ps[:, None]
 
 
 def steps(view: View) -> tuple[Step, ...]:
-    """Return what happens at each job's arrival; those of one slot arrive in the order of the instance."""
+    """Return the steps of all jobs by arrival; jobs of the same slot arrive in the order of the instance."""
     desk = Desk(view)
     prices = desk.prices
-    seen = []
+    log = []
     for job in np.argsort(view.arrival, kind="stable").tolist():
         before = prices
         colocated, spread = desk.candidates(job, before)
         if chosen := best(colocated, spread):
             desk.admit(chosen.run)
             prices = desk.prices
-        seen.append(Step(job, before, prices, colocated, spread))
-    return tuple(seen)
+        log.append(Step(job, before, prices, colocated, spread))
+    return tuple(log)

@@ -1,15 +1,16 @@
-"""Hadar and HadarE (Sultana et al.), the online algorithms, as policies of :mod:`schedgap.heuristics.simulator`.
+"""The online algorithms Hadar and HadarE (Sultana et al.), as policies of :mod:`schedgap.heuristics.simulator`.
 
-``hadar.online`` is Algorithms 1 and 2: every round planned anew by dynamic programming, beyond :data:`EXACT_QUEUE` jobs
-by a beam. What the paper leaves open, or prints so that it cannot be used, are its parameters: :data:`PARAMETERS`, with
-reasons and measured effects in :mod:`schedgap.heuristics.hadar.online`, :mod:`schedgap.heuristics.hadar.planning` and
-:mod:`schedgap.heuristics.hadar.prices`. ``hadar.hadare`` forks every job to a copy per node.
+``hadar.online`` implements Algorithms 1 and 2: it plans every round anew by dynamic programming, with a beam search
+when the queue exceeds :data:`EXACT_QUEUE` jobs. Where the paper leaves a choice open, or prints something unusable,
+there is a parameter (:data:`PARAMETERS`). :mod:`schedgap.heuristics.hadar.online`,
+:mod:`schedgap.heuristics.hadar.planning` and :mod:`schedgap.heuristics.hadar.prices` give the reasons and the measured
+effects. ``hadar.hadare`` forks every job into one copy per node.
 
-Beside them are the schedulers that Hadar is compared with (:mod:`~schedgap.heuristics.hadar.baselines`,
-:mod:`~schedgap.heuristics.hadar.gavel`, :mod:`~schedgap.heuristics.hadar.allox`).
+The schedulers that Hadar is compared with are in :mod:`~schedgap.heuristics.hadar.baselines`,
+:mod:`~schedgap.heuristics.hadar.gavel` and :mod:`~schedgap.heuristics.hadar.allox`.
 
-As heuristics, all of them run in model time (:mod:`schedgap.heuristics.hadar.slotted`): no restarts, no cost of
-communication or consolidation.
+As heuristics, all of them run in model time (:mod:`schedgap.heuristics.hadar.slotted`), without restarts and without
+costs of communication or consolidation.
 """
 
 from __future__ import annotations
@@ -30,47 +31,45 @@ from schedgap.instances.views.hadar import BETA, FORKED, View
 PARAMETERS = (
     Parameter(
         "prices",
-        "jobs that (6) and (7) take U_max and U_min over: all of the run as printed, those there, those seen",
+        "jobs over which (6) and (7) take U_max and U_min: all of the run (as printed), active ones, or those seen",
         choices=("run", "round", "learned"),
     ),
     Parameter(
         "mode",
-        "plan all jobs anew (Algorithm 1), or only those that do not run (section IV, Scalability)",
+        "plan all jobs anew (Algorithm 1), or only jobs that are not running (section IV, Scalability)",
         choices=("replan", "incremental"),
     ),
     Parameter(
-        "payoff", "what a job pays for: all rounds it still needs, or one (line 31)", choices=("lifetime", "round")
+        "payoff", "rounds that a job pays for: all it still needs, or one (line 31)", choices=("lifetime", "round")
     ),
     Parameter(
         "alloc", "FIND_ALLOC's choice: highest payoff, or least cost (lines 28 to 31)", choices=("payoff", "cost")
     ),
-    Parameter("keep", "a running job keeps GPUs that are free at its turn; the paper's plan has no memory"),
+    Parameter("keep", "whether a running job keeps GPUs that are free at its turn; the paper's plan has no memory"),
     Parameter(
         "order",
-        "the queue by payoff, by payoff per GPU and round, or as jobs arrive",
+        "order of the queue: by payoff, by payoff per GPU and round, or by arrival",
         choices=("payoff", "density", "arrival"),
     ),
-    Parameter("stop", "a job without an allocation ends the planning (line 7)"),
-    Parameter("conserving", "GPUs that no job pays for go to the others until the next round; not the paper's"),
+    Parameter("stop", "whether a job without an allocation ends the planning (line 7)"),
+    Parameter("conserving", "whether jobs without a positive payoff use GPUs left idle, for a round; not in the paper"),
     Parameter("beam", "states of the dynamic program kept in long queues; 1 is greedy", least=1, most=4096),
-    Parameter("beta", "weight of the cost of communication (line 29), which the paper leaves undefined", least=0),
+    Parameter("beta", "weight of the communication cost (line 29), which the paper leaves undefined", least=0),
     replace(BETA, name="communication"),
 )
 """Settings of ``hadar.online``."""
 
 FORKS = (
-    Parameter(
-        "overhead_s", "what aggregation and consolidation take of a round of a job with several copies", "s", least=0
-    ),
-    Parameter("copies", "most copies of a job, 0 for one per node (section V)", least=0, most=10**6),
+    Parameter("overhead_s", "time per round that several copies lose to aggregation and consolidation", "s", least=0),
+    Parameter("copies", "maximum number of copies of a job, 0 for one per node (section V)", least=0, most=10**6),
     Parameter(
         "payoff",
-        "what a copy is worth: as a job that is sent to Hadar (section V-A), or what it adds to its job's payoff",
+        "value of a copy: as a job of its own that is sent to Hadar (section V-A), or its addition to the job's payoff",
         choices=("copy", "job"),
     ),
     Parameter(
         "pcie",
-        "pcie_scaling of (10), per PCIe version above 3.0: 1 counts no difference, 2 the bandwidth",
+        "pcie_scaling of (10), per PCIe version above 3.0: 1 ignores the version, 2 follows the bandwidth",
         least=1,
         most=100,
     ),
@@ -78,11 +77,11 @@ FORKS = (
 """Settings of ``hadar.hadare``."""
 
 VARIANTS = ("prices=round", "mode=incremental", "payoff=round", "payoff=round&keep=false", "conserving=true")
-"""Settings that are compared with the default."""
+"""Settings that comparisons run in addition to the default."""
 
 
 def _theorem(view: View, **settings: Any) -> Guarantee | None:
-    """Return Theorem 2's ratio, for the algorithm that it is about."""
+    """Return the ratio of Theorem 2, which holds for the default settings only."""
     return None if settings else guarantee(view)
 
 

@@ -1,6 +1,6 @@
 """Compiled part of DP_allocation (Algorithm 2): the search over take-or-skip decisions.
 
-Numbers that other functions are called with begin as ``np.int64``: these are compiled once more for each literal.
+Integers passed to other functions start as ``np.int64``, because numba would compile those again for each literal type.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from schedgap.heuristics.hadar._kernels import States, compiled, copy, find, gla
 from schedgap.instances.arrays import Array, Ints
 
 CLOSED = 0x5851F42D4C957F2D
-"""What closing a state adds to its hash."""
+"""Added to the hash of a state when it is closed."""
 
 
 class Pool(NamedTuple):
-    """Room for states and their hashes. `rows` is a permutation: those of the current states, then the free ones."""
+    """Storage for states and their hashes. `rows` is a permutation: the rows of current states, then the free rows."""
 
     states: States
     hashes: Ints
@@ -25,9 +25,9 @@ class Pool(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """Ways to states after a job: row, payoff so far, origin, and a hash table of the ways.
+    """Paths to the states after a job: row of the state, payoff so far, origin, and a hash table of the paths.
 
-    The origin is twice the number of the parent, plus one where the job is taken.
+    The origin is twice the index of the parent, plus one if the job is taken.
     """
 
     row: Ints
@@ -38,7 +38,7 @@ class Ways(NamedTuple):
 
 @compiled
 def take(hosts, pool, s, row, servers, scratch):  # type: ignore[no-untyped-def]
-    """Write to `row` the state `s` with the GPUs of the first two rows of `scratch` taken."""
+    """Write to `row` the state `s` after taking the servers and GPUs in the first two rows of `scratch`."""
     used, hashes = pool.states.used, pool.hashes
     for h in range(used.shape[1]):
         used[row, h] = used[s, h]
@@ -52,10 +52,10 @@ def take(hosts, pool, s, row, servers, scratch):  # type: ignore[no-untyped-def]
 
 @compiled
 def takers(hosts, queue, i, pool, size, gains, scratch):  # type: ignore[no-untyped-def]
-    """Write the states in which job `i` is taken to the next free rows, and what it gains in each, 0 where it is not.
+    """Write the states in which job `i` is taken to the next free rows; return their number.
 
-    Returns their number. Where a job that is not taken stops the planning, its state is closed: the last column of
-    `used` is 1.
+    `gains` receives the job's payoff in each current state, 0 where it is not taken. If a job that is not taken stops
+    the planning, the state is closed: the last column of `used` is 1.
     """
     gang, rate, worth, paid = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i]
     price, kinds, rows, used = pool.states.price, pool.states.kinds, pool.rows, pool.states.used
@@ -82,9 +82,9 @@ def takers(hosts, queue, i, pool, size, gains, scratch):  # type: ignore[no-unty
 
 @compiled
 def insert(pool, ways, count, mask, row, value, origin):  # type: ignore[no-untyped-def]
-    """Add a way to the state in `row`, as the number `count`; of two ways to a state the better one stays.
+    """Add a path, as number `count`, to the state in `row`; of two paths to the same state, keep the better one.
 
-    Returns the number of the way to the state.
+    Returns the number of the path to the state.
     """
     hashes, used, table = pool.hashes, pool.states.used, ways.table
     key = hashes[row]
@@ -107,7 +107,7 @@ def insert(pool, ways, count, mask, row, value, origin):  # type: ignore[no-unty
 
 @compiled
 def merge(pool, values, gains, size, greedy, ways):  # type: ignore[no-untyped-def]
-    """Write the ways to states after a job, taken or skipped, to `ways`; return their number, and the greedy one."""
+    """Write the paths to states after a job, taken or skipped, to `ways`; return their number and the greedy one."""
     slots = 8
     while slots < 4 * size:
         slots *= 2
@@ -130,7 +130,7 @@ def merge(pool, values, gains, size, greedy, ways):  # type: ignore[no-untyped-d
 
 @compiled
 def survivors(values, count, width, greedy, kept):  # type: ignore[no-untyped-def]
-    """Write to `kept` the numbers of the best `width` ways, the greedy one among them; return how many they are."""
+    """Write to `kept` the numbers of the best `width` paths, including the greedy one; return their count."""
     if count <= width:
         for way in range(count):
             kept[way] = way
@@ -154,7 +154,7 @@ def survivors(values, count, width, greedy, kept):  # type: ignore[no-untyped-de
 
 @compiled
 def settle(pool, ways, kept, size, touched, values):  # type: ignore[no-untyped-def]
-    """Make the ways `kept` the current states; the other ones of the first `touched` rows become free."""
+    """Make the paths `kept` the current states; free the other rows among the first `touched`."""
     free = np.ones(pool.rows.size, np.bool_)
     before = pool.rows[:touched].copy()
     for s in range(size):
@@ -169,10 +169,10 @@ def settle(pool, ways, kept, size, touched, values):  # type: ignore[no-untyped-
 
 @compiled
 def search(hosts, queue, order, used, width):  # type: ignore[no-untyped-def]
-    """DP_allocation, forward: states after each job, equal ones merged, at most `width` kept.
+    """DP_allocation, forward: generate the states after each job, merge equal ones, and keep at most `width`.
 
-    Returns which jobs of `order` to take ``(n,)``, the sum of their payoffs, the number of (job, state) pairs met, and
-    whether states were dropped (if not, the result is exact).
+    Returns the ``(n,)`` mask of jobs of `order` to take, the sum of their payoffs, the number of (job, state) pairs
+    visited, and whether states were dropped (if not, the result is exact).
     """
     room, h, kinds, slots = 2 * width, used.size, queue.rate.shape[1], 8
     while slots < 4 * width:
@@ -210,7 +210,7 @@ def search(hosts, queue, order, used, width):  # type: ignore[no-untyped-def]
 
 @compiled
 def trace_back(origins, row):  # type: ignore[no-untyped-def]
-    """Return which jobs were taken on the way to a state of the last layer; −1 stands for a job nobody could take."""
+    """Return the mask of jobs taken on the path to a state of the last layer; origin −1 marks a job never taken."""
     taken = np.zeros(len(origins), np.bool_)
     for i in range(len(origins) - 1, -1, -1):
         if origins[i, 0] >= 0:

@@ -1,4 +1,4 @@
-"""Compiled parts of planning a round: what jobs are worth, FIND_ALLOC (Algorithm 2), placing jobs, HadarE's copies."""
+"""Compiled parts of planning a round: utilities, FIND_ALLOC (Algorithm 2), placing jobs, and HadarE's copies."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from schedgap.instances.utility import DEADLINE, SIGMOID, Utilities
 from schedgap.instances.views.hadar import ROUNDING
 
 SLACK = 1 - 1e-9
-"""Factor on costs in bounds: these must not exceed the sum of a gang's costs, however it is rounded."""
+"""Factor on costs in bounds, which must not exceed the summed costs of a gang, however the sum is rounded."""
 
 
 compiled = njit(cache=True, error_model="numpy")
-"""Division by 0 as in numpy: a function that can raise keeps counting references, which takes most of its time."""
+"""Divides by 0 as numpy does: a compiled function that can raise would spend most of its time counting references."""
 
 
 class Hosts(NamedTuple):
-    """``h`` servers: type, GPUs, and where the prices of each begin in `price`, by GPUs taken (0 to all).
+    """``h`` servers: type, GPUs, and `first` index of their prices in `price`, by GPUs taken (0 to all).
 
-    A server with GPUs of several types is an entry for each, and those of one `machine` are one server; `machine` is
-    empty where all servers have one type.
+    A server with GPUs of several types has one entry per type, all with the same `machine`; `machine` is empty if every
+    server has one type.
     """
 
     gpu_type: Ints
@@ -35,13 +35,13 @@ class Hosts(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """``n`` jobs to be planned, ``k`` types.
+    """``n`` jobs to plan on ``k`` types.
 
-    `gpus` ``(n,)`` of the gang; `rate` ``(n, k)``, and `by_rate` ``(n, k)`` types by descending rate; by slowest type
-    ``(n, k)``: `worth`, the utility, `rounds` to be waited for, and `paid`, those to be paid; job ``i`` holds
-    ``held_gpus`` of ``held_server`` from ``held[i]`` up to ``held[i + 1]``. `beta` and `communication` price servers
-    beyond the first; `by_cost` says that the cheapest allocation is taken, not the one that pays most, and `stop` that
-    the first job without an allocation ends the planning.
+    `gpus` ``(n,)`` are gang sizes, `rate` ``(n, k)`` rates, and `by_rate` ``(n, k)`` types by descending rate. By
+    slowest type, ``(n, k)`` each: `worth` is the utility, `rounds` are the rounds until completion, and `paid` the
+    rounds to pay for. Job ``i`` holds ``held_gpus`` of ``held_server`` in entries ``held[i]`` up to ``held[i + 1]``.
+    `beta` and `communication` price servers beyond the first; `by_cost` selects the cheapest allocation instead of the
+    one of highest payoff; with `stop`, the first job without an allocation ends the planning.
     """
 
     gpus: Ints
@@ -64,10 +64,10 @@ IDLE, WHERE, THERE = range(3)
 
 
 class States(NamedTuple):
-    """States of the cluster, one per row, ``m`` of them.
+    """``m`` states of the cluster, one per row.
 
-    `used` ``(m, h)`` GPUs taken by server; `price` ``(m, k)``, the lowest of idle GPUs by type; `kinds` ``(m, k, 3)``:
-    how many GPUs of a type are idle, the first server that has the lowest price, and how many are idle there.
+    `used` ``(m, h)`` are GPUs taken by server, `price` ``(m, k)`` the lowest prices of idle GPUs by type. `kinds`
+    ``(m, k, 3)`` holds by type the number of idle GPUs, the first server of lowest price, and the idle GPUs there.
     """
 
     used: Ints
@@ -77,13 +77,13 @@ class States(NamedTuple):
 
 @compiled
 def states(rows, servers, types):  # type: ignore[no-untyped-def]
-    """Return room for so many states."""
+    """Return uninitialised states."""
     return States(np.empty((rows, servers), np.int64), np.empty((rows, types)), np.empty((rows, types, 3), np.int64))
 
 
 @compiled
 def utility(utilities, j, duration_s):  # type: ignore[no-untyped-def]
-    """Return the utility of completing a job so long after its arrival, to the last bit that of ``Utilities.value``."""
+    """Return the utility of a job by time since arrival, bit for bit equal to ``Utilities.value``."""
     a, b, c = utilities.a[j], utilities.b[j], utilities.c[j]
     if utilities.shape[j] == SIGMOID:
         return a * (1.0 / (1.0 + math.exp(b * (duration_s - c))))
@@ -95,9 +95,9 @@ def utility(utilities, j, duration_s):  # type: ignore[no-untyped-def]
 
 @compiled
 def worths(utilities, jobs, waited, rounds, most, slot_s):  # type: ignore[no-untyped-def]
-    """Return the ``(q, k)`` utilities of `jobs` that complete after so many more rounds; 0 for more than `most`.
+    """Return the ``(q, k)`` utilities of `jobs` that complete after `rounds` ``(q, k)`` more rounds; 0 after `most`.
 
-    `waited` ``(q,)`` rounds are over since each job's arrival.
+    `waited` ``(q,)`` is the number of rounds since each job's arrival.
     """
     worth = np.zeros(rounds.shape)
     for i in range(jobs.size):
@@ -109,14 +109,14 @@ def worths(utilities, jobs, waited, rounds, most, slot_s):  # type: ignore[no-un
 
 @compiled
 def copy(source, target, count):  # type: ignore[no-untyped-def]
-    """Copy the first `count` numbers (assigning slices takes seconds more to compile)."""
+    """Copy the first `count` numbers (slice assignment would take seconds longer to compile)."""
     for i in range(count):
         target[i] = source[i]
 
 
 @compiled
 def survey(hosts, states, s):  # type: ignore[no-untyped-def]
-    """Update what is known of a state by type."""
+    """Update `price` and `kinds` of a state."""
     used, price, kinds = states
     gpu_type, gpus, _, first, prices = hosts
     for r in range(price.shape[1]):
@@ -133,7 +133,7 @@ def survey(hosts, states, s):  # type: ignore[no-untyped-def]
 
 @compiled
 def state(hosts, queue, used):  # type: ignore[no-untyped-def]
-    """Return one state, in which so many GPUs are taken."""
+    """Return the state in which the GPUs `used` ``(h,)`` are taken."""
     one, first = states(np.int64(1), used.size, queue.rate.shape[1]), np.int64(0)
     copy(used, one.used[first], used.size)
     survey(hosts, one, first)
@@ -142,11 +142,11 @@ def state(hosts, queue, used):  # type: ignore[no-untyped-def]
 
 @compiled
 def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ignore[no-untyped-def]
-    """Choose GPUs of rate `least` or more: fewest servers (`packed`), or cheapest; of equal ones the faster type.
+    """Choose GPUs of rate `least` or more on the fewest servers (`packed`) or at the least cost; ties: faster type.
 
-    Returns the number of servers, written with their GPUs to `server` and `gpus`, and the cost of a round; no servers
-    where the gang does not fit. `used` is changed and restored: a server once chosen is full, or the last one. Where a
-    server has several types, all its GPUs that are fast enough count as its room, and the first one's are used up.
+    Returns the number of servers, written with their GPUs to `server` and `gpus`, and the cost of a round; 0 servers if
+    the gang does not fit. `used` is changed and restored: every chosen server but the last is full. If a server has
+    several types, all its GPUs that are fast enough count as its room, and a server once opened is used up first.
     """
     gpu_type, all_gpus, machine, first, prices = hosts
     count, cost, opened = 0, 0.0, -1
@@ -185,7 +185,7 @@ def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ign
 
 @compiled
 def payoff(worth, paid, cost, hosts, queue, server, count, gang):  # type: ignore[no-untyped-def]
-    """Return the payoff of an allocation on the first `count` of these servers that costs that much for each round."""
+    """Return the payoff of an allocation on the first `count` entries of `server` that costs `cost` per round."""
     if queue.beta + queue.communication == 0 or count < 2:
         return worth - paid * cost
     apart = 0
@@ -200,9 +200,9 @@ def payoff(worth, paid, cost, hosts, queue, server, count, gang):  # type: ignor
 
 @compiled
 def keep(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
-    """Return servers, slowest type and payoff of what job `i` holds; no servers where it holds nothing or lost it.
+    """Return servers, slowest type and payoff of the GPUs that job `i` holds; 0 servers if it has none or lost them.
 
-    Servers and their GPUs are written to the first rows of `scratch`.
+    Servers and their GPUs are written to the first two rows of `scratch`.
     """
     begin, end = queue.held[i], queue.held[i + 1]
     slowest, cost = np.int64(-1), 0.0
@@ -223,9 +223,9 @@ def keep(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
 
 @compiled
 def cheapest(rate, k, price, kinds, s):  # type: ignore[no-untyped-def]
-    """Return how many GPUs of type `k`'s rate or more a state has, and the type of the server with their lowest price.
+    """Return the number of idle GPUs at least as fast as type `k`, and the type of the server with their lowest price.
 
-    Of equal prices the faster type counts, then the first server. There are no GPUs where that rate is 0.
+    Ties go to the faster type, then to the first server. The number is 0 if the rate of type `k` is 0.
     """
     room, best = 0, k
     if rate[k] > 0:
@@ -240,11 +240,12 @@ def cheapest(rate, k, price, kinds, s):  # type: ignore[no-untyped-def]
 
 @compiled
 def glance(gang, rate, by_rate, worth, paid, price, kinds, s, least):  # type: ignore[no-untyped-def]
-    """FIND_ALLOC for a job that holds nothing, where the cheapest server has room for the whole gang.
+    """FIND_ALLOC for a job that holds nothing, if the cheapest server has room for the whole gang.
 
-    That is the allocation on the fewest servers and the cheapest one. Returns the server, the slowest type and the
-    payoff (-1, -1, `least` where none has more), and whether this is the answer: no type whose cheapest server is too
-    small could pay more. Tables are passed one by one: taking them from tuples would be most of the work.
+    That allocation is both the one on the fewest servers and the cheapest. Returns the server, the slowest type and the
+    payoff (-1, -1, `least` if no payoff exceeds `least`), and whether the answer is final, that is, no type whose
+    cheapest server is too small could pay more. Tables are passed one by one, because unpacking tuples would take most
+    of the time.
     """
     server, slowest, best = -1, -1, least
     for k in by_rate:
@@ -261,7 +262,7 @@ def glance(gang, rate, by_rate, worth, paid, price, kinds, s, least):  # type: i
 
 @compiled
 def find_cheapest(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
-    """FIND_ALLOC with lines 28 to 31 as printed: the same for the allocation of least cost, whatever its rate."""
+    """FIND_ALLOC with lines 28 to 31 as printed: like :func:`find`, for the cheapest allocation whatever its rate."""
     servers, slowest, least, pays = 0, np.int64(-1), np.inf, -np.inf
     rate, gang = queue.rate[i], queue.gpus[i]
     for k in queue.by_rate[i]:
@@ -280,11 +281,11 @@ def find_cheapest(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-de
 
 @compiled
 def find(hosts, queue, i, states, s, scratch):  # type: ignore[no-untyped-def]
-    """FIND_ALLOC: return servers, slowest type and payoff of the allocation of job `i` that pays most in state `s`.
+    """FIND_ALLOC: return servers, slowest type and payoff of the best allocation of job `i` in state `s`.
 
-    Types go in the order of descending rates, and of equal payoffs the first one stays. What the job holds wins against
-    all but places with a higher payoff and an earlier end. The servers and their GPUs are in the first two rows of
-    `scratch` ``(4, h)``.
+    Types are tried by descending rate; ties go to the first. The allocation that the job holds is replaced only by one
+    with a higher payoff and an earlier end. The servers and their GPUs are in the first two rows of `scratch`
+    ``(4, h)``.
     """
     gang, rate, worth, paid, rounds = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i], queue.rounds[i]
     used, price, kinds = states.used[s], states.price, states.kinds
@@ -313,9 +314,9 @@ def find(hosts, queue, i, states, s, scratch):  # type: ignore[no-untyped-def]
 
 @compiled
 def payoffs(hosts, queue, used):  # type: ignore[no-untyped-def]
-    """Return the ``(n,)`` highest payoffs of all jobs, each alone in this state, and the rounds they take then.
+    """Return the ``(n,)`` highest payoffs of all jobs, each alone in this state, and the rounds they then take.
 
-    ``-inf`` where a job does not fit.
+    The payoff is ``-inf`` if a job does not fit.
     """
     states, first, scratch = state(hosts, queue, used), np.int64(0), np.empty((4, used.size), np.int64)
     best, rounds = np.empty(queue.gpus.size), np.ones(queue.gpus.size)
@@ -328,10 +329,7 @@ def payoffs(hosts, queue, used):  # type: ignore[no-untyped-def]
 
 @compiled
 def place(hosts, queue, chosen, used):  # type: ignore[no-untyped-def]
-    """Place the chosen jobs one after another where :func:`find` puts them.
-
-    Returns the ``(entries, 3)`` table of job, server and GPUs.
-    """
+    """Place the `chosen` jobs one after another by :func:`find`; return ``(entries, 3)`` job, server and GPUs."""
     states, first, scratch = state(hosts, queue, used), np.int64(0), np.empty((4, used.size), np.int64)
     table = np.empty((hosts.gpus.sum(), 3), np.int64)
     rows = 0
@@ -347,10 +345,10 @@ def place(hosts, queue, chosen, used):  # type: ignore[no-untyped-def]
 
 
 class Forking(NamedTuple):
-    """``a`` jobs of a round, in whole: GPUs of a gang, iterations left, seconds since the arrival ``(a,)``, utilities.
+    """The ``a`` jobs of a round: gang sizes, iterations left, seconds since arrival, ``(a,)`` each, and utilities.
 
-    `rate` ``(a, k)`` is what the tracker knows, `copies` the most of a job. With `added`, a copy is worth what it adds
-    to the payoff of its job's copies, otherwise what it would be worth as a job.
+    `rate` ``(a, k)`` are the tracker's estimates, `copies` is the limit per job. With `added`, the value of a copy is
+    its addition to the payoff of its job's copies; otherwise it is the payoff of a job of its own.
     """
 
     gpus: Ints
@@ -363,9 +361,9 @@ class Forking(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Copies placed so far: GPUs ``(a, h)`` and number ``(a,)``, and what another copy of each job adds to, ``(a,)``.
+    """Copies placed so far: GPUs ``(a, h)``, number of copies ``(a,)``, and totals ``(a,)`` that a new copy adds to.
 
-    That is their summed rate, their cost of a slot, and their payoff.
+    The totals are the summed rate, the cost of a slot, and the payoff.
     """
 
     gpus: Ints
@@ -377,7 +375,7 @@ class Copies(NamedTuple):
 
 @compiled
 def gain(hosts, jobs, copies, used, slot_s, i, h):  # type: ignore[no-untyped-def]
-    """Return the payoff that a copy of job `i` on server `h` adds, and its GPUs; ``-inf`` where none is possible."""
+    """Return the payoff that a copy of job `i` on server `h` adds, and its GPUs; ``-inf`` if no copy is possible."""
     gpus = min(jobs.gpus[i], hosts.gpus[h] - used[h])
     own = gpus * jobs.rate[i, hosts.gpu_type[h]]
     if own <= 0 or copies.gpus[i, h] > 0 or copies.number[i] >= jobs.copies:
@@ -392,7 +390,7 @@ def gain(hosts, jobs, copies, used, slot_s, i, h):  # type: ignore[no-untyped-de
 
 @compiled
 def best_server(hosts, jobs, copies, used, slot_s, i):  # type: ignore[no-untyped-def]
-    """Return the most that a copy of job `i` adds, and the first server where it does."""
+    """Return the largest payoff that a copy of job `i` adds, and the first server where it does."""
     most, where = -np.inf, -1
     for h in range(used.size):
         added, _ = gain(hosts, jobs, copies, used, slot_s, i, h)
@@ -403,13 +401,13 @@ def best_server(hosts, jobs, copies, used, slot_s, i):  # type: ignore[no-untype
 
 @compiled
 def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
-    """Place the copy that adds most, of equals that of the first job on the first server, until none is possible.
+    """Repeatedly place the copy that adds most, ties to the first job and the first server, until none is possible.
 
-    `most` bounds from above what a copy of each job adds, and is exact where `where` names a server. A copy takes GPUs
-    and raises the price of its own server alone; so only bounds that this server gives, or could raise, change: with
-    fewer GPUs a copy can add more. A bound is made exact when it is the highest.
+    `most` is an upper bound on the addition of a copy of each job, and is exact where `where` names a server. A copy
+    takes GPUs and raises the price on its own server only, so only bounds that come from this server, or that it could
+    raise, change (with fewer GPUs a copy can add more). A bound is made exact when it is the highest.
 
-    Returns the ``(copies, 3)`` table of job, server and GPUs, in the order of placing.
+    Returns the ``(copies, 3)`` table of job, server and GPUs, in order of placement.
     """
     count, used = jobs.gpus.size, np.zeros(hosts.gpus.size, np.int64)
     held, number = np.zeros((count, used.size), np.int64), np.zeros(count, np.int64)

@@ -1,8 +1,8 @@
-"""The matching of AlloX, compiled: successive shortest paths over (type, position) instead of single devices.
+"""Compiled matching of AlloX: successive shortest paths over pairs (type, position) instead of single devices.
 
-Jobs are added one after another, each along a shortest alternating path (Dijkstra on reduced costs). Columns, pairs
-of a type and a position, hold several jobs, so that the equal devices of a type are one node and not many. Paths stay
-short if long jobs come first.
+Jobs are added one after another, each along a shortest alternating path (Dijkstra on reduced costs). A column is a pair
+of a type and a position and holds several jobs, so the equal devices of a type form one node. Paths stay short if long
+jobs come first.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ compiled = njit(cache=True)
 def search(
     times: Array, j: int, columns: tuple[Ints, Ints, Ints], matching: tuple[Ints, Ints, Ints, Array, Ints]
 ) -> int:
-    """Return the column with room at the end of a shortest path from job `j`, −1 if there is none; change the prices.
+    """Return the column with room at the end of a shortest path from job `j`, −1 if there is none; update the prices.
 
-    `matching` has the ``(a,)`` column of each job, ``(m, devices)`` members and ``(m,)`` their number, ``(m,)`` prices,
-    and the ``(m,)`` job through which the path comes to a column, written here.
+    `matching` holds the ``(a,)`` columns of jobs; the ``(m, devices)`` members of columns and their ``(m,)`` numbers;
+    ``(m,)`` prices; and the ``(m,)`` jobs through which the path reaches each column, which are written here.
     """
     kind, position, room = columns
     _, member, count, price, via = matching
@@ -50,7 +50,7 @@ def search(
 
 @compiled
 def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) -> None:
-    """Move the jobs on the path to column `end` one column on, and job `j` into its first one."""
+    """Move each job on the path to column `end` to the next column, and put job `j` into the first."""
     where, member, count, _, via = matching
     while True:
         i = via[end]
@@ -71,8 +71,8 @@ def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) ->
 def assign(times: Array, columns: tuple[Ints, Ints, Ints]) -> Ints:
     """Return the columns ``(a,)`` of jobs in an assignment of least total ``times[j, kind]·position``.
 
-    They are −1 from the first job on that has none. `times` ``(a, k)`` are seconds on one device of each type, ``inf``
-    where a job cannot run; `columns` ``(m,)`` each are type, position from the end, and devices of the type.
+    If a job fits in no column, it and all later jobs get −1. `times` ``(a, k)`` are seconds on one device of each type,
+    ``inf`` where a job cannot run; `columns` ``(m,)`` each are type, position from the end, and devices of the type.
     """
     size, room = columns[2].size, columns[2].max()
     where = np.full(times.shape[0], -1, np.int64)

@@ -1,10 +1,10 @@
-"""AlloX (Le et al., EuroSys 2020): jobs to (device, position from the end) by a min-cost bipartite matching.
+"""AlloX (Le et al., EuroSys 2020): a min-cost bipartite matching of jobs to pairs (device, position from the end).
 
 On a device, the job in position ``p`` from the end delays ``p`` jobs (itself and those after it) by its own
 processing time, so a perfect matching of least total ``p · time`` minimises the sum of completion times of
-single-GPU jobs on unrelated devices. A gang counts with the time it would need on one device, its
-GPU-seconds: exact for gangs of one, an approximation for others, since AlloX itself knows no gangs. A gang that no
-single type could ever hold is not matched: it runs when the others leave room.
+single-GPU jobs on unrelated devices. AlloX has no gangs. Here a gang counts with the time it would need on one device,
+its GPU-seconds: exact for gangs of one GPU, an approximation for others. A gang that no single type could ever hold is
+not matched: it runs when the others leave room.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from schedgap.instances.arrays import Array, Ints
 
 
 def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
-    """Return the type and the position from the end of every job.
+    """Return the type and the position from the end, ``(a,)`` each, of every job in an optimal matching.
 
-    `times` ``(a, k)`` are seconds on one device of each type, ``inf`` where a job cannot run. It raises `ValueError` if
-    some job can run nowhere.
+    `times` ``(a, k)`` are seconds on one device of each type, ``inf`` where a job cannot run; `devices` ``(k,)`` counts
+    the devices. Raises `ValueError` if some job can run nowhere.
     """
     from schedgap.heuristics.hadar._matching import assign
 
@@ -41,8 +41,8 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
 class AlloX(GangPolicy):
     """AlloX as a simulation policy.
 
-    It matches anew whenever the set of jobs changes, which may move running jobs. Jobs start in the order of
-    their positions on their type, the longer queue first; one that does not fit waits, and later ones may pass it.
+    It recomputes the matching whenever the set of jobs changes, which may move running jobs. Jobs start in the order of
+    their positions on their type, the longer queue first; a job that does not fit waits, and later ones may pass it.
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
@@ -61,6 +61,6 @@ class AlloX(GangPolicy):
             if single.any():
                 self._kind[single], self._position[single] = match(seconds[single, :types], self.gangs.capacity)
             self._jobs = state.jobs
-        own = seconds[np.arange(state.jobs.size), self._kind]
-        order = np.lexsort((own, -self._position))
+        on_type = seconds[np.arange(state.jobs.size), self._kind]
+        order = np.lexsort((on_type, -self._position))
         return self.gangs.take(state.jobs[order], self._kind[order])

@@ -1,27 +1,26 @@
-"""HadarE (§V): every job is forked to a copy per node, and copies run concurrently.
+"""HadarE (§V): every job is forked into one copy per node, and copies run concurrently.
 
-In each round all copies are planned anew. "All copies of the job are sent to Hadar for scheduling" (§V-A), as jobs of
-their own: a copy is worth what (8) gives a job on its node alone, with whole rounds left, at the price (5) of a round::
+Every round plans all copies anew. "All copies of the job are sent to Hadar for scheduling" (§V-A), each as its own job:
+the payoff of a copy is the one that (8) gives a job alone on its node, in whole rounds, at the price (5) of a round::
 
     μ(copy) = U_j(now + rounds left · L) − rounds left · cost
 
-and the copy of highest payoff is placed next, until none fits. Where nodes have one GPU, no plan of Algorithm 2 is
-worth more. No node idles while a job has a copy left, whatever the sign of its payoff (Corollary); nor would one under
-Algorithm 2 on the mixes of §VI. The paper does not say how many steps a copy has left before it has a node. Here they
-are all of its job's; with an n-th part, the seven mixes take 7.9 % more total time on the AWS cluster and 9.2 % more on
-the testbed. With ``payoff="job"``, a set of copies is worth what Hadar would pay for it, at the summed throughput ``X``
-and the summed cost of a round, in continuous time, since most copies add no whole round::
+The copy of highest payoff is placed next, until none fits. If nodes have one GPU, no plan of Algorithm 2 has a larger
+total. No node idles while a job has a copy left, whatever the sign of its payoff (Corollary); nor would one under
+Algorithm 2 on the mixes of §VI. The paper does not say how many steps a copy has left before it gets a node. Here they
+are all steps of its job; with one n-th of them, the seven mixes take 7.9 % more total time on the AWS cluster and 9.2 %
+more on the testbed. With ``payoff="job"``, a set of copies has the payoff of a job in Hadar, with the summed throughput
+``X`` and the summed cost of a round, in continuous time because most copies save no whole round::
 
     μ(copies) = U_j(now + remaining / X) − remaining / (X · L) · cost
 
-and the copy that adds most is placed next. That is not the paper's, where no copy knows of the others of its job: all
-nodes can go to one job, though each copy adds less than the one before.
+and the copy that adds most is placed next. This differs from the paper, where no copy knows of the other copies of its
+job, so that all nodes can go to one job although each copy adds less than the one before.
 
-A copy on a server takes ``min(W_j, free GPUs)`` of it (the paper's nodes have one GPU), and a server holds copies of
-several jobs while it has GPUs; one with GPUs of several types is a node for each type. The Job Tracker divides the
-steps left "into n portions" (§V-B), a node each, by what it knows of the throughputs: (10) first, the measured rate
-after a round on that type. Portions of nodes that train another job stay undone, and a wrong split costs time: see
-:func:`pace`.
+A copy takes ``min(W_j, free GPUs)`` of its server (the paper's nodes have one GPU). A server can hold copies of several
+jobs; a server with GPUs of several types is one node per type. The Job Tracker divides the remaining steps "into n
+portions" (§V-B), one per node, by the throughputs it knows: (10) at first, the measured rate after a round on that
+type. Portions of nodes that train another job stay undone, and a wrong split costs time; see :func:`pace`.
 """
 
 from __future__ import annotations
@@ -55,23 +54,23 @@ DATASET = {
     "Autoencoder": "XL",
     "MiMa": "M",
 }
-"""Tables II and III: size of the dataset by model, or by its family."""
+"""Dataset size by model or model family (Tables II and III)."""
 
 
 class HadarE:
     """HadarE as a policy of a simulation with forks.
 
-    Jobs of several copies lose `overhead_s` seconds per round to aggregation and consolidation; a job has at most
-    `copies`, 0 meaning one per node (§V, f and n); f copies have the portions of the job's f fastest nodes. With
-    ``payoff="job"``, a copy is worth what it adds to the other copies of its job: the seven mixes take 11.5 % less
-    total time on the AWS cluster and 27.2 % less on the testbed, and their jobs 6.3 and 15.9 % less. `pcie` is that of
-    :func:`initial`: with 2, the testbed's mixes take 2.7 % less total time, and their jobs 6.8 % more (all in rounds of
-    360 s without restarts). `dispatched` are the Job Tracker's orders of every round.
+    Jobs with several copies lose `overhead_s` seconds per round to aggregation and consolidation. A job has at most
+    `copies`, where 0 means one per node (§V, f and n); f copies get the portions of the job's f fastest nodes. With
+    ``payoff="job"``, the value of a copy is its addition to the other copies of its job: the seven mixes take 11.5 %
+    less total time on the AWS cluster and 27.2 % less on the testbed, and their jobs 6.3 and 15.9 % less. `pcie` is
+    that of :func:`initial`: with 2, the testbed's mixes take 2.7 % less total time, and their jobs 6.8 % more (all in
+    rounds of 360 s without restarts). `dispatched` holds the Job Tracker's orders of every round.
 
     See Also
     --------
-    schedgap.heuristics.hadar.hadare : what copies are worth, and in which order they are placed.
-    schedgap.heuristics.hadar.hadare.initial : the throughput (10), from which the Job Tracker starts.
+    schedgap.heuristics.hadar.hadare : the payoff of copies, and the order in which they are placed.
+    schedgap.heuristics.hadar.hadare.initial : the throughput (10), with which the Job Tracker starts.
     """
 
     def __init__(
@@ -93,19 +92,19 @@ class HadarE:
     def __call__(self, state: State) -> Assignment:
         """Return the copies that run this round."""
         if not 0 <= self._overhead_s < state.round_s:
-            given = f"HadarE: overhead_s = {self._overhead_s:g}"
-            raise UsageError(f"{given}: 0 or more, and less than a round of {state.round_s:g} s")
+            value = f"HadarE: overhead_s = {self._overhead_s:g}"
+            raise UsageError(f"{value}: it must be at least 0 and less than a round of {state.round_s:g} s")
         if self._view is None:
             self._view = in_rounds(self._instance, state)
             self._hosts = price_list(self._view.servers, prices(self._view))
-        known = estimate(self._initial[state.jobs], state.rates, self._measured[state.jobs])
-        row, server, gpus = self._place(state, self._view, known)
+        rates = estimate(self._initial[state.jobs], state.rates, self._measured[state.jobs])
+        row, server, gpus = self._place(state, self._view, rates)
         if not row.size:
             return Assignment.of(())
         kind = state.servers.gpu_type[server]
-        throughput = gpus * known[row, kind]
-        alone = np.minimum(state.gpus[:, None], state.servers.gpus) * known[:, state.servers.gpu_type]
-        total = np.sort(alone, axis=1)[:, -self._copies :].sum(axis=1)
+        throughput = gpus * rates[row, kind]
+        by_node = np.minimum(state.gpus[:, None], state.servers.gpus) * rates[:, state.servers.gpu_type]
+        total = np.sort(by_node, axis=1)[:, -self._copies :].sum(axis=1)
         steps = split(row, state.remaining, throughput, total)
         speed = pace(row, steps, gpus * state.rates[row, kind], state.round_s, self._overhead_s)
         job = state.jobs[row]
@@ -114,22 +113,22 @@ class HadarE:
         self._measured[job, kind] = True
         return Assignment(job, server, gpus, speed)
 
-    def _place(self, state: State, here: View, known: Array) -> tuple[Ints, Ints, Ints]:
-        """Return row of the job, server and GPUs of every copy, by ascending row and server."""
+    def _place(self, state: State, view: View, rates: Array) -> tuple[Ints, Ints, Ints]:
+        """Return the row of the job, the server and the GPUs of every copy, by ascending row and server."""
         from schedgap.heuristics.hadar._kernels import Forking, fork
 
-        waited_s = np.asarray((state.round - here.arrival[state.jobs]) * here.slot_s, float)
+        waited_s = np.asarray((state.round - view.arrival[state.jobs]) * view.slot_s, float)
         most = self._copies or state.servers.size
-        worth, added = here.utilities.of(state.jobs), self._payoff == "job"
-        jobs = Forking(state.gpus, state.remaining, waited_s, known, worth, most, added)
-        row, server, gpus = fork(self._hosts, jobs, here.slot_s).T
+        worth, added = view.utilities.of(state.jobs), self._payoff == "job"
+        jobs = Forking(state.gpus, state.remaining, waited_s, rates, worth, most, added)
+        row, server, gpus = fork(self._hosts, jobs, view.slot_s).T
         order = np.argsort(row * state.servers.size + server)
         return row[order], server[order], gpus[order]
 
 
 @dataclass(frozen=True, eq=False)
 class Dispatch:
-    """Orders to the copies of a round, a row each: its identity (§V-A), job, server, GPUs, iterations assigned."""
+    """Orders to the copies of a round, one row each: identity (§V-A), job, server, GPUs, iterations assigned."""
 
     copy: Ints
     job: Ints
@@ -144,20 +143,20 @@ def copy_id(max_job_count: int, i: Ints, parent: Ints) -> Ints:
 
 
 def split(job: Ints, remaining: Array, throughput: Array, total: Array) -> Array:
-    """Return the steps of each copy: its part of those left of its job, in proportion to throughput (§V-B).
+    """Return the steps of each copy: its share of the job's remaining steps, in proportion to throughput (§V-B).
 
-    `job` ``(copies,)`` are rows of `remaining` and of the throughput `total` of all portions; `throughput`
-    ``(copies,)`` is positive, as far as the tracker knows.
+    `job` ``(copies,)`` are rows of `remaining` and of `total`, the throughput of all portions; `throughput`
+    ``(copies,)`` is the tracker's estimate and positive.
     """
     return np.asarray(remaining[job] * throughput / total[job])
 
 
 def pace(job: Ints, steps: Array, rate: Array, round_s: float, overhead_s: float) -> Array:
-    """Return the factor on the summed rate of the copies by which each job advances in a round, by ascending job.
+    """Return each job's speed in a round as a factor on the summed rate of its copies, by ascending job.
 
-    A copy that has done its steps waits for the next round; one that has not keeps the rest for it. Jobs of two or more
-    copies lose `overhead_s` to aggregation and consolidation. `job`, `steps` and `rate` ``(copies,)`` are the row of
-    the job, steps assigned, and true iterations per second.
+    A copy that has done its steps waits for the next round; one that has not leaves the rest for it. Jobs with two or
+    more copies lose `overhead_s` to aggregation and consolidation. `job`, `steps` and `rate` ``(copies,)`` are the row
+    of the job, the steps assigned, and the true iterations per second.
     """
     _, row, copies = np.unique(job, return_inverse=True, return_counts=True)
     overhead = np.where(copies > 1, overhead_s, 0.0)
@@ -171,10 +170,11 @@ def pace(job: Ints, steps: Array, rate: Array, round_s: float, overhead_s: float
 
 
 def utilisation(rounds: int, nodes: int, copies: int) -> float:
-    """Return Theorem 3's cluster utilisation of one job by its number of copies.
+    """Return the cluster utilisation of one job in Theorem 3, given its number of copies.
 
-    Case II: a job of `rounds` rounds on one node is done after ``⌈rounds / copies⌉``. The theorem's strict inequalities
-    (11) fail where these are equal: 3 rounds on 5 nodes take one round, 60 % of the cluster, with 3, 4 or 5 copies.
+    Case II: a job that takes `rounds` rounds on one node takes ``⌈rounds / copies⌉`` with copies. The theorem's strict
+    inequalities (11) fail if these are equal: 3 rounds on 5 nodes take one round, 60 % of the cluster, with 3, 4 or 5
+    copies.
 
     `rounds` is ``R_1``, without forking; more than `nodes` copies make no difference (Case IV).
     """
@@ -182,14 +182,14 @@ def utilisation(rounds: int, nodes: int, copies: int) -> float:
 
 
 def pmi(gpu: GpuType) -> float | None:
-    """Return the performance-memory index of a GPU type, if it is known."""
-    known = gpu_type(gpu.name)
-    tflops, memory_gb = gpu.tflops or known.tflops, gpu.memory_gb or known.memory_gb
+    """Return the performance-memory index of a GPU type, ``None`` if it is unknown."""
+    catalogue = gpu_type(gpu.name)
+    tflops, memory_gb = gpu.tflops or catalogue.tflops, gpu.memory_gb or catalogue.memory_gb
     return tflops / math.sqrt(memory_gb) if tflops and memory_gb else None
 
 
 def scale(model: CatalogueModel | None) -> float:
-    """Return ``batch_size / (model_weight · dataset_size)`` of a model of the catalogue, or of an unknown one."""
+    """Return ``batch_size / (model_weight · dataset_size)`` of a catalogue model, or of an unknown one (``None``)."""
     if model is None:
         return BATCH_SIZE / (MODEST * DATASETS["M"])
     weight = 1 + int(np.searchsorted(GRADIENT_MB, model.gradient_mb)) if model.gradient_mb > 0 else MODEST
@@ -204,38 +204,38 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
 
         throughput = PMI · batch_size · pcie_scaling / (model_weight · dataset_size),   PMI = TFLOPS / √(GB of memory)
 
-    The paper prints neither the scales nor a unit, and says of PMI only that it is the "ratio" of the two "in a square
-    root fashion". The root of the ratio would make total times of the seven mixes 15.8 % more on the testbed, 1.9 %
-    more on the AWS cluster. Factors of the model cancel when a job's steps are split among nodes; they matter only
-    between jobs. Here they are
+    The paper prints neither scales nor units, and says of PMI only that it is the "ratio" of the two "in a square root
+    fashion". With the root of the ratio, the total times of the seven mixes would be 15.8 % longer on the testbed and
+    1.9 % longer on the AWS cluster. Factors of the model cancel when a job's steps are split among nodes; they matter
+    only between jobs. This implementation uses
 
     ==================  =======================================================================================
-    ``batch_size``      of the catalogue model; 64 where that is unknown
-    ``model_weight``    small, modest, high, extra high = 1, 2, 3, 4, by the model's gradients: up to 50, 200,
-                        500 MB, or more; modest where these are unknown
+    ``batch_size``      of the catalogue model; 64 if that is unknown
+    ``model_weight``    small, modest, high, extra high = 1, 2, 3, 4, by the size of the model's gradients: up to 50,
+                        200, 500 MB, or more; modest if that is unknown
     ``dataset_size``    S, M, L, XL = 1, 2, 3, 4 for the models of Tables II and III, M for others
-    ``pcie_scaling``    `pcie` to the power of the PCIe version of the catalogue's GPU above 3.0: 1, the default, counts
-                        no difference, 2 the bandwidth, which doubles with each version. The paper means the version of
-                        a node's board and does not print which has which; three of the testbed's nodes have 3.0
-                        (§VI-D), and so have three of its GPUs. All of the AWS cluster's have
-    ``TFLOPS``, memory  of the instance, else of the catalogue's GPU; a type without either has the mean PMI of the
-                        other types, or 1. The catalogue counts FP32. The paper's are "aided by tensor cores", and not
-                        printed: with those of data sheets (125 for a V100, 65 for a T4), total times of the mixes
+    ``pcie_scaling``    `pcie` to the power of the catalogue GPU's PCIe version above 3.0: 1, the default, ignores the
+                        version; 2 follows the bandwidth, which doubles with each version. The paper means the version
+                        of a node's board but does not print the versions; three of the testbed's nodes have 3.0
+                        (§VI-D), as do three of its GPUs and all GPUs of the AWS cluster
+    ``TFLOPS``, memory  of the instance, otherwise of the catalogue's GPU; a type without either has the mean PMI of the
+                        other types, or 1. The catalogue lists FP32. The paper's values are "aided by tensor cores" and
+                        not printed: with those of data sheets (125 for a V100, 65 for a T4), total times of the mixes
                         change by +4.7 % (AWS) and 0.0 % (testbed), and jobs take 8.9 and 1.1 % longer
     ==================  =======================================================================================
     """
-    known = [pmi(gpu) for gpu in instance.cluster.gpu_types]
-    usual = float(np.mean([p for p in known if p] or [1.0]))
+    indices = [pmi(gpu) for gpu in instance.cluster.gpu_types]
+    usual = float(np.mean([index for index in indices if index] or [1.0]))
     versions = np.array([pcie_version(gpu.name) for gpu in instance.cluster.gpu_types])
-    by_type = np.array([p or usual for p in known]) * pcie ** (versions - PCIE)
+    by_type = np.array([index or usual for index in indices]) * pcie ** (versions - PCIE)
     by_model = {name: scale(find(name) if name else None) for name in {job.model for job in instance.jobs}}
     return np.outer([by_model[job.model] for job in instance.jobs], by_type)
 
 
 def estimate(initial_rates: Array, true_rates: Array, measured: Bools) -> Array:
-    """Return what the tracker knows: measured rates, and the others from (10), rescaled to what was measured.
+    """Return the tracker's estimate of rates: measured ones, and the others from (10), rescaled to the measurements.
 
-    All are ``(a, k)``: rates by (10), true rates, and which of these have been measured.
+    All arguments are ``(a, k)``: rates by (10), true rates, and the mask of measured ones.
     """
     ratio = np.where(measured, true_rates / initial_rates, 0.0).sum(axis=1) / np.maximum(measured.sum(axis=1), 1)
     guess = initial_rates * np.where(ratio > 0, ratio, 1.0)[:, None]

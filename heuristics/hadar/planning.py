@@ -1,52 +1,52 @@
 """Planning one round of Hadar (Algorithm 2): FIND_ALLOC for one job, DP_allocation for a queue.
 
-**FIND_ALLOC.** For each type as the slowest one, by descending rate (line 25), two candidates: the allocation on the
-fewest servers (the fullest choice first, then the cheapest; several servers are chosen one by one) and the cheapest
-one, on GPUs of that rate or more. Of equal servers the faster one counts, so that labels of types decide nothing. All
-GPUs that a job takes on a server have the server's price before it takes them (the paper's ``k(t) · w(t)``). A job that
-holds an allocation until it completes has the payoff::
+**FIND_ALLOC.** For each type as the slowest one, by descending rate (line 25), there are two candidates on GPUs of that
+rate or more: the allocation on the fewest servers (chosen one by one, the one with most room first, then the cheapest)
+and the cheapest allocation. Ties between servers go to the faster one, so labels of types have no effect. All GPUs that
+a job takes on a server cost the server's price before it takes them (the paper's ``k(t) · w(t)``). A job that holds an
+allocation until it completes has the payoff::
 
     μ_j = U_j(f̂) − rounds left · (cost of a round + comm_cost)      payoff="lifetime"
     μ_j = U_j(f̂) − (cost of a round + comm_cost)                    payoff="round": line 31 as printed
 
 with ``f̂`` its last slot at the rate of its slowest type, and ``comm_cost = β · (servers − 1) · mean price``, which the
-paper leaves undefined; a packed candidate over several servers pays it, too, for which line 28 prints none. The
+paper leaves undefined. A packed candidate over several servers also pays it, although line 28 prints none. The
 candidate of highest payoff is taken if that is positive.
 
-**DP_allocation.** ``V(i, state) = max(μ_i + V(i + 1, state after), V(i + 1, state))``, forward: after each job, the
-states (GPUs taken by server) that its being taken or skipped leads to, equal states merged. Up to
-:data:`EXACT_QUEUE` jobs no state is dropped; beyond, the best `beam` ones stay and the one that took every job it
-could, so that the result is never below that of ``beam=1``, the greedy plan.
+**DP_allocation.** ``V(i, state) = max(μ_i + V(i + 1, state after), V(i + 1, state))``, computed forward: each job
+generates the states (GPUs taken by server) after taking or skipping it, and equal states are merged. Up to
+:data:`EXACT_QUEUE` jobs, no state is dropped. For longer queues, the best `beam` states are kept, including the one
+that took every job it could, so the result is never worse than that of ``beam=1``, the greedy plan.
 
-A schedule completes by the horizon (1c): a job that would end later is worth 0.
+A schedule completes by the horizon (1c): a job that would end later has utility 0.
 
-**Departures from the text.** One is no setting: branches are compared by payoff, because line 20 compares costs, so
-that taking nothing always wins (:func:`literal_dp`). The others are fields of :class:`Planning`.
-Measured on ``gen/hadar-480`` in rounds of 360 s with restarts of 10 s (total time TTD, mean idle GPUs of 60 while 50 or
-more jobs wait, share of the rounds that change allocations), and in model time on ``gen/200jobs`` (ΣU):
+**Departures from the text.** One is not a setting: branches are compared by payoff, because line 20 compares costs and
+so always prefers to take nothing (:func:`literal_dp`). The others are fields of :class:`Planning`. They were measured
+on ``gen/hadar-480`` in rounds of 360 s with restarts of 10 s (total time TTD, mean idle GPUs of 60 while 50 or more
+jobs wait, fraction of rounds that change allocations), and in model time on ``gen/200jobs`` (ΣU):
 
 =====================  =======  =====  ========  ======  ===========================================================
 setting                TTD (h)   idle  changing      ΣU  why it is not the default
 =====================  =======  =====  ========  ======  ===========================================================
 default                  420.9    8.5    18.5 %    3028
-``payoff="round"``       359.9    0.0    18.8 %    3024  line 31 as printed: a lifetime's utility less one round's cost,
-                                                         neither (4) nor (8), which Theorem 2 is about
+``payoff="round"``       359.9    0.0    18.8 %    3024  line 31 as printed: the utility of a lifetime minus the cost of
+                                                         one round, not (4) or (8), which Theorem 2 is about
 ``alloc="cost"``         423.2    8.6    34.6 %    2962  lines 28 to 31 as printed: the cheapest allocation whatever
                                                          its rate, never of higher payoff
-``keep=False``           423.7    8.6    25.2 %    3028  line 6 as printed, which hands the plan no allocations: jobs
+``keep=False``           423.7    8.6    25.2 %    3028  line 6 as printed, which passes the plan no allocations: jobs
                                                          move for nothing (12,527 restarts instead of 2,546)
-``order="arrival"``      421.3    2.7    30.1 %    2660  the queue as it is filled; a beam then keeps what labels put
-                                                         first
+``order="arrival"``      421.3    2.7    30.1 %    2660  the queue in order of arrival; a beam then favours jobs by
+                                                         label
 ``order="density"``      482.0    6.3    29.9 %    3057  not the paper's: payoff per GPU and round
 ``stop=True``            425.7    8.9    18.2 %    3024  line 7 as printed: a job without an allocation drops all
                                                          later ones
 ``beam=1``               430.1    9.5     7.8 %    3023  not the paper's: greedy
 =====================  =======  =====  ========  ======  ===========================================================
 
-The idle GPUs come from the payoff: who pays for all rounds of a long job cannot afford the last GPUs of a server.
-``payoff="round"`` with ``keep=False`` changes 30.2 % of the rounds (358.5 h), the paper's 30 %. All lines as printed,
-but for line 20, make 468.6 h, 2.3 idle GPUs and 11.7 %, and ΣU = 2340. On ``gen/hadar-480`` with its types named in
-the opposite order, going by label instead of by rate made 418.9 h instead of 420.9 h.
+GPUs idle because of the payoff: a long job that pays for all its rounds cannot afford the last GPUs of a server.
+``payoff="round"`` with ``keep=False`` changes allocations in 30.2 % of the rounds (358.5 h), the paper's 30 %. All
+lines as printed, except line 20, give 468.6 h, 2.3 idle GPUs and 11.7 %, and ΣU = 2340. On ``gen/hadar-480`` with its
+types listed in reverse, ordering types by label instead of rate gave 418.9 h instead of 420.9 h.
 """
 
 from __future__ import annotations
@@ -70,22 +70,22 @@ Order = Literal["payoff", "density", "arrival"]
 Search = Literal["exact", "beam", "greedy"]
 
 EXACT_QUEUE = 12
-"""Longest queue that is planned exactly: at most 2^n states after a job. Measured: 1 ms (16 jobs: 6 ms)."""
+"""Longest queue that is planned exactly; there are at most 2^n states after n jobs. Measured: 1 ms (16 jobs: 6 ms)."""
 
 BEAM = 16
-"""States that the beam keeps."""
+"""Number of states that the beam keeps."""
 
 MEMO_STATES = 1 << 18
-"""Most states after one job that :func:`memo_entries` counts."""
+"""Limit on the states after one job that :func:`memo_entries` counts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """The jobs of a round that are planned, and what they hold.
+    """The jobs to plan in a round and the GPUs that they hold.
 
-    `jobs` ``(q,)`` are in the queue, ascending, with `remaining` ``(q,)`` iterations left; `used` ``(h,)`` GPUs are
-    taken by jobs that are not planned. `held` ``(entries, 3)`` are row in `jobs`, server and GPUs of what the queue
-    holds, ascending by row.
+    `jobs` ``(q,)`` are in the queue, ascending, with `remaining` ``(q,)`` iterations left. `used` ``(h,)`` GPUs are
+    taken by jobs that are not planned. `held` ``(entries, 3)`` lists the GPUs that the queue holds: row in `jobs`,
+    server and GPUs, ascending by row.
     """
 
     jobs: Ints
@@ -97,7 +97,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The queue of a round as compiled functions see it, and the rows of jobs that fit, first in line first."""
+    """The queue of a round for compiled functions, and the rows of the jobs that fit, in order of planning."""
 
     around: Round
     queue: Queue
@@ -106,10 +106,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan that DP_allocation found: ``(entries, 3)`` job, server and GPUs, and the sum of the payoffs.
+    """A plan of DP_allocation: ``(entries, 3)`` job, server and GPUs, and the sum of the payoffs.
 
-    `search` is ``"exact"`` if no state was dropped, ``"greedy"`` for a beam of one; `states` counts the pairs of job
-    and state met, the entries of a memo.
+    `search` is ``"exact"`` if no state was dropped, ``"greedy"`` for a beam of one; `states` counts the visited pairs
+    of job and state, the entries of a memo.
     """
 
     entries: Ints
@@ -120,7 +120,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planning:
-    """How rounds are planned; see the module for what the paper prints, and for what each setting was measured to do.
+    """Settings of the planning; the module says what the paper prints, and gives the measured effect of each setting.
 
     Attributes
     ----------
@@ -129,16 +129,16 @@ class Planning:
     alloc
         Whether FIND_ALLOC takes the allocation of highest payoff or of least cost.
     keep
-        Whether a running job keeps its GPUs where they are free.
+        Whether a running job keeps its GPUs if they are free.
     order
         Order of the queue.
     stop
         Whether the first job without an allocation ends the planning.
     beam, exact
-        States kept where the queue is longer than `exact` jobs.
+        Number of states kept if the queue is longer than `exact` jobs.
     beta, communication
-        Cost of communication: for each server of a gang beyond its first, `beta` times the mean price of its GPUs, and
-        so much utility, as in P1.
+        Communication cost for each server of a gang beyond its first: `beta` times the mean price of its GPUs, plus
+        `communication` in units of utility, as in P1.
     """
 
     payoff: Payoff = "lifetime"
@@ -153,18 +153,18 @@ class Planning:
 
 
 class Planner:
-    """Hadar's planning of rounds in the slots of one view."""
+    """Planner of Hadar's rounds, in the slots of one view."""
 
     def __init__(self, view: View, prices: Prices, how: Planning = Planning()) -> None:
         self.view, self.how = view, how
         self.reprice(prices)
 
     def reprice(self, prices: Prices) -> None:
-        """Plan with other prices from now on."""
+        """Replace the prices."""
         self.hosts = price_list(self.view.servers, prices)
 
     def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
-        """Return the ``(entries, 3)`` allocation of one job of the queue and its payoff (``-inf`` if it has none)."""
+        """Return the best ``(entries, 3)`` allocation of one job of the queue and its payoff, ``-inf`` if none fits."""
         from schedgap.heuristics.hadar._kernels import find, state
 
         queue, scratch = self.queue(around), np.empty((4, self.hosts.gpus.size), np.int64)
@@ -183,11 +183,11 @@ class Planner:
             payoff /= queue.gpus * rounds
         first = np.zeros(payoff.size) if self.how.order == "arrival" else -payoff
         order = np.lexsort((around.jobs, self.view.arrival[around.jobs], first))
-        # A job that fits nowhere now fits nowhere later in this round; it is asked only where it stops the others.
+        # A job that fits nowhere now fits nowhere later in this round; it stays in line only if it stops the others.
         return Line(around, queue, order[(payoff[order] > -np.inf) | self.how.stop])
 
     def dp_allocation(self, line: Line) -> Plan:
-        """Plan the queue; exactly if it is short enough."""
+        """Return the plan of a queue, which is exact if the queue is short enough."""
         from schedgap.heuristics.hadar._beam import search
 
         beam = self.how.beam
@@ -197,21 +197,21 @@ class Planner:
         how: Search = "greedy" if beam == 1 else "beam" if dropped else "exact"
         return Plan(entries, float(payoff), how, int(states))
 
-    def leftovers(self, line: Line, plan: Plan, everybody: bool = False) -> Ints:
-        """Return the ``(entries, 3)`` allocations of jobs outside the plan on what it leaves, highest payoff first.
+    def leftovers(self, line: Line, plan: Plan, all_jobs: bool = False) -> Ints:
+        """Return the ``(entries, 3)`` allocations of jobs outside the plan on the GPUs it leaves, highest payoff first.
 
-        These are the jobs that are worth 0, and all jobs if `everybody` or if the cluster would be empty.
+        Only jobs of utility 0 get GPUs, unless `all_jobs` is set or the cluster would be empty.
         """
         used = line.around.used.copy()
         np.add.at(used, plan.entries[:, 1], plan.entries[:, 2])
         outside = np.ones(line.around.jobs.size, bool)
         outside[np.searchsorted(line.around.jobs, plan.entries[:, 0])] = False
-        if used.any() and not everybody:
+        if used.any() and not all_jobs:
             outside &= line.queue.worth.max(axis=1) <= 0
         return self._placed(line, line.order[outside[line.order]], used)
 
     def _placed(self, line: Line, rows: Ints, used: Ints) -> Ints:
-        """Return the ``(entries, 3)`` allocations of these jobs of a queue, one after another."""
+        """Return the ``(entries, 3)`` allocations of `rows` of a queue, placed one after another."""
         from schedgap.heuristics.hadar._kernels import place
 
         entries: Ints = place(self.hosts, line.queue, rows, used)
@@ -219,7 +219,7 @@ class Planner:
         return entries
 
     def memo_entries(self, around: Round) -> int:
-        """Return how many entries the memo of the exact DP has (Theorem 1 calls their number polynomial)."""
+        """Return the number of entries in the memo of the exact DP (which Theorem 1 calls polynomial)."""
         from schedgap.heuristics.hadar._beam import search
 
         line = self.line_up(around)
@@ -230,7 +230,7 @@ class Planner:
         return int(states)
 
     def queue(self, around: Round) -> Queue:
-        """Return the jobs of a round with what their payoffs are computed from."""
+        """Return the jobs of a round with the data for their payoffs."""
         from schedgap.heuristics.hadar._kernels import Queue, worths
 
         view, jobs = self.view, around.jobs
@@ -256,50 +256,50 @@ class Planner:
 
 
 def price_list(servers: Servers, prices: Prices) -> Hosts:
-    """Return the servers with their prices at every number of GPUs taken."""
+    """Return the servers with their prices for every number of GPUs taken."""
     from schedgap.heuristics.hadar._kernels import Hosts
 
     kinds, kind = np.unique(np.column_stack((servers.gpu_type, servers.gpus)), axis=0, return_inverse=True)
     lists = [prices.price(r, np.arange(gpus + 1), max(gpus, 1)) for r, gpus in kinds.tolist()]
-    first = np.cumsum([0, *(len(prices_of) for prices_of in lists)])
+    first = np.cumsum([0, *map(len, lists)])
     machine = np.zeros(0, np.int64) if servers.host is None else servers.host
     return Hosts(servers.gpu_type, servers.gpus, machine, first[kind.ravel()], np.concatenate(lists))
 
 
 AS_PRINTED = Planning(payoff="round", alloc="cost", keep=False, order="arrival", stop=True)
-"""FIND_ALLOC as printed: the cheapest allocation whatever its rate, whose payoff subtracts one round's cost from the
-utility of a lifetime (lines 28 to 31); a job without allocation ends the planning (7 and 8)."""
+"""FIND_ALLOC as printed: it takes the cheapest allocation whatever its rate, and its payoff subtracts the cost of one
+round from the utility of a lifetime (lines 28 to 31). A job without an allocation ends the planning (7 and 8)."""
 
 
 def literal_dp(planner: Planner, around: Round) -> Ints:
-    """Return the ``(q, h)`` GPUs that lines 1 to 23 of Algorithm 2 give to every job of the queue: none, for the audit.
+    """Return the ``(q, h)`` GPUs that lines 1 to 23 of Algorithm 2 give to the jobs of the queue: none, for the audit.
 
-    Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over what was placed before; the left one has the
-    GPUs of j besides, at prices that j itself has raised. So the left side is never the smaller one.
+    Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over the jobs placed before; the left one also
+    includes the GPUs of j, at prices that j itself has raised. So the left side is never the smaller one.
     """
     shape = (around.jobs.size, around.used.size)
     return _branch(planner, around, 0, np.zeros(shape, np.int64), around.used)[0]
 
 
 def _branch(planner: Planner, around: Round, index: int, placed: Ints, used: Ints) -> tuple[Ints, Ints]:
-    """Return allocations and server state, as the recursion does."""
+    """Return allocations and server state, the result of the printed recursion."""
     gpus = planner.view.servers.gpus
     if index >= len(placed) or np.all(used >= gpus):
         return placed, used
-    found, payoff = planner.find_alloc(replace(around, used=used), index)
+    entries, payoff = planner.find_alloc(replace(around, used=used), index)
     if payoff <= 0:
         return placed, used
-    own = np.bincount(found[:, 1], found[:, 2], used.size).astype(np.int64)
+    added = np.bincount(entries[:, 1], entries[:, 2], used.size).astype(np.int64)
     with_job = placed.copy()
-    with_job[index] = own
-    taken, after = _branch(planner, around, index + 1, with_job, used + own)
+    with_job[index] = added
+    taken, after = _branch(planner, around, index + 1, with_job, used + added)
     skipped, before = _branch(planner, around, index + 1, placed, used)
-    cost_taken = _cost(planner, used + own, taken)
+    cost_taken = _cost(planner, used + added, taken)
     cost_skipped = _cost(planner, used, skipped)
     return (taken, after) if cost_taken < cost_skipped else (skipped, before)
 
 
 def _cost(planner: Planner, used: Ints, placed: Ints) -> float:
-    """``Σ_h Σ_r k(γ) w``, lines 18 and 19."""
+    """Return ``Σ_h Σ_r k(γ) w`` (lines 18 and 19)."""
     price: Array = planner.hosts.price[planner.hosts.first + used]
     return float((placed * price).sum())

@@ -1,27 +1,29 @@
 """Prices of Hadar's GPUs, equations (5) to (7), and the guarantee of Theorem 2.
 
 =========  ============================================================================================
-(5)        ``k_h^r(γ) = U_min^r · (U_max^r / U_min^r)^(γ / c_h^r)``, γ GPUs of server h being taken
+(5)        ``k_h^r(γ) = U_min^r · (U_max^r / U_min^r)^(γ / c_h^r)``, with γ GPUs of server h in use
 (6)        ``U_max^r = max_j U_j(t_j^min) / W_j``
 (7)        ``U_min^r = 1/(4η) · min_j U_j(T − a_j) / (t_j^max · W_j)``, ``1/η = min_j t_j^max W_j / (T ΣC)``
 Thm. 2     ``2α``-competitive, ``α = max_r max(1, ln(U_max^r / U_min^r))``
 =========  ============================================================================================
 
-Departures from the text, which is not usable as printed. ``t^min`` and ``t^max`` are durations in whole slots of the
-gang ``W_j`` on its fastest and slowest type (the text divides by an undefined ``M_j`` and subtracts ``a_j`` from a
-duration). ``W_j`` stands for ``w_j^r`` and ``Σ_r w_j^r`` as well, which are not defined without a server and a slot.
-``1/η`` has the factor ``1/T`` that (9) loses: without it the prices of an empty cluster alone, ``D_0``, can exceed half
-of the optimum. On ``gen/200jobs`` the factor makes α 21.6 instead of 15.9, and ΣU 3028 instead of 3010. ``1/η`` is at
-most 1, so that a job alone on an empty cluster pays at most a quarter of what it is worth. For each type, `j` ranges
-over the jobs that can use it and complete before the horizon.
+Departures from the text, which is not usable as printed:
 
-A utility that is 0 at the horizon (a passed deadline, an underflow) would make all prices 0 and α infinite: there,
-:data:`FLOOR` of the job's best utility stands for ``U_j(T − a_j)``, and Theorem 2 says nothing.
+``t^min`` and ``t^max`` are durations, in whole slots, of the gang ``W_j`` on its fastest and slowest type; the text
+divides by an undefined ``M_j`` and subtracts ``a_j`` from a duration. ``W_j`` also replaces ``w_j^r`` and
+``Σ_r w_j^r``, which are undefined without a server and a slot. ``1/η`` includes the factor ``1/T`` that (9) loses:
+without it, the prices ``D_0`` of an empty cluster alone can exceed half of the optimum. On ``gen/200jobs`` the factor
+makes α 21.6 instead of 15.9, and ΣU 3028 instead of 3010. ``1/η`` is at most 1, so a job alone on an empty cluster pays
+at most a quarter of its utility. For each type, `j` ranges over the jobs that can use it and complete before the
+horizon.
 
-(6) and (7) take ``U_max`` and ``U_min`` over all jobs, also future ones: like the framework it uses (Bao et al.,
-INFOCOM 2018), the paper's algorithm knows these two numbers of its workload beforehand, and nothing else. Theorem 2 is
-about these prices. An online scheduler could know them only of the jobs that are there, or that it has seen;
-:mod:`schedgap.heuristics.hadar.online` has both.
+A utility of 0 at the horizon (a missed deadline, an underflow) would make all prices 0 and α infinite. In that case
+:data:`FLOOR` times the job's best utility replaces ``U_j(T − a_j)``, and Theorem 2 says nothing.
+
+(6) and (7) take ``U_max`` and ``U_min`` over all jobs, including future ones. Like the framework it builds on (Bao et
+al., INFOCOM 2018), the paper's algorithm knows these two numbers of its workload in advance, and nothing else. Theorem
+2 is about these prices. An online scheduler could compute them only from the active jobs or from those it has seen;
+:mod:`schedgap.heuristics.hadar.online` offers both.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import View
 
 FLOOR = 1e-9
-"""Least ``U_j(T − a_j)``, as a part of ``U_j(t_j^min)``."""
+"""Smallest ``U_j(T − a_j)``, as a fraction of ``U_j(t_j^min)``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices ``(k,)`` per GPU and slot, and whether :data:`FLOOR` was needed.
+    """Extreme prices ``(k,)`` per GPU and slot, and whether :data:`FLOOR` was needed.
 
-    `low` is ``U_min^r``, the price of the first GPU of an idle server, `high` is ``U_max^r``, that of a full one.
+    `low` is ``U_min^r``, the price on an idle server; `high` is ``U_max^r``, the price on a full server.
     """
 
     low: Array
@@ -55,28 +57,28 @@ class Prices:
         return float(np.maximum(1.0, np.log(self.high) - np.log(self.low)).max())
 
     def price(self, gpu_type: Ints | int, used: Ints, gpus: Ints | int) -> Array:
-        """Return (5) for servers of `gpus` GPUs, `used` of them taken; the arguments are broadcast."""
+        """Return the price (5) on servers with `gpus` GPUs of which `used` are taken; the arguments are broadcast."""
         share = used / gpus
         low, high = np.log(self.low)[gpu_type], np.log(self.high)[gpu_type]
         return np.asarray(np.exp(low + (high - low) * share))
 
 
 def prices(view: View, counted: Ints | None = None) -> Prices:
-    """Return the prices of the jobs of a view, (6) and (7): positive and finite whatever the utilities.
+    """Return the prices (6) and (7) of a view, which are positive and finite for any utilities.
 
-    The least and the largest utility are taken over the jobs `counted`, by default all.
+    The smallest and largest utilities are taken over the jobs `counted`, by default all.
     """
     jobs, gangs = np.arange(view.workload.size), view.workload.gpus
     rounds = view.rounds(jobs, view.workload.work)
-    there = np.bincount(view.servers.gpu_type, view.servers.gpus, rounds.shape[1]) > 0
-    rounds[:, ~there] = np.inf
+    exists = np.bincount(view.servers.gpu_type, view.servers.gpus, rounds.shape[1]) > 0
+    rounds[:, ~exists] = np.inf
     shortest, left = rounds.min(axis=1), view.slots - view.arrival
     best = _value(view, shortest)
     able = (shortest <= left) & (best > 0)
     if counted is not None:
         able &= np.isin(jobs, counted)
     if not able.any():
-        return Prices(np.ones(there.size), np.ones(there.size))
+        return Prices(np.ones(exists.size), np.ones(exists.size))
     last = _value(view, np.maximum(left, shortest))
     floored = able & (last < FLOOR * best)
     last = np.where(floored, FLOOR * best, last)
@@ -92,15 +94,15 @@ def prices(view: View, counted: Ints | None = None) -> Prices:
 
 
 def _value(view: View, slots: Array) -> Array:
-    """``(n,)`` utilities of completing after the given numbers of slots (``inf`` for never)."""
+    """Return the ``(n,)`` utilities of completing after these numbers of slots (``inf`` for never)."""
     possible = np.isfinite(slots)
     value = view.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * view.slot_s)
     return np.where(possible, value, 0.0)
 
 
 def guarantee(view: View) -> Guarantee:
-    """Return the ratio of Theorem 2 on that instance."""
-    found = prices(view)
-    if found.floored:
+    """Return the ratio of Theorem 2 on this instance."""
+    extremes = prices(view)
+    if extremes.floored:
         return Guarantee("2α = ∞ (a utility is 0 at the horizon)")
-    return Guarantee(f"2α = {2 * found.alpha:.1f}", 2 * found.alpha)
+    return Guarantee(f"2α = {2 * extremes.alpha:.1f}", 2 * extremes.alpha)

@@ -1,8 +1,8 @@
-"""Model time: a policy of the simulator in the slots of Hadar's view, without overheads, as a schedule.
+"""Model time: schedules from simulated policies, in the slots of Hadar's view and without overheads.
 
-A round is a slot and nothing is lost by moving, so what the simulator does is feasible in P1: a job runs whole slots
-from its arrival slot on, and its last slot is the one in which its work is done. Jobs that the horizon cuts off count
-as rejected, so their GPUs do not appear.
+A round is a slot and restarts are free, so the simulated schedule is feasible in P1: a job runs in whole slots from its
+arrival slot on, and its last slot is the one in which its work is done. Jobs that are unfinished at the horizon count
+as rejected, and their GPUs are left out.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Build = TypeVar("Build", bound=Callable[..., Policy])
 
 
 def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
-    """Return the schedule that a fresh policy makes in the slots of `view`.
+    """Return the schedule of a fresh policy in the slots of `view`.
 
-    It raises `NotApplicableError` if a slot is too short or too long for a round.
+    Raises `NotApplicableError` if a slot is too short or too long for a round.
     """
     end_s = view.slots * view.slot_s
     trace, slot = in_slots(view.workload, view.servers, policy, view.slot_s, until_s=end_s, forks=forks)
@@ -42,28 +42,28 @@ def simulated(
     problem: str = UTILITY.id,
     kind: Literal["online", "baseline"] = "baseline",
     guarantee: Callable[..., Guarantee | None] = lambda view: None,
-    **both: Any,
+    **fields: Any,
 ) -> Callable[[Build], Build]:
     """Register the decorated ``build(instance, oracle)`` as a policy, and in model time as a heuristic of the same id.
 
-    `both` are fields that their specs share; settings go to `build`.
+    `fields` are shared by the two specs; settings are passed to `build`.
     """
 
     def register(build: Build) -> Build:
         def run(view: View, context: Context, **settings: Any) -> Schedule:
             return schedule(view, build(view.instance, context.oracle, **settings), forks)
 
-        policy(id, forks=forks, **both)(build)
-        heuristic(id, problem=problem, kind=kind, guarantee=guarantee, **both)(passing(run, build))
+        policy(id, forks=forks, **fields)(build)
+        heuristic(id, problem=problem, kind=kind, guarantee=guarantee, **fields)(passing(run, build))
         return build
 
     return register
 
 
 def baseline(id: str, source: str, fixed: dict[str, Any] | None = None, **fields: Any) -> Callable[[Build], Build]:
-    """Register the decorated ``policy(workload, servers, **settings)``, which Hadar is compared with.
+    """Register the decorated ``policy(workload, servers, **settings)`` as a baseline of Hadar.
 
-    Some settings can be `fixed`; `fields` are those of :func:`simulated`.
+    `fixed` are settings with a fixed value; `fields` are those of :func:`simulated`.
     """
 
     def register(decorated: Build) -> Build:

@@ -1,9 +1,8 @@
-"""OEF over rounds (Mo, Xu, Lau, Middleware 2024): rounding placer, dynamics, simulated policies.
+"""OEF over rounds (Mo, Xu, Lau, Middleware 2024): the rounding placer, the dynamics, and simulated policies.
 
-``oef.rounding`` and ``oef.rounding_tijdeman`` round the optimal cooperative shares for a day of 5-minute
-rounds (:data:`.rounding.ROUNDS`), long enough for debts of a device or two to be less than a hundredth of a device on
-average. The evaluators of :mod:`schedgap.heuristics.oef.dynamics` and AlloX are policies of
-:mod:`schedgap.heuristics.simulator`.
+``oef.rounding`` and ``oef.rounding_tijdeman`` round the optimal cooperative shares for a day of 5-minute rounds
+(:data:`.rounding.ROUNDS`): long enough that a debt of one or two devices is less than 0.01 devices on average. AlloX
+and the evaluators of :mod:`schedgap.heuristics.oef.dynamics` are policies of :mod:`schedgap.heuristics.simulator`.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from schedgap.instances.views.oef import Allocation, View
 def rounding(view: View, context: Context) -> Allocation:
     """Round the shares of ``oef.cooperative`` by largest remainder, for a day of rounds.
 
-    The paper's own rule, each tenant rounded on its own, exceeds capacity.
+    The paper's own rule, which rounds each tenant on its own, exceeds capacity.
 
-    Nothing bounds its ratio to the largest total efficiency, as nothing bounds that of envy-free shares: of two types
-    with a device each, a tenant of weight 1 has speedups 1 and r, one of weight r has 1 and 1. This one envies nobody
-    only if it has r times as many devices as the other, which so has at most 2 / (r + 1): in total, shares are worth
-    less than 4, while r + 1 is possible.
+    Its ratio to the largest total efficiency is unbounded, as is that of all envy-free shares. Example: two types with
+    one device each; a tenant of weight 1 has speedups 1 and r, a tenant of weight r has 1 and 1. The second tenant is
+    free of envy only with r times as many devices as the first, which leaves the first at most 2 / (r + 1). So the
+    total efficiency is below 4, while r + 1 is possible.
 
     See Also
     --------
@@ -46,7 +45,7 @@ def rounding(view: View, context: Context) -> Allocation:
 def rounding_tijdeman(view: View, context: Context) -> Allocation:
     """Round the shares of ``oef.cooperative`` by Tijdeman's rule, for a day of rounds.
 
-    Debts stay below one device at all times while shares do not change.
+    Debts stay below one device at all times, as long as shares do not change.
 
     See Also
     --------

@@ -1,11 +1,11 @@
 """OEF over time (§3.2, §6): evaluator → placer → round-robin within tenants → placement, in 5-minute rounds.
 
-The *evaluator* returns fractional shares of the tenants that have jobs at the moment; it is asked again
-whenever that set changes. A tenant's weight is divided among the job types it has jobs of (§4.2.4). The placer rounds
-the shares (:mod:`schedgap.heuristics.oef.rounding`) to a tenant's whole devices. These go to its jobs (§4.3, §4.4,
-§6.1.3): which of them run (:func:`round_robin`), on which types (:func:`by_type`), on which servers (:func:`on_hosts`).
-``packed`` is OEF's placement: large jobs first, on one type and on one host where possible. Without it jobs take
-devices in the order in which they come, as the paper describes its baselines.
+The *evaluator* returns fractional shares of the tenants that currently have jobs; it is called again whenever that set
+changes. A tenant's weight is divided among its job types with jobs (§4.2.4). The placer
+(:mod:`schedgap.heuristics.oef.rounding`) rounds the shares to whole devices of a tenant. These go to its jobs (§4.3,
+§4.4, §6.1.3): :func:`round_robin` selects jobs, :func:`by_type` types, and :func:`on_hosts` servers. ``packed`` is
+OEF's placement: large jobs first, on one type and one host if possible. Without it, jobs take devices in order, as the
+paper describes its baselines.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ EVALUATORS = (*OEF_EVALUATORS, "gavel", "maxmin", "gandiva_fair")
 
 
 def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
-    """Return the evaluator of that name, one of :data:`EVALUATORS`.
+    """Return the evaluator `name`, one of :data:`EVALUATORS`.
 
     Parameters
     ----------
     name
-        ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``, which may
-        have settings (``gavel?row_cap=true``).
+        ``gandiva_fair`` and ``maxmin`` are computed here; the others are optima of ``oef.<name>``, which may have
+        settings (``gavel?row_cap=true``).
     oracle
-        ``models.oracle``, for those.
+        ``models.oracle``, required for these optima.
 
     Raises
     ------
     UnknownNameError
-        If there is none; the message names the nearest known ones.
+        If there is no such evaluator; the message lists the closest names.
     UsageError
-        If it needs the oracle and there is none.
+        If the evaluator needs the oracle and there is none.
     """
     if base_id(name) not in EVALUATORS:
         raise UnknownNameError(unknown("evaluator", name, EVALUATORS))
@@ -66,23 +66,23 @@ def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
     if name == "maxmin":
         return lambda view: view.equal_split
     if oracle is None:
-        raise UsageError(f"evaluator {name!r} is the optimum of oef.{name}: pass oracle=models.oracle")
+        raise UsageError(f"evaluator {name!r} needs the optimum of oef.{name}; pass oracle=models.oracle")
     return lambda view: np.asarray(oracle(f"oef.{name}", view).devices)
 
 
 def restricted(view: View, active: Bools) -> View:
-    """Return the view of the virtual tenants of the mask `active` ``(v,)``.
+    """Return the view restricted to the virtual tenants of the mask `active` ``(v,)``.
 
     Each real tenant's weight is divided equally among its active virtual tenants.
     """
-    whole = np.bincount(view.owner, view.weight, len(view.tenants))
-    parts = np.bincount(view.owner[active], minlength=len(view.tenants))
+    weight = np.bincount(view.owner, view.weight, len(view.tenants))
+    count = np.bincount(view.owner[active], minlength=len(view.tenants))
     owner = view.owner[active]
     return replace(
         view,
-        labels=tuple(label for label, here in zip(view.labels, active, strict=True) if here),
+        labels=tuple(label for label, kept in zip(view.labels, active, strict=True) if kept),
         owner=owner,
-        weight=whole[owner] / parts[owner],
+        weight=weight[owner] / count[owner],
         speedups=view.speedups[active],
         true_speedups=view.true_speedups[active],
         min_demand=view.min_demand[active],
@@ -95,22 +95,22 @@ class FairShares:
     Parameters
     ----------
     instance
-        Tenants with jobs that have a rate on every GPU type.
+        An instance whose jobs have a rate on every GPU type.
     evaluate
-        Fractional shares of the active tenants.
+        Evaluator: fractional shares of the active tenants.
     rounding
-        Its rule; see :mod:`schedgap.heuristics.oef.rounding`.
+        Rule of the placer; see :mod:`schedgap.heuristics.oef.rounding`.
     packed
-        OEF's placement; see the module.
+        Whether to use OEF's placement; see the module.
     demand_aware
         Whether a tenant gets no devices of a type rather than fewer than its smallest job needs (§4.3).
     noise, noise_seed
-        Largest relative error of profiled rates, see :func:`profiled`; jobs advance by the true ones.
+        Largest relative error of profiled rates (see :func:`profiled`) and its seed; jobs advance by the true rates.
 
     Raises
     ------
     NotApplicableError
-        If a job has no rate on some GPU type, or is larger than every type.
+        If a job has no rate on some GPU type, or needs more GPUs than any type has.
     """
 
     def __init__(
@@ -125,8 +125,8 @@ class FairShares:
     ) -> None:
         self.view: View = PAPERS.get("oef").view(instance)
         if noise:
-            seen = profiled(self.view.speedups, noise, np.random.default_rng(noise_seed))
-            self.view = replace(self.view, speedups=seen)
+            speedups = profiled(self.view.speedups, noise, np.random.default_rng(noise_seed))
+            self.view = replace(self.view, speedups=speedups)
         self.work, self.cluster = workload(instance), servers(instance)
         self.row = _rows(instance, self.view, self.work)
         self.estimates: list[Array] = []
@@ -155,11 +155,11 @@ class FairShares:
         self.granted.append(devices)
         chosen = round_robin(row, gpus, state.starved, state.arrival_s, devices.sum(axis=1))
         requests = by_type(chosen, row, gpus, devices, self._packed)
-        named = [(int(state.jobs[job]), kind, count) for job, kind, count in requests]
-        return Assignment.of(on_hosts(named, self.cluster.gpus, self._host_type, self._packed))
+        requests = [(int(state.jobs[row]), kind, count) for row, kind, count in requests]
+        return Assignment.of(on_hosts(requests, self.cluster.gpus, self._host_type, self._packed))
 
     def shares(self, active: Bools) -> Array:
-        """Return ``(v, k)`` fractional shares while the tenants of the mask `active` are there."""
+        """Return the ``(v, k)`` fractional shares when the tenants of the mask `active` have jobs."""
         key = active.tobytes()
         if key not in self._shares:
             ideal = np.zeros_like(self.view.speedups)
@@ -169,33 +169,32 @@ class FairShares:
 
 
 def _rows(instance: Instance, view: View, work: Workload) -> Ints:
-    """Return the virtual tenant of every job: its tenant's, of the same model and the nearest speedups."""
+    """Return every job's virtual tenant: the one of its tenant with the same model and the closest speedups."""
     rates = work.rates[:, [work.gpu_types.index(name) for name in view.gpu_types]]
     rows_of: dict[str, list[int]] = {}
     for row, owner in enumerate(view.owner.tolist()):
         rows_of.setdefault(view.tenants[owner], []).append(row)
-    chosen = np.zeros(work.size, np.int64)
+    chosen, largest = np.zeros(work.size, np.int64), view.capacity.max()
     for i, job in enumerate(instance.jobs):
-        own = rows_of.get(work.tenants[work.tenant[i]], [])
-        largest = view.capacity.max()
-        for stuck, why in (
-            (not own, "has a tenant without job types, where others declare theirs"),
+        candidates = rows_of.get(work.tenants[work.tenant[i]], [])
+        for fails, reason in (
+            (not candidates, "has a tenant without job types, while other tenants declare theirs"),
             (rates[i].min() <= 0, "needs a positive rate on every GPU type"),
             (job.gpus > largest, f"needs {job.gpus} GPUs, more than the {largest:g} of the largest type"),
         ):
-            if stuck:
-                raise NotApplicableError(f"OEF's simulation: job {job.id} {why}")
-        named = [row for row in own if view.labels[row].endswith(f"/{job.model or 'job'}")] or own
-        distance = np.abs(np.log(view.true_speedups[named] / (rates[i] / rates[i, 0]))).sum(axis=1)
-        chosen[i] = named[int(np.argmin(distance))]
+            if fails:
+                raise NotApplicableError(f"OEF's simulation: job {job.id} {reason}")
+        rows = [row for row in candidates if view.labels[row].endswith(f"/{job.model or 'job'}")] or candidates
+        distance = np.abs(np.log(view.true_speedups[rows] / (rates[i] / rates[i, 0]))).sum(axis=1)
+        chosen[i] = rows[int(np.argmin(distance))]
     return chosen
 
 
 def round_robin(row: Ints, gpus: Ints, starved: Ints, arrival_s: Array, devices: Ints) -> list[int]:
-    """Return the jobs that run, longest starved first, then earliest arrival, then index.
+    """Return the jobs that run, by descending starvation, then arrival, then index.
 
     `row`, `gpus`, `starved` and `arrival_s` ``(a,)`` are each job's virtual tenant, gang, rounds of waiting and
-    arrival; `devices` ``(v,)`` count all types together. A job that does not fit any more is passed over.
+    arrival; `devices` ``(v,)`` count all types together. A job that no longer fits is skipped.
     """
     order = np.lexsort((arrival_s, -starved, row))
     left, rows, widths = devices.tolist(), row.tolist(), gpus.tolist()
@@ -208,11 +207,10 @@ def round_robin(row: Ints, gpus: Ints, starved: Ints, arrival_s: Array, devices:
 
 
 def by_type(chosen: Sequence[int], row: Ints, gpus: Ints, devices: Ints, packed: bool) -> list[Request]:
-    """Return how many devices of which type each chosen job takes from its tenant's ``(v, k)``.
+    """Return the ``(job, type, devices)`` requests of the chosen jobs on their tenants' `devices` ``(v, k)``.
 
-    If `packed`, large jobs come first, each on the type whose devices it uses up best (the faster one where two are
-    equal), and on several types only where no single one has enough. Otherwise slowest devices come first, in order of
-    choice.
+    If `packed`, large jobs come first, each on the type that fits it most tightly (ties: the faster one), and on
+    several types only if no single one has enough. Otherwise jobs keep their order and take the slowest devices first.
     """
     left = devices.tolist()
     rows, widths = row.tolist(), gpus.tolist()
@@ -229,7 +227,7 @@ def by_type(chosen: Sequence[int], row: Ints, gpus: Ints, devices: Ints, packed:
 
 
 def _types(have: list[int], wanted: int) -> list[int]:
-    """Return the types to take `wanted` devices from: the tightest single one, or the fullest first."""
+    """Return the types to take `wanted` devices from: the tightest single one or, if none has enough, fullest first."""
     enough = [kind for kind, devices in enumerate(have) if devices >= wanted]
     if enough:
         return [min(enough, key=lambda kind: (have[kind], -kind))]
@@ -237,10 +235,10 @@ def _types(have: list[int], wanted: int) -> list[int]:
 
 
 def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: bool) -> list[Request]:
-    """Return ``(job, server, devices)`` for all requests, which fit on the servers' devices and types ``(h,)``.
+    """Return ``(job, server, devices)`` for all requests, which must fit on the servers' devices and types ``(h,)``.
 
-    If `packed`, the largest request comes first, on the fullest host that has enough; over several hosts, the emptiest
-    first, only where none has. Otherwise it is first fit in the order of `requests`, over as many hosts as it takes.
+    If `packed`, the largest request comes first, on the fullest host with enough devices; only if there is none, it
+    takes several hosts, the emptiest first. Otherwise placement is first fit in order, on as many hosts as needed.
     """
     free = gpus.copy()
     hosts = [np.flatnonzero(host_type == kind) for kind in range(int(host_type.max()) + 1)]
@@ -263,15 +261,15 @@ def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: b
 
 
 def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, float]:
-    """Return the paper's own measures of policies (§6.1.4), beside the metrics of all policies.
+    """Return the paper's own measures of policies (§6.1.4), which complement the metrics of all policies.
 
-    ``estimated_throughput`` is what fractional shares promise, ``actual_throughput`` what was done, both of all tenants
-    together and on average over the rounds, in devices of the slowest type; the former is there for policies that have
-    such shares. ``throughput_deviation`` is the gap between the two as a part of the former (§6.4.2).
+    ``estimated_throughput`` is the throughput that fractional shares promise, ``actual_throughput`` the one achieved.
+    Both are summed over tenants and averaged over rounds, in devices of the slowest type; the former exists only for
+    policies with such shares. ``throughput_deviation`` is the gap between the two relative to the former (§6.4.2).
 
     The paper divides by "the throughput of the same number of the slowest GPU devices". Taken literally, that is a
     speedup per device: (9) does not make it equal, although Fig. 4(a) shows it equal, and idle devices do not count. On
-    ``gen/oef-20?load=8`` the shares of ``oef.cooperative`` are worth 21 % more than those of
+    ``gen/oef-20?load=8`` the shares of ``oef.cooperative`` promise 21 % more than those of
     ``oef.gavel?row_cap=true``, but 0.6 % more per device.
     """
     view: View = PAPERS.get("oef").view(instance)
@@ -283,9 +281,9 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
 
 
 def actual(view: View, trace: Trace) -> Array:
-    """Return the work done in each round, ``(R, t)``, in iterations per second over those of one slowest GPU.
+    """Return the ``(R, t)`` throughput of each round and tenant, relative to the rate of one slowest GPU.
 
-    It is NaN in rounds of jobs that do not run on the slowest type, as policies allow that need no shares.
+    It is NaN in rounds with jobs that cannot run on the slowest type, which policies without shares allow.
     """
     work = trace.workload
     slowest = work.rates[:, work.gpu_types.index(view.gpu_types[0])]
@@ -294,30 +292,30 @@ def actual(view: View, trace: Trace) -> Array:
 
 
 def profiled(speedups: Array, error: float, rng: np.random.Generator) -> Array:
-    """Return the speedups ``(v, k)`` of profiles in which every rate has a relative error uniform in ``±error``."""
+    """Return the ``(v, k)`` speedups of profiles in which every rate has a relative error uniform in ``±error``."""
     measured = speedups * rng.uniform(1 - error, 1 + error, speedups.shape)
     return np.asarray(measured / measured[:, :1])
 
 
 ROUNDING = Parameter(
     "rounding",
-    "how shares become devices: round is printed in §4.3 (by largest remainder where it exceeds capacity); tijdeman "
+    "rule that rounds shares to devices: round is printed in §4.3 (largest remainder if it exceeds capacity); tijdeman "
     "keeps debts below one device, throughputs within 1 % of it; memoryless carries no debt, as baselines of §6.3.2",
     choices=("round", "tijdeman", "largest_remainder", "memoryless"),
 )
-PACKED = Parameter("packed", "OEF's placement: large jobs first, on one type and one host where possible (§4.3)")
-DEMAND_AWARE = Parameter("demand_aware", "none of a type rather than fewer devices than the smallest job needs (§4.3)")
+PACKED = Parameter("packed", "whether to place as OEF does: large jobs first, on one type and host if possible (§4.3)")
+DEMAND_AWARE = Parameter("demand_aware", "no devices of a type rather than fewer than the smallest job needs (§4.3)")
 NOISE = (
     Parameter("noise", "largest relative error, drawn uniformly, of every profiled rate (§6.4.2)", least=0.0, most=0.9),
     Parameter("noise_seed", "seed of these errors", least=0),
 )
-ROW_CAP = Parameter("row_cap", "at most one device per tenant, as in the allocation that the paper prints as (3)")
+ROW_CAP = Parameter("row_cap", "whether a tenant gets at most one device, as in the allocation printed as (3)")
 
 
 def fair_shares(
     instance: Instance, oracle: Oracle, *, evaluate: str, row_cap: bool = False, **settings: Any
 ) -> FairShares:
-    """Return the policy that gives tenants the shares of an evaluator, see there and :class:`FairShares`."""
+    """Return the policy of an evaluator; see :func:`evaluator` and :class:`FairShares`."""
     name = f"{evaluate}?row_cap=true" if row_cap else evaluate
     return FairShares(instance, evaluator(name, oracle), **settings)
 
@@ -336,12 +334,12 @@ for _name in EVALUATORS:
 
 @policy("oef.allox", source="AlloX (Le et al., EuroSys 2020), named in OEF §7", measures=throughput)
 def allox(instance: Instance, oracle: Oracle) -> AlloX:
-    """Return AlloX for an instance whose jobs fit on a single type, as OEF asks of its own.
+    """Return AlloX for an instance whose jobs all fit on a single type, as OEF's policies require.
 
-    It raises `NotApplicableError` if some job does not.
+    Raises `NotApplicableError` if some job does not.
     """
     policy = AlloX(workload(instance), servers(instance))
-    stuck = np.flatnonzero(~policy.gangs.allowed[:, :-1].any(axis=1))
-    if stuck.size:
-        raise NotApplicableError(f"AlloX: job {policy.gangs.work.ids[stuck[0]]} fits on no single GPU type")
+    misfits = np.flatnonzero(~policy.gangs.allowed[:, :-1].any(axis=1))
+    if misfits.size:
+        raise NotApplicableError(f"AlloX: job {policy.gangs.work.ids[misfits[0]]} fits on no single GPU type")
     return policy

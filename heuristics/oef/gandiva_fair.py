@@ -1,18 +1,17 @@
 """Gandiva_fair (Chaudhary et al., EuroSys 2020) as the OEF paper describes it: trading from the equal split.
 
-Every tenant starts with its weight's part of every type. For a pair of types, slow ``a`` and fast ``b``, the
-ratio ``w[l, b] / w[l, a]`` says how many slow devices one fast device is worth to tenant ``l``. The *buyer*
-is the highest ratio that still holds slow devices, the *seller* the lowest ratio that still holds fast ones;
-the buyer pays `price` slow devices for one fast device, as many as either of the two has. The price is a
-second price: the highest ratio among the other holders of slow devices that is not below the seller's, and
-the mean of buyer's and seller's ratios where there is no such rival. It lies between the two ratios, so no
-trade makes anybody worse off (at reported speedups), and the result keeps the sharing incentive of the equal
-split.
+Every tenant starts with a share of every type in proportion to its weight. For a pair of types, slow ``a`` and fast
+``b``, the ratio ``w[l, b] / w[l, a]`` is the value of a fast device to tenant ``l``, in slow devices. The *buyer* is
+the tenant of highest ratio that still holds slow devices, the *seller* the one of lowest ratio that still holds fast
+ones. The buyer pays `price` slow devices per fast device, until one of the two runs out. The price is a second price:
+the highest ratio among the other holders of slow devices that is not below the seller's or, without such a rival, the
+mean of the buyer's and the seller's ratios. It lies between the two ratios, so no trade makes a tenant worse off (at
+reported speedups), and the result keeps the sharing incentive of the equal split.
 
-Neither paper says how several pairs of types are ordered. Here the pair with the greatest gap between the
-highest and the lowest ratio is traded to the end first ("always trades between shares with the greatest
-speedup gap", §6.1.3), then the next; devices gained in a later pair can reopen an earlier one, so rounds over
-all pairs are repeated until nothing moves. Ties go to the tenant, and to the pair, of lower index.
+Neither paper gives an order of several pairs of types. Here the pair with the greatest gap between the highest and the
+lowest ratio is traded to the end first ("always trades between shares with the greatest speedup gap", §6.1.3), then the
+next. Devices gained in a later pair can reopen an earlier one, so passes over all pairs are repeated until nothing
+moves. Ties go to the tenant, and to the pair, of lower index.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.views.oef import Allocation, View
 
 NOTHING = 1e-12
-"""Part of a type's devices below which a trade is rounding noise."""
+"""Fraction of a type's devices below which a trade is rounding noise."""
 
 
 @dataclass(frozen=True)
 class Trade:
-    """`fast` devices of `fast_type` go from `seller` to `buyer`, `fast · price` of `slow_type` back."""
+    """A trade: `seller` gives `fast` devices of `fast_type` to `buyer` for `fast · price` devices of `slow_type`."""
 
     slow_type: int
     fast_type: int
@@ -43,9 +42,9 @@ class Trade:
 
 
 def trade(speedups: Array, start: Array) -> tuple[Array, list[Trade]]:
-    """Trade until nothing moves; return ``(v, k)`` devices after trading, and the trades in their order.
+    """Trade until nothing moves; return the ``(v, k)`` devices after trading, and the trades in order.
 
-    `speedups` ``(v, k)`` are those reported, all positive; `start` ``(v, k)`` are devices before trading.
+    `speedups` ``(v, k)`` are the reported ones, all positive; `start` ``(v, k)`` are the devices before trading.
     """
     devices = np.array(start, float)
     trades: list[Trade] = []
@@ -55,7 +54,7 @@ def trade(speedups: Array, start: Array) -> tuple[Array, list[Trade]]:
 
 
 def pairs(speedups: Array) -> list[tuple[int, int]]:
-    """Return the (slow, fast) pairs of types, the greatest gap between two tenants' ratios first."""
+    """Return the (slow, fast) pairs of types by descending gap between the tenants' ratios."""
 
     def gap(pair: tuple[int, int]) -> float:
         ratio = speedups[:, pair[1]] / speedups[:, pair[0]]
@@ -65,10 +64,10 @@ def pairs(speedups: Array) -> list[tuple[int, int]]:
 
 
 def second_price(ratio: Array, bidders: list[int], seller: int) -> float:
-    """Return how many slow devices the first of `bidders` pays `seller` for one fast device.
+    """Return the price of one fast device, in slow devices, that the first of `bidders` pays `seller`.
 
-    One fast device is worth `ratio` ``(v,)`` slow ones to each tenant. The bidders hold slow devices, highest ratio
-    first; the seller is the holder of fast devices with the lowest ratio.
+    `ratio` ``(v,)`` is the value of a fast device to each tenant, in slow devices. The bidders hold slow devices,
+    highest ratio first; the seller is the holder of fast devices with the lowest ratio.
     """
     rival = next((bidder for bidder in bidders[1:3] if bidder != seller), None)
     if rival is not None and ratio[rival] >= ratio[seller]:
@@ -77,10 +76,10 @@ def second_price(ratio: Array, bidders: list[int], seller: int) -> float:
 
 
 def _trade_pair(speedups: Array, devices: Array, a: int, b: int) -> list[Trade]:
-    """Trade one pair of types to the end; changes `devices` in place.
+    """Trade one pair of types to the end, changing `devices` in place; return the trades.
 
-    One pass from both ends is enough: who has sold is at or below the seller's ratio and never buys, and who
-    has bought is at or above the buyer's and never sells.
+    One pass from both ends is enough: a tenant that has sold is at or below the seller's ratio and never buys, and a
+    tenant that has bought is at or above the buyer's and never sells.
     """
     ratio = speedups[:, b] / speedups[:, a]
     least = NOTHING * devices.sum(axis=0)
@@ -104,13 +103,13 @@ def _trade_pair(speedups: Array, devices: Array, a: int, b: int) -> list[Trade]:
 
 
 def _holders(key: Array, holds: Bools) -> list[int]:
-    """Return the tenants that hold something, by ascending key, then by index."""
+    """Return the tenants of the mask `holds`, by ascending key, then by index."""
     order = np.argsort(key, kind="stable")
     return [int(tenant) for tenant in order[holds[order]]]
 
 
 def shares(view: View) -> Array:
-    """Return ``(v, k)`` devices after trading from the weight-proportional split."""
+    """Return the ``(v, k)`` devices after trading from the weight-proportional split."""
     return trade(view.speedups, view.equal_split)[0]
 
 

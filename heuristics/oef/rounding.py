@@ -1,44 +1,42 @@
-"""OEF's rounding placer (§4.3): fractional shares become whole devices, round by round.
+"""OEF's rounding placer (§4.3), which turns fractional shares into whole devices, round by round.
 
-For every type the placer keeps ``dev[l] = Σ ideal[l] − Σ real[l]``, what it still owes a tenant. Rules:
+For every type the placer tracks ``dev[l] = Σ ideal[l] − Σ real[l]``, the devices it still owes a tenant. Rules:
 
 ``round``
-    The paper's, made to fit: ``real = round(ideal + dev)``, each tenant on its own. Alone that exceeds capacity: ideals
-    ½, ½ of one device give 0, 0 and 1, 1 in turn. The paper states no repair; here devices then go by largest
-    remainder. Where roundings sum to less than a type has, devices idle, as printed; what is owed in total so grows
-    until they do not.
+    The paper's rule, made to fit: ``real = round(ideal + dev)``, each tenant on its own. This alone exceeds capacity:
+    ideals ½, ½ of one device give 0, 0 and 1, 1 in turn. The paper states no repair; here devices then go by largest
+    remainder. If the rounded shares sum to less than a type has, devices idle, as printed, and the total debt grows
+    until they no longer do.
 ``independent``
-    The same without the repair, to measure how often capacity is exceeded. The deviation stays within half a device.
+    The same without the repair, to measure how often capacity is exceeded. Deviations stay within half a device.
 ``largest_remainder``
-    Everybody gets the whole devices owed, then devices go one by one to whoever is owed most. Capacity always
-    holds; deviations are bounded, but not by one device.
+    Every tenant gets the whole devices owed, then devices go one by one to the tenant that is owed most. Capacity
+    always holds; deviations are bounded, but not by one device.
 ``tijdeman``
-    The chairman assignment (Tijdeman, Discrete Mathematics 32, 1980): one device at a time, among the tenants
-    whose deficit is positive the one whose deadline is earliest, the deadline being the moment at which the
-    deficit would reach one device.
+    The chairman assignment (Tijdeman, Discrete Mathematics 32, 1980) gives out one device at a time. Among the tenants
+    with a positive deficit it goes to the one of earliest deadline, the moment at which the deficit would reach one
+    device.
 ``memoryless``
-    Largest remainder of each round's shares alone, as a scheduler does that keeps no ``dev``: what §6.3.2 compares
-    with ("even when allocated GPU resources are less than their job expectations"). Who has the smallest remainder
-    never gets the device, so that tenants with small shares may never start.
+    Largest remainder of each round's shares alone, as in a scheduler without ``dev``, with which §6.3.2 compares
+    ("even when allocated GPU resources are less than their job expectations"). The tenant with the smallest remainder
+    never gets the device, so tenants with small shares may never start.
 
-*Several devices per round.* Tijdeman assigns one unit per round. Here whole shares are given first, and a
-round with ``R`` devices left is cut into ``R`` sub-rounds of one device, in each of which a tenant earns
-``(ideal − ⌊ideal⌋)/R``; a phantom tenant earns what nobody is entitled to and stands for idle devices, so
-that all together earn one device per sub-round. Device ``i`` of a tenant has to fall between the moments at
-which the tenant has earned ``i`` and ``i + 1`` devices. The shares themselves fill these windows
-fractionally, the windows are intervals, and so a perfect matching of devices to sub-rounds exists; for unit
-work on one machine with release times and deadlines, earliest deadline first finds it. Hence ``|dev| < 1``
-after every sub-round, in particular after every round, as long as the shares do not change; where they
-change, the debts are kept.
+*Several devices per round.* Tijdeman assigns one unit per round. Here whole shares are given out first, and a round
+with ``R`` devices left is cut into ``R`` sub-rounds of one device, in each of which a tenant earns
+``(ideal − ⌊ideal⌋)/R``. A phantom tenant, which stands for idle devices, earns the rest, so that the total is one
+device per sub-round. Device ``i`` of a tenant must fall between the moments at which the tenant has earned ``i`` and
+``i + 1`` devices. The shares fill these windows fractionally, and the windows are intervals, so a perfect matching of
+devices to sub-rounds exists; for unit work on one machine with release times and deadlines, earliest deadline first
+finds it. Hence ``|dev| < 1`` after every sub-round, and so after every round, as long as the shares do not change. If
+they change, debts are kept.
 
-*Smallest jobs.* A tenant whose smallest job needs ``d`` devices gets none or at least ``d`` of a type (or all
-there are); less is kept as deviation. The paper writes ``real`` per user; here it is per type, as the shares
-are, so that a job need not be spread over types to have ``d``. Devices then come in batches, for which no such
-theorem holds: ``largest_remainder`` and ``tijdeman`` serve types with batches by largest remainder. With ``D`` the
-largest batch of a type, their deviations stayed below ``2·D`` devices in all random cases tried, for those who
-share the type with the batches too.
+*Smallest jobs.* A tenant whose smallest job needs ``d`` devices gets none or at least ``d`` of a type (or all of them);
+smaller shares are kept as deviation. The paper writes ``real`` per user; here it is per type, like the shares, so that
+a job need not be spread over types to have ``d``. Devices then come in batches, for which no such theorem holds:
+``largest_remainder`` and ``tijdeman`` serve types with batches by largest remainder. With ``D`` the largest batch of a
+type, their deviations stayed below ``2·D`` devices in all random cases tried, also for tenants without batches.
 
-All sums are integers in units of ``1/UNIT`` device: no drift, and no tie decided by rounding noise.
+All sums are integers in units of ``1/UNIT`` device, so there is no drift, and rounding noise decides no tie.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ from schedgap.instances.views.oef import Allocation, View
 Rule = Literal["round", "largest_remainder", "tijdeman", "independent", "memoryless"]
 
 ROUNDS = 288
-"""Rounds of the placer: 24 hours of 5 minutes."""
+"""Number of rounds of the placer: 24 hours of 5 minutes each."""
 
 UNIT = 1 << 30
 """Shares are rounded down to multiples of ``1/UNIT`` device."""
@@ -65,14 +63,14 @@ NEVER = np.iinfo(np.int64).max
 """Deadline of a debt that does not grow."""
 
 TOLERANCE = 1e-6
-"""Excess of shares over a type's devices, relative to them, that passes as a solver's tolerance."""
+"""Relative excess of shares over a type's devices that is accepted as a solver's tolerance."""
 
 
 class Placer:
-    """A placer: it rounds shares to devices by a rule of the module, and remembers what it owes each tenant.
+    """A placer, which rounds shares to devices by a rule of the module and tracks its debt to each tenant.
 
-    `capacity` ``(k,)`` are devices of each type; fractions of a device are not used. It raises `UsageError` if there is
-    no such rule.
+    `capacity` ``(k,)`` are devices of each type; fractions of a device are not used. Raises `UsageError` for an unknown
+    rule.
     """
 
     def __init__(self, tenants: int, capacity: Array, rule: Rule = "largest_remainder") -> None:
@@ -84,11 +82,11 @@ class Placer:
 
     @property
     def deviation(self) -> Array:
-        """``(v, k)`` devices owed so far (negative: received too early)."""
+        """``(v, k)`` devices owed so far; negative if received early."""
         return np.asarray(self._debt[:-1] / UNIT)
 
     def forget(self, gone: Bools) -> None:
-        """Drop the debts of the tenants of the mask `gone` ``(v,)``; the phantom takes them over."""
+        """Transfer the debts of the tenants of the mask `gone` ``(v,)`` to the phantom."""
         rows = np.append(gone, False)
         self._debt[-1] += self._debt[rows].sum(axis=0)
         self._debt[rows] = 0
@@ -96,18 +94,18 @@ class Placer:
     def place(self, ideal: Array, min_demand: Ints) -> Ints:
         """Return the ``(v, k)`` whole devices of the next round.
 
-        A type's sum is at most its capacity, except by the rule ``independent``. `ideal` ``(v, k)`` are the shares of
-        this round; `min_demand` ``(v,)`` devices are each tenant's smallest job, 1 takes any number. It raises
-        `UsageError` if the shares of a type exceed its capacity, or one is negative.
+        The sum over a type is at most its capacity, except with the rule ``independent``. `ideal` ``(v, k)`` are the
+        shares of this round; `min_demand` ``(v,)`` is the size of each tenant's smallest job, 1 for no restriction.
+        Raises `UsageError` if the shares of a type exceed its capacity or a share is negative.
         """
         total, capacity = ideal.sum(axis=0), self.capacity
         excess = total - capacity * (1 + TOLERANCE)
         if excess.max() > TOLERANCE or ideal.min() < -TOLERANCE:
             j = int(np.argmax(excess))
-            raise UsageError(f"shares of type {j} sum to {total[j]:g}: at most {capacity[j]}, and none negative")
+            raise UsageError(f"shares of type {j} sum to {total[j]:g}: at most {capacity[j]} allowed, none negative")
         within = np.maximum(ideal, 0) * np.minimum(1.0, capacity / np.maximum(total, 1e-300))
         units = np.floor(within * UNIT).astype(np.int64)
-        earned = np.vstack([units, np.maximum(capacity * UNIT - units.sum(axis=0), 0)])  # and what the phantom earns
+        earned = np.vstack([units, np.maximum(capacity * UNIT - units.sum(axis=0), 0)])  # the last row is the phantom's
         batch = np.append(np.asarray(min_demand, np.int64), 1)
         real = np.zeros_like(earned)
         for j, devices in enumerate(self.capacity.tolist()):
@@ -123,7 +121,7 @@ class Quality:
     """Distance of whole devices from constant shares.
 
     `largest_deviation` is the largest ``|Σ ideal − Σ real|`` of a tenant and type after any round, in devices;
-    `violations` counts pairs of round and type in which more devices are given out than there are.
+    `violations` counts pairs of round and type in which more devices are given out than exist.
     """
 
     largest_deviation: float
@@ -131,7 +129,7 @@ class Quality:
 
 
 def quality(ideal: Array, rounds: Ints, capacity: Array) -> Quality:
-    """Measure a placer's ``(rounds, v, k)`` whole devices against the shares ``(v, k)`` of every round."""
+    """Compare a placer's ``(rounds, v, k)`` whole devices with the constant shares `ideal` ``(v, k)``."""
     due = ideal * np.arange(1, len(rounds) + 1)[:, None, None]
     deviation = np.abs(due - rounds.cumsum(axis=0)).max(initial=0.0)
     return Quality(float(deviation), int((rounds.sum(axis=1) > capacity).sum()))
@@ -146,7 +144,7 @@ def _independent(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
 
 
 def _largest_remainder(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
-    """Give everybody the whole devices owed, then the rest one by one to whoever is owed most."""
+    """Give every tenant the whole devices owed, then the rest one by one to the tenant that is owed most."""
     owed = debt + earned
     real: Ints = np.maximum(owed // UNIT, 0)
     real[real < demand] = 0
@@ -164,7 +162,7 @@ def _largest_remainder(debt: Ints, earned: Ints, demand: Ints, devices: int) -> 
 
 
 def _round(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
-    """Round each tenant on its own; where that is more than there is, by largest remainder."""
+    """Round each tenant on its own or, if that exceeds capacity, by largest remainder."""
     real = _independent(debt, earned, demand, devices)
     return real if real[-1] >= 0 else _largest_remainder(debt, earned, demand, devices)
 
@@ -172,7 +170,7 @@ def _round(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
 def _tijdeman(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
     """Give whole shares, then one device per sub-round to the earliest deadline; see the module's docstring.
 
-    Debts are scaled by the number of sub-rounds, so that what is earned in one of them is an integer.
+    Debts are scaled by the number of sub-rounds, so that the earnings of a sub-round are integers.
     """
     if np.max(demand[(earned > 0) | (debt > 0)], initial=1) > 1:
         return _largest_remainder(debt, earned, demand, devices)
@@ -182,7 +180,7 @@ def _tijdeman(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
     device, owed = left * UNIT, debt * left
     for _ in range(left):
         eligible = np.flatnonzero(owed + rate > 0)
-        # The deadline is the number of sub-rounds after which a debt reaches one device.
+        # The deadline is the number of sub-rounds until a debt reaches one device.
         earning = np.maximum(rate[eligible], 1)
         deadline = np.where(rate[eligible] > 0, -((owed[eligible] - device) // earning), NEVER)
         tenant = eligible[np.argmin(deadline)]
@@ -202,7 +200,7 @@ _RULES: dict[Rule, Callable[[Ints, Ints, Ints, int], Ints]] = {
 
 
 def round_shares(view: View, ideal: Array, rule: Rule, rounds: int = ROUNDS) -> Allocation:
-    """Return whole devices for constant shares ``(v, k)``, round by round, and their average."""
+    """Return whole devices for constant shares ``(v, k)`` in every round, and their average."""
     placer = Placer(view.size, view.capacity, rule)
     placed = np.stack([placer.place(ideal, view.min_demand) for _ in range(rounds)])
     return Allocation(placed.mean(axis=0), placed)

@@ -1,6 +1,6 @@
-"""Compiled loops: gangs onto types and servers, what a policy asks for, a round's work.
+"""Compiled loops: placing gangs on types and servers, checking assignments, and advancing the work of a round.
 
-Imported when a policy is built or a simulation starts, because numba takes a while.
+Imported only when a policy is built or a simulation starts, because importing numba is slow.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from schedgap.instances.sensitivity import Profiles
 compiled = njit(cache=True)
 
 JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES = range(1, 13)
-"""What can be wrong with an assignment."""
+"""Codes of the faults of an assignment; 0 means that it is valid."""
 
 SLACK = 1e-9
-"""Relative CPUs or memory that sums may exceed capacity, or miss a level, by."""
+"""Relative amount by which CPUs or memory may exceed a capacity, or fall short of a level."""
 
 
 class Entries(NamedTuple):
-    """Entries of an assignment: job, server and GPUs, sorted by job and server."""
+    """Entries ``(entries,)`` of an assignment: job, server and GPUs, sorted by job and server."""
 
     job: Ints
     server: Ints
@@ -31,7 +31,7 @@ class Entries(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """``(n,)`` gangs, ``(n, k)`` rates of one GPU, ``(h,)`` types and GPUs, ``(h,)`` CPUs and gigabytes of servers."""
+    """``(n,)`` gang sizes, ``(n, k)`` rates of one GPU, and the ``(h,)`` types, GPUs, CPUs and gigabytes of servers."""
 
     gang: Ints
     rates: Array
@@ -42,7 +42,7 @@ class Limits(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Who holds what in a round: server and GPUs of the sorted entries, where those of each gang begin, and its job."""
+    """Holdings of a round: servers and GPUs of the sorted entries, the first entry of each gang, and its job."""
 
     server: Ints
     gpus: Ints
@@ -51,7 +51,7 @@ class Held(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """``(n,)`` remaining iterations, attained GPU-seconds, completion and first start."""
+    """``(n,)`` remaining iterations, attained GPU-seconds, completion times and first starts of jobs."""
 
     remaining: Array
     attained_s: Array
@@ -61,7 +61,7 @@ class Progress(NamedTuple):
 
 @compiled
 def fits(usage: Ints, free: Ints) -> bool:
-    """Return whether there are as many GPUs of each type ``(k,)`` free as are used."""
+    """Return whether the GPUs `usage` ``(k,)`` of each type are free."""
     enough = True
     for r in range(free.size):
         enough &= usage[r] <= free[r]
@@ -70,11 +70,11 @@ def fits(usage: Ints, free: Ints) -> bool:
 
 @compiled
 def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> Ints:
-    """Go through pairs ``(p,)`` of gang and option; return the options ``(a,)`` that gangs take, −1 for none.
+    """Serve pairs ``(p,)`` of gang and option in order; return the options ``(a,)`` that gangs take, −1 for none.
 
-    A gang takes the first option that fits. Each option of each gang uses `usage` ``(a, k + 1, k)`` of the GPUs `free`
-    ``(k,)``, which is changed. The first gang for which none of its (adjacent) pairs fits is passed over, or ends the
-    search if gangs are served `in_turn`.
+    A gang takes its first option that fits. Options use `usage` ``(a, k + 1, k)`` GPUs of those `free` ``(k,)``, which
+    is changed in place. A gang for which none of its (adjacent) pairs fits is skipped, or ends the search if gangs are
+    served `in_turn`.
     """
     chosen = np.full(usage.shape[0], -1, np.int64)
     left = free.sum()
@@ -91,10 +91,10 @@ def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> I
 
 @compiled
 def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints, wanted: Array, ties: Array) -> Ints:
-    """Go through gangs `rows` in order; each keeps its option if that fits, or takes the one that it wants most.
+    """Serve the gangs `rows` in order; each keeps its option if that fits, or takes the one of highest value.
 
-    `held` ``(a,)`` are the options of the previous round, −1 for none, `allowed` ``(a, k + 1)`` those in which a gang
-    can run. `wanted` ``(a, k + 1)`` counts most, or free GPUs where it is empty; `ties` decides among equal ones.
+    `held` ``(a,)`` are the options of the previous round, −1 for none; `allowed` ``(a, k + 1)`` marks those in which a
+    gang can run. The value is `wanted` ``(a, k + 1)`` or, if that is empty, the free GPUs; `ties` breaks ties.
     """
     chosen = np.full(usage.shape[0], -1, np.int64)
     for row in rows:
@@ -116,7 +116,7 @@ def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints
 
 @compiled
 def stayers(position: Ints, need: Ints, held: Entries, server_type: Ints) -> Bools:
-    """Return ``(g,)`` which gangs need exactly the GPUs of each type that they held; see :func:`place`."""
+    """Return the ``(g,)`` mask of gangs that need exactly the GPUs of each type that they held; see :func:`place`."""
     missing = need.copy()
     for e in range(held.job.size):
         g = position[held.job[e]]
@@ -130,7 +130,7 @@ def stayers(position: Ints, need: Ints, held: Entries, server_type: Ints) -> Boo
 
 @compiled
 def tightest(kind: int, wanted: int, free: Ints, server_type: Ints) -> int:
-    """Return the fullest server of a type with enough free GPUs; where none has, the one with the most."""
+    """Return the fullest server of a type with enough free GPUs or, if there is none, the one with the most."""
     best = -1
     for h in range(free.size):
         if server_type[h] != kind or free[h] == 0:
@@ -143,10 +143,10 @@ def tightest(kind: int, wanted: int, free: Ints, server_type: Ints) -> int:
 
 @compiled
 def place(jobs: Ints, need: Ints, size: int, held: Entries, server_type: Ints, server_gpus: Ints) -> Ints:
-    """Find servers: return ``(entries, 3)`` job, server and GPUs.
+    """Place gangs on servers; return ``(entries, 3)`` job, server and GPUs.
 
-    Gangs that need what they held stay, then the largest go first, each to the tightest server. `need` ``(g, k)`` GPUs
-    fit; `held` is the previous assignment in any order, `size` is the number of all jobs.
+    Gangs that need exactly what they held stay; the others follow, the largest first, each on the tightest server. The
+    `need` ``(g, k)`` must fit. `held` is the previous assignment in any order, `size` the number of all jobs.
     """
     free = server_gpus.copy()
     position = np.full(size, -1, np.int64)
@@ -175,7 +175,7 @@ def place(jobs: Ints, need: Ints, size: int, held: Entries, server_type: Ints, s
 
 @compiled
 def entries_fault(entries: Entries, present: Bools, server_gpus: Ints) -> tuple[int, int]:  # noqa: PLR0911
-    """Return what is wrong with entries, 0 for nothing, and about which job or server."""
+    """Return the fault code of entries, 0 if they are valid, and the job or server at fault."""
     job, server, gpus = entries
     if job.size and not 0 <= job.min() <= job.max() < present.size:
         return JOB, -1
@@ -200,11 +200,11 @@ def entries_fault(entries: Entries, present: Bools, server_gpus: Ints) -> tuple[
 def examine(
     entries: Entries, present: Bools, limits: Limits, spread_factor: float, forks: bool
 ) -> tuple[int, int, Ints, Array, Bools]:
-    """Check entries, and find the rates at which jobs run.
+    """Check entries and compute the rates of the running jobs.
 
-    `present` ``(n,)`` says which jobs are there. Returns what is wrong (0: nothing) and with which job or server;
-    ``(g + 1,)`` where the entries of each running job begin; its rate in iterations per second; whether it is a gang of
-    several types.
+    `present` ``(n,)`` marks active jobs. Returns the fault code (0: valid) and the job or server at fault; the
+    ``(g + 1,)`` first entries of the running jobs; their ``(g,)`` rates in iterations per second; and the ``(g,)`` mask
+    of gangs on several types.
     """
     job, server, gpus = entries
     first = np.zeros(job.size + 1, np.int64)
@@ -237,7 +237,7 @@ def examine(
 
 @compiled
 def moved(now: Held, g: int, before: Held, old: int) -> bool:
-    """Return whether gang `g` holds other GPUs than gang `old` of the previous round did."""
+    """Return whether gang `g` holds other GPUs than gang `old` held in the previous round."""
     entries = now.first[g + 1] - now.first[g]
     if entries != before.first[old + 1] - before.first[old]:
         return True
@@ -258,11 +258,12 @@ def advance(
     leave_s: Array,
     progress: Progress,
 ) -> tuple[int, Bools, Array, Array]:
-    """Do a round's work; return the number of restarts, and ``(g,)`` who finished, iterations done, seconds computed.
+    """Advance the work of a round.
 
-    `width` and `rate` ``(g,)`` are GPUs and iterations per second of the running jobs. `clock` is the start of the
-    round, its length, what a changed allocation costs, and the relative error that counts as done. `progress` is
-    changed in place.
+    `width` and `rate` ``(g,)`` are GPUs and iterations per second of the running jobs. `clock` holds the start of the
+    round, its length, the cost of a restart, and the relative rounding error up to which work counts as done.
+    `progress` is changed in place. Returns the number of restarts, the ``(g,)`` mask of completed jobs, their
+    iterations, and their seconds of computing.
     """
     jobs, old_jobs = now.jobs, before.jobs
     start_s, round_s, restart_s, rounding = clock
@@ -296,7 +297,7 @@ def advance(
 
 @compiled
 def level(levels: Array, amount: float) -> int:
-    """Return the highest level at or below an amount, −1 below the lowest."""
+    """Return the index of the highest level at or below an amount, −1 below the lowest."""
     at = -1
     while at + 1 < levels.size and levels[at + 1] <= amount * (1 + SLACK):
         at += 1
@@ -307,11 +308,11 @@ def level(levels: Array, amount: float) -> int:
 def speeds(
     entries: Entries, cpus: Array, memory_gb: Array, first: Ints, limits: Limits, tables: Profiles
 ) -> tuple[int, int, Array]:
-    """Check CPUs and memory of valid entries, and find the factors that they make on the rates of gangs.
+    """Check the CPUs and memory of valid entries, and compute their effect on the rates of gangs.
 
-    A gang advances at the pace of the GPU that has the least CPUs and the least memory. `cpus` and `memory_gb` are
-    those of the entries, `first` is where the entries of each of the ``g`` gangs begin. Returns what is wrong (0:
-    nothing), with which job or server, and ``(g,)`` factors on ``gang · rate of one GPU``.
+    A gang advances at the pace of the fewest CPUs and the least memory per GPU. `cpus` and `memory_gb` are those of the
+    entries, `first` ``(g + 1,)`` the first entries of the gangs. Returns the fault code (0: valid), the job or server
+    at fault, and the ``(g,)`` factors on ``gang · rate of one GPU``.
     """
     job, server, gpus = entries
     types, hosts = limits.server_type, limits.server_type.size

@@ -1,4 +1,4 @@
-"""The engine: lets jobs come and go, asks the policy, checks its answer, advances the work."""
+"""The simulation loop: admits jobs, calls the policy, checks its assignment and advances the work."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from schedgap.heuristics.simulator._kernels import Held
 
 ROUNDING = 1e-12
-"""Relative error of times and work that counts as equal."""
+"""Relative tolerance within which times and amounts of work count as equal."""
 
 
 def simulate(
     work: Workload, cluster: Servers, policy: Policy, *, profiles: Profiles | None = None, **rules: Any
 ) -> Trace:
-    """Run `policy` until all jobs are done or gone.
+    """Simulate `policy` until all jobs have completed or left, and return the history.
 
-    A job that no allocation could run, because its gang is larger than all GPUs with a positive rate together or, where
-    rates are sensitive, because it does not advance with its proportional share, is never offered to the policy;
-    :attr:`Trace.unfinished` names it, and every other job that did not complete.
+    Some jobs can never run: the gang is larger than the number of GPUs with a positive rate or, if rates are sensitive,
+    the job makes no progress with its proportional share. These are never offered to the policy.
+    :attr:`Trace.unfinished` names them, and every other job that did not complete.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def simulate(
         Jobs and servers, as :func:`schedgap.heuristics.simulator.workload` and
         :func:`schedgap.heuristics.simulator.servers` return them.
     policy
-        Called once per round in which there is a job.
+        Called once per round with an active job.
     profiles
-        Rates by CPUs and memory, for rules that are sensitive.
+        Rates by CPUs and memory; required if the rules are sensitive.
     **rules
         Fields of :class:`Rules` (``round_s=300.0``, …).
 
@@ -49,7 +49,7 @@ def simulate(
     UsageError
         If an option is out of range, see :class:`Rules`.
     InvalidAssignmentError
-        If the policy breaks capacity or a gang, or names a job that is not there.
+        If the policy exceeds capacity, splits a gang, or names an inactive job.
     """
     run = _Run(work, cluster, Rules(**rules), profiles)
     idle = 0
@@ -59,35 +59,35 @@ def simulate(
 
 
 def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **rules: Any) -> tuple[Trace, Ints]:
-    """Simulate a fresh policy in rounds as long as slots; return the history and ``(R,)`` slots of its rounds, from 0.
+    """Simulate a fresh policy with one round per slot; return the history and the ``(R,)`` slots of its rounds, from 0.
 
-    `rules` are the other arguments of :func:`simulate`. It raises `NotApplicableError` if a slot is too short or too
-    long for a round.
+    `rules` are the other arguments of :func:`simulate`. Raises `NotApplicableError` if a slot is too short or too long
+    for a round.
     """
     if not history.LEAST_ROUND_S <= slot_s <= history.MOST_ROUND_S:
-        wanted = f"simulated rounds take {history.LEAST_ROUND_S:g} to {history.MOST_ROUND_S:g} s"
-        raise NotApplicableError(f"horizon.slot_s = {slot_s:g}: {wanted}")
+        limits = f"simulated rounds take {history.LEAST_ROUND_S:g} to {history.MOST_ROUND_S:g} s"
+        raise NotApplicableError(f"horizon.slot_s = {slot_s:g}: {limits}")
     trace = simulate(work, cluster, policy, round_s=slot_s, **rules)
     return trace, np.rint(trace.start_s / slot_s).astype(np.int64)
 
 
 def runnable(work: Workload, cluster: Servers, forks: bool = False) -> Bools:
-    """Return ``(n,)`` which jobs could run on an empty cluster.
+    """Return the ``(n,)`` mask of jobs that could run on an empty cluster.
 
-    A gang needs as many GPUs with a positive rate as it has; a copy of a job that forks does with one.
+    All GPUs of a gang need a positive rate; a copy of a forking job needs only one GPU.
     """
     gpus = np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
     usable = ((work.rates > 0) * gpus).sum(axis=1)
     return np.asarray(usable >= (1 if forks else work.gpus))
 
 
-_NONE, _NO = np.zeros(0, np.int64), np.zeros(0)
+_NO_INTS, _NO_FLOATS = np.zeros(0, np.int64), np.zeros(0)
 
 
 class _Record(NamedTuple):
-    """What is recorded of a round for :class:`Trace`; tables as columns, without the number of the round.
+    """Record of one round for :class:`Trace`; tables are stored by column, without the round number.
 
-    `cpus`, `memory_gb` and `offered` are empty where the rules are not sensitive.
+    `cpus`, `memory_gb` and `offered` are empty unless the rules are sensitive.
     """
 
     start_s: float = 0.0
@@ -95,14 +95,14 @@ class _Record(NamedTuple):
     stragglers: int = 0
     restarts: int = 0
     waiting: int = 0
-    allocation: tuple[Ints, ...] = (_NONE, _NONE, _NONE)
-    progress: tuple[Ints, ...] = (_NONE, _NONE)
-    iterations: Array = _NO
-    busy_s: Array = _NO
-    speed: Array = _NO
-    cpus: Array = _NO
-    memory_gb: Array = _NO
-    offered: tuple[Ints, ...] = (_NONE,)
+    allocation: tuple[Ints, ...] = (_NO_INTS, _NO_INTS, _NO_INTS)
+    progress: tuple[Ints, ...] = (_NO_INTS, _NO_INTS)
+    iterations: Array = _NO_FLOATS
+    busy_s: Array = _NO_FLOATS
+    speed: Array = _NO_FLOATS
+    cpus: Array = _NO_FLOATS
+    memory_gb: Array = _NO_FLOATS
+    offered: tuple[Ints, ...] = (_NO_INTS,)
 
 
 class _Run:
@@ -125,7 +125,7 @@ class _Run:
         self.progress = _kernels.Progress(
             work.work.astype(float), np.zeros(work.size), *np.full((2, work.size), math.nan)
         )
-        self.previous, self.before = NOTHING, _kernels.Held(_NONE, _NONE, np.zeros(1, np.int64), _NONE)
+        self.previous, self.before = NOTHING, _kernels.Held(_NO_INTS, _NO_INTS, np.zeros(1, np.int64), _NO_INTS)
         self.possible = runnable(work, cluster, rules.forks)
         self.tables = profiles if rules.sensitive else None
         if self.tables:
@@ -140,15 +140,15 @@ class _Run:
         return self.round * self.rules.round_s
 
     def admit(self) -> bool:
-        """Let jobs come and go and skip rounds without any; False when nobody is left to come."""
+        """Let jobs arrive and leave, skipping rounds without a job; return False when no job is left."""
         while True:
             if self.to_come.size:
                 ready_s = self.ready_s[self.to_come]
                 if not self.present.any():
                     first_round = math.ceil(float(ready_s[0]) / self.rules.round_s * (1 - ROUNDING))
                     self.round = max(self.round, first_round)
-                here = int(np.searchsorted(ready_s, self.time_s * (1 + ROUNDING), "right"))
-                arrived, self.to_come = self.to_come[:here], self.to_come[here:]
+                count = int(np.searchsorted(ready_s, self.time_s * (1 + ROUNDING), "right"))
+                arrived, self.to_come = self.to_come[:count], self.to_come[count:]
                 self.present[arrived] = True
                 self.last_ran[arrived] = self.round
             self.present &= self.work.leave_s > self.time_s
@@ -158,7 +158,7 @@ class _Run:
                 return False
 
     def step(self, policy: Policy) -> bool:
-        """Simulate one round; returns whether anything ran."""
+        """Simulate one round; return whether any job ran."""
         jobs = np.flatnonzero(self.present)
         state = State(
             round=self.round,
@@ -176,8 +176,8 @@ class _Run:
         assignment: Any = policy(state)
         decision_s = clock.now() - begin
         if not isinstance(assignment, Assignment):
-            found = type(assignment).__name__
-            raise InvalidAssignmentError(f"round {self.round}: the policy returned {found}, not an Assignment")
+            kind = type(assignment).__name__
+            raise InvalidAssignmentError(f"round {self.round}: the policy returned {kind}, not an Assignment")
         held, rate, record = self._checked(assignment)
         ran, width = record.progress
         times = (self.time_s, float(self.rules.round_s), float(self.rules.restart_s), ROUNDING)
@@ -193,21 +193,21 @@ class _Run:
         return ran.size > 0
 
     def _checked(self, assignment: Assignment) -> tuple[Held, Array, _Record]:
-        """Return who holds what by an assignment, their rates in iterations per second, and what is recorded of it."""
+        """Check an assignment; return its holdings, the jobs' rates in iterations per second, and a partial record."""
         order = np.argsort(assignment.job * self.cluster.size + assignment.server, kind="stable")
-        parts = (assignment.job, assignment.server, assignment.gpus)
-        entries = self.kernels.Entries(*(np.asarray(part, np.int64)[order] for part in parts))
+        columns = (assignment.job, assignment.server, assignment.gpus)
+        entries = self.kernels.Entries(*(np.asarray(column, np.int64)[order] for column in columns))
         fault, where, first, rate, mixed = self.kernels.examine(
             entries, self.present, self.limits, self.rules.spread_factor, self.rules.forks
         )
         self._refuse(fault, where)
         jobs = entries.job[first[:-1]]
-        cpus, memory_gb, offered = _NO, _NO, _NONE
+        cpus, memory_gb, offered = _NO_FLOATS, _NO_FLOATS, _NO_INTS
         if self.tables:
             shares = assignment.shares
             if shares is None:
                 raise InvalidAssignmentError(f"round {self.round}: the policy gives out no CPUs and memory")
-            cpus, memory_gb = (np.asarray(part, float)[order] for part in (shares.cpus, shares.memory_gb))
+            cpus, memory_gb = (np.asarray(column, float)[order] for column in (shares.cpus, shares.memory_gb))
             offered = np.asarray(shares.offered, np.int64)
             fault, where, speed = self.kernels.speeds(entries, cpus, memory_gb, first, self.limits, self.tables)
             self._refuse(fault, where)
@@ -229,33 +229,33 @@ class _Run:
         return self.kernels.Held(entries.server, entries.gpus, first, jobs), rate * speed, record
 
     def _refuse(self, fault: int, where: int) -> None:
-        """Raise what an examination found, if anything, about the job or server `where`."""
+        """Raise an error if `fault` is not 0; `where` is the index of the job or server at fault."""
         if not fault:
             return
         name = self.work.ids[where] if 0 <= where < self.work.size else ""
         host = self.cluster.names[where] if 0 <= where < self.cluster.size else ""
-        told = (
+        messages = (
             f"jobs are numbered from 0 to {self.work.size - 1}",
             f"servers are numbered from 0 to {self.cluster.size - 1}",
             "an entry has at least one GPU",
-            "a pair of job and server occurs once",
-            f"job {name} is not there",
+            "a pair of job and server occurs at most once",
+            f"job {name} has not arrived or is no longer active",
             f"more GPUs than server {host} has",
-            f"job {name} runs with all GPUs of its gang or none",
+            f"job {name} must run with all GPUs of its gang or none",
             f"a copy of job {name} has more GPUs than its gang",
-            f"job {name} cannot run where it was put",
+            f"job {name} makes no progress where it was placed",
             f"more CPUs than server {host} has",
             f"more memory than server {host} has",
             f"job {name} holds GPUs of several types",
         )
-        raise InvalidAssignmentError(f"round {self.round}: {told[fault - 1]}")
+        raise InvalidAssignmentError(f"round {self.round}: {messages[fault - 1]}")
 
     def trace(self, stalled: bool) -> Trace:
-        """Return the records as arrays; `stalled` says that the simulation was given up."""
+        """Return the records as arrays; `stalled` says whether the simulation was abandoned."""
         late = history.STALLED if stalled else history.HORIZON
-        why = np.where(self.work.leave_s <= self.time_s, history.LEFT, late)
-        why = np.where(self.possible, why, history.IMPOSSIBLE)
-        why[np.isfinite(self.progress.completion_s)] = ""
+        reason = np.where(self.work.leave_s <= self.time_s, history.LEFT, late)
+        reason = np.where(self.possible, reason, history.IMPOSSIBLE)
+        reason[np.isfinite(self.progress.completion_s)] = ""
         rounds = zip(_Record(), *self.log, strict=True)
         return Trace(
             workload=self.work,
@@ -263,14 +263,14 @@ class _Run:
             rules=self.rules,
             completion_s=self.progress.completion_s,
             first_start_s=self.progress.first_start_s,
-            unfinished=tuple(text or None for text in why.tolist()),
+            unfinished=tuple(text or None for text in reason.tolist()),
             **{name: _stacked(*parts) for name, parts in zip(_Record._fields, rounds, strict=True)},
         )
 
 
-def _stacked(nothing: Any, *rounds: Any) -> Any:
-    """Return the parts of all rounds as one array like `nothing`; tables begin with the number of the round."""
-    if isinstance(nothing, tuple):
-        number = np.repeat(np.arange(len(rounds)), [part[0].size for part in rounds])
-        return np.column_stack([number, *map(np.concatenate, zip(nothing, *rounds, strict=True))])
-    return np.concatenate([nothing, *rounds]) if isinstance(nothing, np.ndarray) else np.array(rounds, type(nothing))
+def _stacked(empty: Any, *rounds: Any) -> Any:
+    """Concatenate a field over all rounds, with the type of `empty`; the first column of tables is the round number."""
+    if isinstance(empty, tuple):
+        number = np.repeat(np.arange(len(rounds)), [columns[0].size for columns in rounds])
+        return np.column_stack([number, *map(np.concatenate, zip(empty, *rounds, strict=True))])
+    return np.concatenate([empty, *rounds]) if isinstance(empty, np.ndarray) else np.array(rounds, type(empty))

@@ -1,13 +1,12 @@
-"""Options and servers of gangs, shared by all policies that give out GPUs by type.
+"""Type options and placement of gangs, shared by all policies that give out GPUs by type.
 
-A gang of ``W`` GPUs has an *option* for each GPU type: all its GPUs of that type. Where no single type on which it
-has a rate could ever hold it, it has one more option instead, the *mixed* one: the GPUs of its types, fastest first,
-until it has ``W``; its bottleneck then is the best that any allocation has. Options are numbered by type, the mixed
-one is ``k``.
+A gang of ``W`` GPUs has an *option* for each GPU type: all its GPUs of that type. If no single type on which it can run
+is large enough, it has one *mixed* option instead: GPUs of its types, fastest first, until it has ``W``. No other
+allocation has a faster bottleneck. Options are numbered by type, and the mixed one is ``k``.
 
-Servers follow from options (:meth:`Gangs.assignment`): a gang that runs on the same numbers of GPUs of the same types
-as in the previous round stays where it is, so that nothing restarts without need; then the others, the largest first,
-each on the fullest server that has enough, or over several, the emptiest first.
+:meth:`Gangs.assignment` maps options to servers. A gang that uses the same number of GPUs of each type as in the
+previous round stays where it is, so nothing restarts without need. The other gangs follow, the largest first, each on
+the fullest server with enough free GPUs or, if there is none, over several servers, the emptiest first.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from schedgap.instances.workload import Servers, Workload, servers, workload
 Types = Literal["free", "random", "fastest"]
 TYPES = Parameter(
     "types",
-    "where a job starts of the types with room: most free GPUs, any, the fastest (which the scheduler must know)",
+    "the type a job starts on, of those with room: most free GPUs, any, or the fastest (which requires knowing rates)",
     choices=("free", "random", "fastest"),
 )
-SEED = Parameter("seed", "of the generator that decides among types", least=0)
+SEED = Parameter("seed", "seed of the generator that chooses among equal types", least=0)
 
 
 class Gangs:
     """Options of the ``n`` jobs of a workload on the ``k`` GPU types of a cluster.
 
-    `capacity` ``(k,)`` are GPUs of each type, `usage` ``(n, k + 1, k)`` those that each option uses. `rates`
-    ``(n, k + 1)`` are iterations per second of ONE GPU, at the rate of the slowest, 0 for options that a job does not
-    have.
+    `capacity` ``(k,)`` is the number of GPUs of each type, `usage` ``(n, k + 1, k)`` the GPUs that each option uses.
+    `rates` ``(n, k + 1)`` are iterations per second of ONE GPU of an option, at the pace of its slowest type; 0 for
+    options that a job does not have.
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
@@ -64,49 +63,49 @@ class Gangs:
 
     @cached_property
     def allowed(self) -> Ints:
-        """``(n, k + 1)`` 1 for the options that a job has."""
+        """``(n, k + 1)`` 1 for the options that a job has, otherwise 0."""
         return (self.rates > 0).astype(np.int64)
 
     @cached_property
     def best_rate(self) -> Array:
-        """``(n,)`` iterations per second of one GPU in a job's best option; 0 where it has none."""
+        """``(n,)`` iterations per second of one GPU in a job's best option; 0 if it has none."""
         return np.asarray(self.rates.max(axis=1))
 
     @cached_property
     def by_rate(self) -> Ints:
-        """``(n, k + 1)`` options of each job, fastest first (equal ones in the order of types); −1 for none."""
+        """``(n, k + 1)`` options of each job, fastest first, ties in the order of types; −1 for none."""
         order = np.argsort(-self.rates, axis=1, kind="stable")
         return np.where(np.take_along_axis(self.rates, order, axis=1) > 0, order, -1)
 
     def take(self, jobs: Ints, options: Ints, *, in_turn: bool = False) -> Ints:
-        """Give GPUs to pairs ``(p,)`` of job and option in order; return ``(n,)`` options of the jobs, −1 for none.
+        """Serve pairs ``(p,)`` of job and option in order; return the ``(n,)`` options that jobs get, −1 for none.
 
-        A job takes the first option that fits, −1 is no option. A job that fits nowhere is passed over, or ends the
-        search if jobs are served `in_turn` (the pairs of a job then follow one another).
+        A job takes its first option that fits; an option of −1 never does. A job that fits nowhere is skipped, or ends
+        the search if jobs are served `in_turn` (the pairs of a job must then be adjacent).
         """
         return self._kernels.take(jobs, options, self.usage, self.capacity.copy(), in_turn)
 
     def take_fastest(self, jobs: Ints, *, in_turn: bool = False) -> Ints:
-        """Give GPUs to jobs in order, to each of the fastest type that has room; see :meth:`take`."""
-        wanted = self.by_rate[jobs]
-        return self.take(np.repeat(jobs, wanted.shape[1]), wanted.ravel(), in_turn=in_turn)
+        """Give GPUs to jobs in order, each on the fastest type with room; see :meth:`take`."""
+        options = self.by_rate[jobs]
+        return self.take(np.repeat(jobs, options.shape[1]), options.ravel(), in_turn=in_turn)
 
     def take_anywhere(self, jobs: Ints, held: Ints, types: Types, rng: np.random.Generator) -> Ints:
-        """Give GPUs to jobs in order.
+        """Give GPUs to jobs in order; return the ``(n,)`` options that jobs get, −1 for none.
 
-        A job keeps the option that it held (``(n,)``, −1 for none) if that still fits; otherwise it takes one that has
-        room: with the most free GPUs, any, or the fastest. `rng` decides among equal ones, so that the order in which
-        types are named decides nothing.
+        A job keeps the option it `held` (``(n,)``, −1 for none) if that still fits. Otherwise it takes an option with
+        room: that with the most free GPUs, any, or the fastest. `rng` breaks ties, so the order in which types are
+        listed has no effect.
         """
-        wanted = {"free": np.zeros((0, 0)), "random": np.zeros(self.rates.shape), "fastest": self.rates}[types]
+        value = {"free": np.zeros((0, 0)), "random": np.zeros(self.rates.shape), "fastest": self.rates}[types]
         ties = rng.random(self.rates.shape)
-        return self._kernels.take_anywhere(jobs, held, self.allowed, self.usage, self.capacity.copy(), wanted, ties)
+        return self._kernels.take_anywhere(jobs, held, self.allowed, self.usage, self.capacity.copy(), value, ties)
 
     def assignment(self, state: State, chosen: Ints) -> Assignment:
         """Return the assignment in which each job runs in its chosen option (``(n,)``, −1 for none)."""
         jobs = np.flatnonzero(chosen >= 0)
         before = state.previous
-        # Compiled once, however the columns of the previous assignment lie in memory.
+        # Contiguous columns, so that numba compiles only one version.
         held = self._kernels.Entries(*map(np.ascontiguousarray, (before.job, before.server, before.gpus)))
         need = self.usage[jobs, chosen[jobs]]
         entries = self._kernels.place(jobs, need, chosen.size, held, self.cluster.gpu_type, self.cluster.gpus)
@@ -114,7 +113,7 @@ class Gangs:
 
 
 class GangPolicy(ABC):
-    """A policy that gives out GPUs by type: it chooses the option in which each job runs."""
+    """A policy that gives out GPUs by type: subclasses choose the option of each job."""
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
         self.gangs = Gangs(work, cluster)
@@ -125,11 +124,11 @@ class GangPolicy(ABC):
 
     @abstractmethod
     def _chosen(self, state: State) -> Ints:
-        """Return ``(n,)`` options of the jobs, −1 for none."""
+        """Return the ``(n,)`` options of jobs in this round, −1 for none."""
 
 
 def built(policy: Callable[..., Policy], **fixed: Any) -> Callable[..., Policy]:
-    """Return the function that builds a ``policy(workload, servers, **settings)`` for an instance."""
+    """Return a function that builds ``policy(workload, servers, **settings)`` from an instance."""
 
     def build(instance: Instance, oracle: object, **settings: Any) -> Policy:
         return policy(workload(instance), servers(instance), **{**settings, **fixed})
@@ -138,5 +137,5 @@ def built(policy: Callable[..., Policy], **fixed: Any) -> Callable[..., Policy]:
 
 
 def in_order(state: State, *keys: Array) -> Ints:
-    """Return the jobs of a state by ascending keys ``(a,)``, the first counting most; ties by arrival, then index."""
+    """Return the jobs of a state sorted by `keys` ``(a,)``, the primary key first; ties by arrival, then index."""
     return state.jobs[np.lexsort((state.arrival_s, *reversed(keys)))]

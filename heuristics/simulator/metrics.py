@@ -13,14 +13,14 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import UsageError
 
 LONG_S = 4 * 3600.0
-"""Jobs that take so long from arrival to completion are long ones (Synergy, section 5.3)."""
+"""Completion time from which a job counts as long (Synergy, section 5.3)."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """The jobs whose completion times count: `count` jobs by order of arrival from number `first` (from 0) on.
+    """The jobs whose completion times count: `count` jobs in order of arrival, after the `first` ones.
 
-    Synergy measures 1000 jobs in steady state, after those that fill the cluster. A `count` of 0 means all that follow.
+    Synergy measures 1000 jobs in steady state, after those that fill the cluster. A `count` of 0 means all later jobs.
     """
 
     first: int = 0
@@ -28,74 +28,72 @@ class Window:
 
     @staticmethod
     def parse(text: str) -> Window:
-        """Return the window of ``FIRST:COUNT``, or raise `UsageError` if the text is anything else."""
-        found = re.fullmatch(r"([0-9]{1,9}):([1-9][0-9]{0,8})", text)
-        if not found:
-            raise UsageError(
-                f"window = {text!r}: FIRST:COUNT, as in 500:1000 for the 1000 jobs that follow the first 500"
-            )
-        return Window(int(found[1]), int(found[2]))
+        """Return the window written as ``FIRST:COUNT``; raise `UsageError` for any other text."""
+        match = re.fullmatch(r"([0-9]{1,9}):([1-9][0-9]{0,8})", text)
+        if not match:
+            raise UsageError(f"window = {text!r}: write FIRST:COUNT, as 500:1000 for 1000 jobs after the first 500")
+        return Window(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.first}:{self.count or ''}"
 
     @property
     def told(self) -> str | None:
-        """The window as text, absent where it is all jobs."""
+        """The window as text; ``None`` if it contains all jobs."""
         return None if self == ALL else str(self)
 
     def jobs(self, arrival_s: Array) -> Ints:
-        """Return the jobs of the window, by arrival."""
+        """Return the jobs of the window in order of arrival."""
         order = np.argsort(arrival_s, kind="stable")
         return order[self.first : self.first + self.count if self.count else None]
 
 
 ALL = Window()
-"""Every job."""
+"""The window of all jobs."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Numbers of one simulation; NaN where there is nothing to measure. Times in seconds.
+    """Metrics of one simulation; NaN if there is nothing to measure. Times in seconds.
 
     Attributes
     ----------
     jobs, finished
-        Jobs in all, and those that completed.
+        Number of jobs, and of those that completed.
     ttd_s
         Total time duration (makespan): from the first arrival to the last completion; NaN if a job did not complete.
     jct_mean_s, jct_median_s, jct_p99_s, jct_min_s, jct_max_s
         Job completion times, from arrival to completion, over the jobs of the window that completed; the percentile is
         interpolated linearly.
     jct_short_s, jct_long_s
-        Means over those that took less than :data:`LONG_S`, and over the others.
+        Means over the jobs with a completion time below :data:`LONG_S`, and over the others.
     jct_short_p99_s, jct_long_p95_s, jct_long_p99_s
-        Percentiles over the same.
+        Percentiles over the same two groups.
     window_jobs
         Jobs of the window that completed.
     gru
-        GPU resource utilisation: seconds in which GPUs computed, over all GPUs, divided by GPUs times the seconds
-        from the start of the first round to the last completion (to the end of the last round if jobs are left).
-        Waiting for a restart is not computing.
+        GPU resource utilisation: seconds in which GPUs computed, summed over all GPUs, divided by GPUs times the
+        seconds from the start of the first round to the last completion (to the end of the last round if jobs are
+        left). Waiting for a restart is not computing.
     cru
         Cluster resource utilisation, "the total busy times of all cluster nodes over the allocated time slots of all
-        nodes": seconds in which servers computed (as long as any job on one does) divided by servers times the full
-        rounds in which there was a job. A server counts as a whole even if one of its GPUs computes, and idle servers
-        count in the denominator, as in the paper's example of one job left on five nodes.
+        nodes": seconds in which servers computed divided by servers times the full length of rounds with a job. A
+        server computes while any of its GPUs does, and idle servers count in the denominator, as in the paper's
+        example of one job left on five nodes.
     cpu_given
-        The same as `gru` for CPUs, as far as they are given out; NaN where rates do not depend on them.
+        The same as `gru` for the CPUs given to jobs; NaN if rates do not depend on CPUs.
     utility
         ΣU: utilities of the completed jobs at their completion times.
     decision_mean_s, decision_max_s
         Wall-clock seconds that the policy took per round.
     idle_gpus
-        Mean number of GPUs that nobody holds, over the rounds in which a job waits; NaN if none ever does.
+        Mean number of unallocated GPUs over the rounds in which a job waits; NaN if no job ever waits.
     restarts, rounds
         Changed allocations that cost a restart, and rounds with a job.
     stragglers, straggler_share
-        Workers of gangs that span several GPU types, over all rounds, and their part of all workers.
+        Workers of gangs that span several GPU types, over all rounds, and their fraction of all workers.
     changing
-        Share of the rounds in which at least one job that has run before gets other GPUs than in the previous round
+        Fraction of rounds in which at least one job that has run before gets other GPUs than in the previous round
         ("30% of scheduling rounds require changes to job resource allocations", Hadar, section IV).
     """
 
@@ -128,7 +126,7 @@ class Metrics:
 
 
 def measure(trace: Trace, window: Window = ALL) -> Metrics:
-    """Return the metrics of a history; completion times are those of the jobs of a window."""
+    """Return the metrics of a history, with the completion times of the jobs in `window`."""
     jct_s = trace.jct_s
     done = np.flatnonzero(np.isfinite(jct_s))
     counted_s = jct_s[window.jobs(trace.workload.arrival_s)]
@@ -165,16 +163,16 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
 
 
 def part_used(trace: Trace, shares: Array) -> float:
-    """Return the mean of ``(R,)`` shares of a resource over the time from the first round to the last completion."""
+    """Return the mean of the ``(R,)`` used fractions of a resource from the first round to the last completion."""
     if not trace.rounds:
         return math.nan
     end_s = trace.start_s[-1] + trace.round_s if any(trace.unfinished) else trace.completion_s.max()
-    lasts_s = float(end_s - trace.start_s[0])
-    return float(shares.sum()) * trace.round_s / lasts_s if lasts_s > 0 else math.nan
+    span_s = float(end_s - trace.start_s[0])
+    return float(shares.sum()) * trace.round_s / span_s if span_s > 0 else math.nan
 
 
-def _percentile(values: Array, part: float) -> float:
-    return float(np.percentile(values, part)) if values.size else math.nan
+def _percentile(values: Array, percent: float) -> float:
+    return float(np.percentile(values, percent)) if values.size else math.nan
 
 
 def _mean(values: Array) -> float:

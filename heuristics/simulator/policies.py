@@ -14,7 +14,7 @@ from schedgap.instances.schema import Instance
 
 @dataclass(frozen=True)
 class PolicySpec(Parametrised):
-    """A simulated scheduler. Its parameters are keywords of `build`.
+    """A simulated scheduler. Its parameters are keyword arguments of `build`.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class PolicySpec(Parametrised):
     reference
         Id of the policy that its times are divided by; empty for its paper's own algorithm, ``<paper>.online``.
     measures
-        ``measures(instance, policy, trace)`` returns what its paper measures beside the metrics of all policies, by
-        field of the row.
+        ``measures(instance, policy, trace)`` returns the paper's own measures, by field of the result row, in addition
+        to the metrics of all policies.
     """
 
     build: Callable[..., Policy]
@@ -40,10 +40,10 @@ class PolicySpec(Parametrised):
     reference: str = ""
     measures: Callable[[Instance, Policy, Trace], Mapping[str, float]] = lambda instance, policy, trace: {}
 
-    def rules(self, asked: Rules) -> Rules:
-        """Return the rules that hold for this policy where `asked` are the rules of a simulation."""
-        profiling_s = asked.profiling_s if self.profiled else 0.0
-        return replace(asked, forks=self.forks, sensitive=self.sensitive, profiling_s=profiling_s)
+    def rules(self, general: Rules) -> Rules:
+        """Return the rules of a simulation, adapted to this policy."""
+        profiling_s = general.profiling_s if self.profiled else 0.0
+        return replace(general, forks=self.forks, sensitive=self.sensitive, profiling_s=profiling_s)
 
 
 POLICIES: Registry[PolicySpec] = Registry("policy")

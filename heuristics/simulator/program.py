@@ -1,16 +1,16 @@
-"""Schedulers from elsewhere: ``exec:./my_scheduler`` names a program of any language that decides round by round.
+"""External schedulers: ``exec:./my_scheduler`` names a program, in any language, that decides round by round.
 
-The program reads one JSON object per line from its standard input and answers each, but the last, with one line on its
+The program reads one JSON object per line from standard input and answers each one except the last with one line on
 standard output (``harness schema policy`` prints the schema)::
 
     {"type": "hello", "version": 1, …}       cluster and jobs, once      {"type": "hello", "version": 1}
     {"type": "state", "round": 7, …}         at the start of a round     {"type": "assignment", "round": 7, "run": […]}
     {"type": "end"}                          nothing more follows
 
-Jobs, servers and GPU types are named by their index in ``hello``. The program must flush each line, and has 60 seconds
-for each, unless its ``hello`` asks for more (``"answer_s": 600``). What it writes to standard error is dropped, but for
-the last line, which is quoted if the program fails. Running it is running code of
-whoever wrote it: it happens only where a user names it.
+Jobs, servers and GPU types are identified by their index in ``hello``. The program must flush each line. It has 60
+seconds per answer, unless its ``hello`` asks for more (``"answer_s": 600``). Its standard error is discarded, except
+for the last line, which is quoted if the program fails. Naming a program runs its author's code with your permissions;
+programs run only if a user names them.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ VERSION = 1
 """Version of the protocol."""
 
 FAMILY = "exec"
-"""What the ids of programs begin with, before a colon."""
+"""Prefix of the ids of programs, before the colon."""
 
 MOST_BYTES = 2**24
-"""Longest line of an answer: an assignment on the 100,000 servers of the largest simulation has a third of it."""
+"""Longest answer: an assignment on the 100,000 servers of the largest simulation takes a third of it."""
 
 ANSWER_S = 60.0
-"""Seconds for an answer, unless the program asks for more; one that hangs would take all of the simulation's time."""
+"""Seconds per answer, unless the program asks for more; a program that hangs must not use up the simulation's time."""
 
 LARGEST = 2**31 - 1
-"""Largest index and number of GPUs that an answer may have."""
+"""Largest index and largest number of GPUs in an answer."""
 
 GRACE_S = 1.0
-"""Seconds in which a program that was told the end may end by itself."""
+"""Seconds that a program has to exit after the end message."""
 
 HINTS = {
     errno.ENOEXEC: "it is neither compiled for this machine nor a script that begins with #!/usr/bin/env python3 or so",
-    errno.ENOENT: "the interpreter that its first line names is not there",
+    errno.ENOENT: "the interpreter named in its first line does not exist",
 }
-"""Why the system cannot run a file that exists, where its own words do not tell."""
+"""Explanations of system errors whose own text does not help."""
 
 
 class ProgramError(RuntimeError):
-    """A program died, or its answer is not in the protocol; the message says which, and in which round."""
+    """A program died or violated the protocol; the message says which, and in which round."""
 
 
 class Message(Record):
-    """Base of what is sent, and of its parts."""
+    """Base of all messages and their parts."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
 
@@ -86,7 +86,7 @@ class ServerFacts(Message):
 
 
 class JobFacts(Message):
-    """What does not change about a job; an online scheduler uses it only once a state has the job."""
+    """The constant properties of a job; an online scheduler must not use them before a state lists the job."""
 
     id: str
     tenant: str
@@ -94,12 +94,12 @@ class JobFacts(Message):
     leave_s: float | None
     """When its tenant leaves; null for never."""
     gpus: int
-    """Its gang: it runs with so many GPUs or not at all."""
+    """Size of its gang: it runs with exactly this many GPUs or not at all."""
     iterations: float
-    """Its work."""
+    """Its total work."""
     weight: float
     rates: tuple[float, ...]
-    """Iterations per second of one GPU of each type; 0 where it cannot run. A gang runs at its slowest type's rate."""
+    """Iterations per second of one GPU of each type, 0 if it cannot run there; a gang has its slowest type's rate."""
 
 
 class Hello(Message):
@@ -108,9 +108,9 @@ class Hello(Message):
     type: Literal["hello"] = "hello"
     version: int = VERSION
     round_s: float
-    """Seconds of a round."""
+    """Length of a round in seconds."""
     settings: dict[str, str]
-    """What follows the ``?`` of the policy's name: ``exec:./mine?alpha=2`` sends ``{"alpha": "2"}``."""
+    """Settings after the ``?`` of the policy's name: ``exec:./mine?alpha=2`` sends ``{"alpha": "2"}``."""
     gpu_types: tuple[str, ...]
     servers: tuple[ServerFacts, ...]
     jobs: tuple[JobFacts, ...]
@@ -122,14 +122,14 @@ class Ready(Message):
     type: Literal["hello"] = rule('the answer to "hello" has the type "hello"')
     version: int = rule(f"this harness speaks version {VERSION}", ge=VERSION, le=VERSION)
     answer_s: float = rule("an answer takes more than 0 seconds, at most a day", gt=0, le=86_400, default=ANSWER_S)
-    """Seconds that each further answer may take; the time limit of the whole simulation holds as well."""
+    """Seconds allowed for each further answer; the time limit of the whole simulation applies as well."""
 
 
 class Entry(Message):
-    """GPUs of one server that a job holds in a round; each pair of job and server at most once."""
+    """GPUs of one server that a job holds in a round; each pair of job and server occurs at most once."""
 
-    job: int = rule("a job is named by its index, from 0", ge=0, le=LARGEST)
-    server: int = rule("a server is named by its index, from 0", ge=0, le=LARGEST)
+    job: int = rule("a job is identified by its index, from 0", ge=0, le=LARGEST)
+    server: int = rule("a server is identified by its index, from 0", ge=0, le=LARGEST)
     gpus: int = rule("an entry has at least one GPU", ge=1, le=LARGEST)
 
 
@@ -140,7 +140,7 @@ class JobState(Message):
     remaining: float
     """Iterations left."""
     starved: int
-    """Rounds since it last ran, or since it arrived."""
+    """Rounds since it last ran or, if it never ran, since it arrived."""
     attained_s: float
     """GPU-seconds received so far."""
 
@@ -154,25 +154,25 @@ class Round(Message):
     jobs: tuple[JobState, ...]
     """In the order of their indices."""
     running: tuple[Entry, ...]
-    """What these jobs held in the previous round. A job that then holds other GPUs loses time to a restart."""
+    """GPUs that these jobs held in the previous round. A job whose GPUs change loses time to a restart."""
 
 
 class Answer(Message):
-    """The program's answer to a state: who runs in this round; jobs that are not named wait."""
+    """The program's answer to a state: the GPUs of the jobs that run in this round; all other jobs wait."""
 
     type: Literal["assignment"] = rule('the answer to a state has the type "assignment"')
-    round: int = rule("the number of the round that was asked about", ge=0, le=LARGEST)
+    round: int = rule("the round number of the state", ge=0, le=LARGEST)
     run: tuple[Entry, ...] = rule("a list of {job, server, gpus}")
 
 
 class End(Message):
-    """The last line, without an answer."""
+    """The last line; the program does not answer it."""
 
     type: Literal["end"] = "end"
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of a line, in either direction."""
+    """Return the JSON Schema of one line in either direction."""
     sent = TypeAdapter(Annotated[Hello | Round | End, Field(discriminator="type")])
     answered = TypeAdapter(Annotated[Ready | Answer, Field(discriminator="type")])
     parts, both = TypeAdapter.json_schemas(
@@ -193,9 +193,9 @@ def schema() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Program:
-    """A program as it was when it was named: a later version of it is refused.
+    """A program, identified by the digest of its file; a file that has changed since is refused.
 
-    `path` is absolute; `folder` is the one in which the program runs, that of the command.
+    `path` is absolute; `folder` is the working directory of the program, that of the user's command.
     """
 
     id: str
@@ -205,25 +205,25 @@ class Program:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def start(self) -> Scheduler:
-        """Start it; raise `ProgramError` if it has changed, or the system cannot run it."""
+        """Start the program; raise `ProgramError` if its file has changed or the system cannot run it."""
         if _digest(self.path) != self.digest:
-            raise ProgramError(f"{self.path} was changed after the run began; --resume runs it again")
+            raise ProgramError(f"{self.path} has changed since the run began; --resume runs it again")
         return Scheduler(self)
 
 
 def named(id: str) -> Program | None:
-    """Return the program that a policy's id names, or ``None``; raise `UsageError` if that cannot be executed."""
+    """Return the program that a policy id names, ``None`` for other ids; raise `UsageError` if it is not executable."""
     family, _, rest = id.partition(":")
     if family != FAMILY:
         return None
     name, question, query = rest.partition("?")
     if not name:
-        raise UsageError(f"policy {id!r}: it names no program; write {FAMILY}:./my_scheduler")
+        raise UsageError(f"policy {id!r} names no program; write {FAMILY}:./my_scheduler")
     settings = pairs(query, id, f"{FAMILY}:{name}?name=value&name=value") if question else {}
     path = os.path.abspath(Path(name).expanduser())
     digest = _digest(path)
     if not os.access(path, os.X_OK):
-        raise UsageError(f"{path}: it is not executable; to make it so: chmod +x {name}")
+        raise UsageError(f"{path} is not executable; to make it so: chmod +x {name}")
     return Program(id, path, os.getcwd(), digest, settings)
 
 
@@ -232,7 +232,7 @@ def _digest(path: str) -> str:
 
 
 def _spec(id: str) -> PolicySpec:
-    """Return the policy of that id; whether there is such a program is asked where it is named or built."""
+    """Return the spec of a program's id; the program is looked up only by :func:`named` or when the policy is built."""
 
     def build(instance: object, oracle: object) -> Scheduler:
         program = named(id)
@@ -248,12 +248,12 @@ M = TypeVar("M", bound=Message)
 
 
 class Scheduler:
-    """A policy that asks a running program; a context manager, at whose end the program has ended."""
+    """A policy that asks a running program, and a context manager that ends the program on exit."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._greeted, self._said, self._answer_s = False, b"", ANSWER_S
-        # Workers are started with a safe path, which the program's interpreter is not to inherit.
+        self._greeted, self._errors, self._answer_s = False, b"", ANSWER_S
+        # Workers run with PYTHONSAFEPATH, which the program's interpreter must not inherit.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
         try:
             self._process = subprocess.Popen(
@@ -266,8 +266,8 @@ class Scheduler:
                 env=environment,
             )
         except OSError as error:
-            why = HINTS.get(error.errno or 0, error.strerror)
-            raise ProgramError(f"{program.path} cannot be run: {why}") from None
+            reason = HINTS.get(error.errno or 0, error.strerror)
+            raise ProgramError(f"{program.path} cannot be run: {reason}") from None
         self._in, self._out, self._err = (
             pipe.fileno() for pipe in (self._process.stdin, self._process.stdout, self._process.stderr) if pipe
         )
@@ -275,7 +275,7 @@ class Scheduler:
             os.set_blocking(pipe, False)
 
     def __call__(self, state: State) -> Assignment:
-        """Return what the program answers to a state."""
+        """Send a state to the program and return the assignment that it answers."""
         if not self._greeted:
             work, cluster = state.workload, state.servers
             hosts = cluster.names, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb
@@ -302,7 +302,7 @@ class Scheduler:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Tell the program the end, if all went well, and end it."""
+        """End the program; unless there was an error, send it the end message and let it exit first."""
         with suppress(OSError, subprocess.TimeoutExpired), self._process as process:
             try:
                 if kind is None and process.stdin:
@@ -321,70 +321,70 @@ class Scheduler:
         try:
             return kind.model_validate_json(line)
         except ValidationError as error:
-            what = describe(error, kind).removeprefix(" = ")
-            raise ProgramError(f"{when}: {what} (the program answered: {_start(line)})") from None
+            fault = describe(error, kind).removeprefix(" = ")
+            raise ProgramError(f"{when}: {fault} (the program answered: {_start(line)})") from None
 
     def _exchange(self, rest: bytes, when: str) -> bytes:
-        """Write a line and read what answers it until a line or the output ends.
+        """Write a line and return the program's output up to the end of a line or of the output.
 
-        Both and standard error go on at the same time: a program may write before it has read all.
+        Writing, reading and standard error are served concurrently: a program may write before it has read everything.
         """
-        answer, until = bytearray(), time.monotonic() + self._answer_s
+        answer, deadline = bytearray(), time.monotonic() + self._answer_s
         with selectors.DefaultSelector() as pipes:
             pipes.register(self._in, selectors.EVENT_WRITE)
             pipes.register(self._out, selectors.EVENT_READ)
             pipes.register(self._err, selectors.EVENT_READ)
             while len(answer) <= MOST_BYTES:
-                left_s = until - time.monotonic()
+                left_s = deadline - time.monotonic()
                 ready = {key.fd for key, _ in pipes.select(left_s)} if left_s > 0 else set()
                 if not ready:
-                    more = 'a program that needs more time says so in its hello ("answer_s")'
-                    raise ProgramError(f"{when}: no answer within {self._answer_s:g} s; {more}")
+                    hint = 'a program that needs more time must ask for it in its hello ("answer_s")'
+                    raise ProgramError(f"{when}: no answer within {self._answer_s:g} s; {hint}")
                 if self._in in ready:
                     rest = self._write(rest)
                     if not rest:
                         pipes.unregister(self._in)
-                if self._err in ready and not self._listen():
+                if self._err in ready and not self._read_errors():
                     pipes.unregister(self._err)
                 if self._out in ready:
-                    part = os.read(self._out, 1 << 16)
-                    answer += part
-                    if not part or b"\n" in part:
+                    chunk = os.read(self._out, 1 << 16)
+                    answer += chunk
+                    if not chunk or b"\n" in chunk:
                         return bytes(answer)
         raise ProgramError(f"{when}: the program answered a line of more than {MOST_BYTES >> 20} MB")
 
     def _write(self, rest: bytes) -> bytes:
-        """Write what the pipe takes and return what is left; nothing is left for a program that reads no more."""
+        """Write as much as the pipe takes and return the rest; nothing if the program no longer reads."""
         try:
             return rest[os.write(self._in, rest) :]
         except BlockingIOError:
             return rest
-        except BrokenPipeError:  # its answer may be there all the same, or the reason why it ended
+        except BrokenPipeError:  # the answer, or the reason why the program ended, may still be readable
             return b""
 
-    def _listen(self) -> bool:
-        """Keep the end of what is on standard error; return whether more can come."""
+    def _read_errors(self) -> bool:
+        """Read from standard error and keep its last bytes; return whether more may follow."""
         try:
-            part = os.read(self._err, 1 << 16)
+            chunk = os.read(self._err, 1 << 16)
         except BlockingIOError:
             return True
-        self._said = (self._said + part)[-2000:]
-        return bool(part)
+        self._errors = (self._errors + chunk)[-2000:]
+        return bool(chunk)
 
     def _how_it_ended(self) -> str:
-        """Return how the program ended, with the last line that it wrote to standard error."""
+        """Return a sentence on how the program ended, with the last line of its standard error."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE_S)
-        self._listen()
+        self._read_errors()
         code = self._process.returncode
-        how = f"ended with exit code {code}"
+        how = f"exited with status {code}"
         if code is None:
             how = "closed its standard output"
         elif code < 0:
-            how = f"was ended by signal {-code} ({signal.strsignal(-code)})"
-        lines = self._said.decode(errors="replace").split("\n")
+            how = f"was killed by signal {-code} ({signal.strsignal(-code)})"
+        lines = self._errors.decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
-        return f"the program {how} and did not answer{': ' + last if last else ''}"
+        return f"the program {how} without answering{': ' + last if last else ''}"
 
 
 def _line(message: Message) -> bytes:
@@ -397,9 +397,9 @@ def _start(line: bytes) -> str:
 
 
 def _round(state: State) -> Round:
-    before = state.previous
-    here = np.isin(before.job, state.jobs)
-    held = (before.job[here], before.server[here], before.gpus[here])
+    previous = state.previous
+    active = np.isin(previous.job, state.jobs)
+    held = (previous.job[active], previous.server[active], previous.gpus[active])
     return Round(
         round=state.round,
         time_s=state.time_s,
@@ -409,6 +409,6 @@ def _round(state: State) -> Round:
 
 
 def _records(kind: type[M], *columns: Iterable[Any]) -> tuple[M, ...]:
-    """Return a record for each row of columns, which are in the order of its fields."""
+    """Return one record per row; the columns are in the order of the record's fields."""
     rows = zip(*(column.tolist() if isinstance(column, np.ndarray) else column for column in columns), strict=True)
     return tuple(kind(**dict(zip(kind.model_fields, row, strict=True))) for row in rows)

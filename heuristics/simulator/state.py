@@ -1,4 +1,4 @@
-"""The state that a policy sees, and the assignment that it returns."""
+"""The state that a policy sees and the assignment that it returns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from schedgap.instances.workload import Servers, Workload
 
 
 class InvalidAssignmentError(ValueError):
-    """A policy broke a rule: over capacity, half a gang, a job that is not there. The message says which."""
+    """A policy broke a rule (capacity exceeded, part of a gang, an inactive job, …). The message says which."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """CPUs and memory ``(entries,)`` beside the GPUs of an assignment, and the jobs that the policy had picked.
+    """CPUs and memory ``(entries,)`` for the entries of an assignment, and the jobs that the policy picked.
 
-    The GPU demands of the jobs `offered` fit together, whether they run or not: the round's throughput is measured
-    against them.
+    The GPU demands of the `offered` jobs fit the cluster together, whether the jobs run or not; the throughput of the
+    round is measured against them.
     """
 
     cpus: Array
@@ -31,18 +31,17 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """GPUs by (job, server), as three arrays of equal length; what is not listed is 0.
+    """GPUs by (job, server), as three arrays of equal length; pairs that are not listed have none.
 
     Attributes
     ----------
     job, server, gpus
-        Index of the job in the workload, index of the server, GPUs (at least 1). Each pair at most once, in
-        any order.
+        Index of the job in the workload, index of the server, GPUs (at least 1). Each pair at most once, in any order.
     speed
         Factor on the rate of every running job, by ascending job index; ``None`` for 1. The checker of histories
         refuses factors above 1.
     shares
-        CPUs and memory, where the rules let rates depend on them (:attr:`Rules.sensitive`).
+        CPUs and memory, if rates depend on them (:attr:`Rules.sensitive`).
     """
 
     job: Ints
@@ -53,7 +52,7 @@ class Assignment:
 
     @staticmethod
     def of(triples: ArrayLike, speed: Array | None = None) -> Assignment:
-        """Return the assignment of a sequence of ``(job, server, gpus)``."""
+        """Return the assignment given by a sequence of ``(job, server, gpus)`` triples."""
         table = np.asarray(triples, np.int64).reshape(-1, 3)
         return Assignment(table[:, 0], table[:, 1], table[:, 2], speed)
 
@@ -64,14 +63,14 @@ NOTHING = Assignment.of(())
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """State at the start of a round, as a policy sees it; ``a`` jobs have arrived and are unfinished.
+    """State at the start of a round as a policy sees it; ``a`` jobs have arrived and are unfinished.
 
     Attributes
     ----------
     round, time_s, round_s
-        Number of the round, its start and its length in seconds.
+        Number of the round, and its start and length in seconds.
     workload, servers
-        Everything about jobs (also future ones: an online policy looks only at `jobs`) and servers.
+        All jobs, including future ones (an online policy must look only at `jobs`), and all servers.
     jobs
         ``(a,)`` indices into the workload, ascending.
     remaining
@@ -81,7 +80,7 @@ class State:
     attained_s
         ``(a,)`` GPU-seconds received so far.
     previous
-        Assignment of the previous round; it may name jobs that are done or gone.
+        Assignment of the previous round; it may name jobs that have completed or left.
     """
 
     round: int
@@ -97,7 +96,7 @@ class State:
 
     @property
     def gpus(self) -> Ints:
-        """``(a,)`` GPUs of the gangs."""
+        """``(a,)`` gang sizes in GPUs."""
         return self.workload.gpus[self.jobs]
 
     @property
@@ -107,7 +106,7 @@ class State:
 
     @property
     def arrival_s(self) -> Array:
-        """``(a,)`` arrivals in seconds."""
+        """``(a,)`` arrival times in seconds."""
         return self.workload.arrival_s[self.jobs]
 
 

@@ -19,14 +19,14 @@ LEAST_ROUND_S, MOST_ROUND_S = 1e-3, 1e9
 
 @dataclass(frozen=True)
 class Rules:
-    """Assumptions of a simulation.
+    """The rules of a simulation: round length, overheads and what rates depend on.
 
     Parameters
     ----------
     round_s
         Length of a round in seconds.
     restart_s
-        Seconds a job loses in a round in which its GPUs changed.
+        Seconds that a job loses in a round in which its GPUs changed.
     spread_factor
         Factor in (0, 1] on the rate of gangs that span servers.
     until_s
@@ -34,18 +34,18 @@ class Rules:
     forks
         Whether each entry of an assignment is a copy of the job that advances on its own.
     stall_rounds
-        Give up after so many rounds in a row in which nothing ran.
+        Number of consecutive rounds without a running job after which the simulation is abandoned.
     sensitive
         Whether rates depend on CPUs and memory, which policies then give out
         (:class:`~schedgap.heuristics.simulator.Shares`).
     profiling_s
-        Seconds after its arrival in which a job is profiled and cannot be scheduled.
+        Seconds after its arrival during which a job is profiled and cannot be scheduled.
 
     Raises
     ------
     UsageError
-        If an option is out of range: rounds take from :data:`LEAST_ROUND_S` to :data:`MOST_ROUND_S`, so that times keep
-        their digits.
+        If an option is out of range. Rounds take from :data:`LEAST_ROUND_S` to :data:`MOST_ROUND_S`; otherwise times
+        would lose precision.
     """
 
     round_s: float = 300.0
@@ -60,49 +60,49 @@ class Rules:
     def __post_init__(self) -> None:
         lengths = LEAST_ROUND_S <= self.round_s <= MOST_ROUND_S and 0 <= self.restart_s <= MOST_ROUND_S
         if not (lengths and 0 < self.spread_factor <= 1):
-            given = f"round_s = {self.round_s:g}, restart_s = {self.restart_s:g}"
-            wanted = f"rounds are {LEAST_ROUND_S:g} to {MOST_ROUND_S:g} s, restarts 0 to {MOST_ROUND_S:g} s, the factor"
-            raise UsageError(f"{given}, spread_factor = {self.spread_factor:g}: {wanted} within (0, 1]")
+            values = f"round_s = {self.round_s:g}, restart_s = {self.restart_s:g}"
+            limits = f"rounds are {LEAST_ROUND_S:g} to {MOST_ROUND_S:g} s, restarts 0 to {MOST_ROUND_S:g} s, the factor"
+            raise UsageError(f"{values}, spread_factor = {self.spread_factor:g}: {limits} within (0, 1]")
         if not self.until_s > 0:
-            raise UsageError(f"until_s = {self.until_s:g}: a simulation ends after it begins")
+            raise UsageError(f"until_s = {self.until_s:g}: it must be positive")
         if not 0 <= self.profiling_s <= MOST_ROUND_S:
             raise UsageError(f"profiling_s = {self.profiling_s:g}: profiling takes 0 to {MOST_ROUND_S:g} s")
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Records of ``R`` simulated rounds (rounds without any job are left out).
+    """History of ``R`` simulated rounds; rounds without a job are left out.
 
     Attributes
     ----------
     rules
         Round length and overheads.
     start_s, decision_s
-        ``(R,)`` start of each round, and wall-clock seconds the policy took.
+        ``(R,)`` start of each round, and wall-clock seconds that the policy took.
     stragglers
-        ``(R,)`` GPUs of gangs that ran on several types.
+        ``(R,)`` number of GPUs in gangs that ran on several types.
     restarts
-        ``(R,)`` jobs that paid for a changed allocation.
+        ``(R,)`` number of jobs that paid for a changed allocation.
     waiting
-        ``(R,)`` jobs that were there and did not run.
+        ``(R,)`` number of active jobs that did not run.
     completion_s, first_start_s
-        ``(n,)`` seconds; NaN for jobs that never finished or started.
+        ``(n,)`` seconds; NaN for jobs that never completed or never started.
     allocation
-        ``(entries, 4)``: round (row of `start_s`), job, server, GPUs.
+        ``(entries, 4)``: round (row of `start_s`), job, server, GPUs; sorted by round, job and server.
     progress
-        ``(entries, 3)``: round, job, GPUs; with `iterations` done and `busy_s`, the seconds it computed. Rows of a
-        round follow one another by job, as do those of `allocation` by job and server.
+        ``(progress entries, 3)``: round, job, GPUs; sorted by round and job.
+    iterations, busy_s
+        ``(progress entries,)`` iterations done, and seconds of computing.
     speed
-        ``(progress entries,)`` factor on the rate: what the policy declared (:attr:`Assignment.speed`), or what its
-        CPUs and memory make of it where the rules are sensitive.
+        ``(progress entries,)`` factor on the rate: declared by the policy (:attr:`Assignment.speed`) or, if the rules
+        are sensitive, caused by the CPUs and memory.
     cpus, memory_gb
-        ``(entries,)`` what the job of each row of `allocation` holds there beside its GPUs; empty where the rules are
-        not sensitive.
+        ``(entries,)`` CPUs and gigabytes of each row of `allocation`; empty unless the rules are sensitive.
     offered
-        ``(offers, 2)``: round and job, whom the policy had picked (:attr:`Shares.offered`).
+        ``(offers, 2)``: round and job of the jobs that the policy picked (:attr:`Shares.offered`).
     unfinished
-        ``(n,)`` why each job did not complete, ``None`` for those that did: :data:`IMPOSSIBLE`, :data:`LEFT`,
-        :data:`HORIZON` or :data:`STALLED`.
+        ``(n,)`` reason why each job did not complete: :data:`IMPOSSIBLE`, :data:`LEFT`, :data:`HORIZON` or
+        :data:`STALLED`; ``None`` for jobs that did.
     """
 
     workload: Workload
@@ -147,19 +147,19 @@ class Trace:
 
     @property
     def straggler_share(self) -> float:
-        """Part of all workers, over all rounds, that ran in gangs over several types."""
+        """Fraction of all workers, over all rounds, that ran in gangs on several types."""
         return float(self.stragglers.sum() / max(self.allocation[:, 3].sum(), 1))
 
     @cached_property
     def utilisation(self) -> Array:
-        """``(R,)`` GRU over time: share of the GPU time of each round in which GPUs computed."""
+        """``(R,)`` GRU over time: fraction of each round's GPU time spent computing."""
         return self.used(self.progress[:, 2].astype(float), float(self.servers.gpus.sum()))
 
     @cached_property
     def node_utilisation(self) -> Array:
-        """``(R,)`` CRU over time: share of the servers' time of each round in which they computed.
+        """``(R,)`` CRU over time: fraction of each round's server time spent computing.
 
-        A server computes as long as any of its GPUs does, here the longest time that a job on it computed.
+        A server computes as long as any of its GPUs does, here for the longest time that a job on it computed.
         """
         row, _, server, _ = self.allocation.T
         if not row.size:
@@ -173,7 +173,7 @@ class Trace:
 
     @property
     def idle_gpus(self) -> Ints:
-        """``(R,)`` GPUs that no job holds."""
+        """``(R,)`` number of unallocated GPUs."""
         held = np.bincount(self.allocation[:, 0], self.allocation[:, 3], self.rounds)
         return np.asarray(self.servers.gpus.sum() - held.astype(np.int64))
 
@@ -186,39 +186,39 @@ class Trace:
 
     @cached_property
     def held(self) -> Array:
-        """``(progress entries, 2)`` CPUs and gigabytes in total of each job in each round; none without sensitivity."""
+        """``(progress entries, 2)`` CPUs and gigabytes of each job in each round; 0 unless the rules are sensitive."""
         sums = np.zeros((len(self.progress), 2))
         if self.rules.sensitive:
             np.add.at(sums, self.entry_of, np.column_stack((self.cpus, self.memory_gb)))
         return sums
 
     def used(self, amount: Array, capacity: float) -> Array:
-        """Return ``(R,)`` shares of a resource's time in each round that jobs have while they compute.
+        """Return the ``(R,)`` fractions of a resource's time that computing jobs hold it.
 
-        Each has an `amount` ``(progress entries,)`` of the cluster's `capacity`.
+        `amount` ``(progress entries,)`` is what each job holds of the cluster's `capacity`.
         """
         total = np.bincount(self.progress[:, 0], amount * self.busy_s, self.rounds)
         return np.asarray(total / (capacity * self.round_s))
 
     @cached_property
     def cpu_utilisation(self) -> Array:
-        """``(R,)`` share of the CPU time of each round that is given to jobs while they compute."""
+        """``(R,)`` fraction of each round's CPU time that computing jobs hold."""
         return self.used(self.held[:, 0], float(self.servers.cpus.sum()))
 
     def throughput(self, scale: Array | None = None) -> Array:
-        """Return ``(R, tenants)`` iterations per second of every tenant, each job's multiplied by `scale` ``(n,)``.
+        """Return ``(R, tenants)`` iterations per second of every tenant, those of each job times `scale` ``(n,)``.
 
-        With ``1/rate`` on a type it counts in GPUs of that type.
+        A scale of ``1/rate`` on a type measures throughput in GPUs of that type.
         """
         tenants = len(self.workload.tenants)
         job = self.progress[:, 1]
-        made = self.iterations if scale is None else self.iterations * scale[job]
+        work = self.iterations if scale is None else self.iterations * scale[job]
         cell = self.progress[:, 0] * tenants + self.workload.tenant[job]
-        total = np.bincount(cell, made, self.rounds * tenants)
+        total = np.bincount(cell, work, self.rounds * tenants)
         return np.asarray(total.reshape(-1, tenants) / self.round_s)
 
     def assignment(self, row: int) -> Assignment:
-        """Return what ran in the round of that row."""
+        """Return the assignment of the round in row `row` of `start_s`."""
         return Assignment.of(self.allocation[self.allocation[:, 0] == row][:, 1:])
 
 

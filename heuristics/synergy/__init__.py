@@ -1,25 +1,24 @@
-"""Synergy's schedulers (Mohan et al.), and the big-data schedulers it is compared with.
+"""Synergy's schedulers (Mohan et al.), and the big-data schedulers they are compared with.
 
-A scheduler is a policy, which orders the queue (:mod:`schedgap.heuristics.synergy.queues`), and a mechanism, which
-gives the round's jobs servers, CPUs and memory (:mod:`schedgap.heuristics.synergy.mechanisms`).
+A scheduler combines a policy, which orders the queue (:mod:`schedgap.heuristics.synergy.queues`), with a mechanism,
+which gives the jobs of a round servers, CPUs and memory (:mod:`schedgap.heuristics.synergy.mechanisms`).
 
 =====================================  =============================================================================
-``synergy.<mechanism>``                one round: the jobs of the view's round by ``proportional``, ``greedy``,
+``synergy.<mechanism>``                one round: the jobs of the view's round under ``proportional``, ``greedy``,
                                        ``tune``, ``refill``, ``opt``, ``drf`` or ``tetris``
 ``synergy.<mechanism>.<policy>``       the whole run under ``fifo``, ``srtf``, ``las`` or ``ftf``
-``synergy.drf.static``, ``….tune``     DRF with whole demands as it is, and with Synergy-Tune's
+``synergy.drf.static``, ``….tune``     the original DRF with whole demands, and DRF with Synergy-Tune
 ``synergy.tetris.static``, ``….tune``  the same for Tetris
 =====================================  =============================================================================
 
-Where the paper's text and its artefact differ, settings choose: ``order`` and ``fit`` of Tune, ``first`` of finish-time
-fairness, ``by`` of DRF, ``speed`` of SRTF. In a simulation, schedulers may decide by other tables than the true ones,
-by which jobs advance (``profiles``, ``noise``, ``saturation``). What each changes is measured in
+Settings choose where the paper's text and its artefact differ: ``order`` and ``fit`` of Tune, ``first`` of finish-time
+fairness, ``by`` of DRF, ``speed`` of SRTF. In a simulation, schedulers may decide by estimated tables, while jobs
+advance by the true ones (``profiles``, ``noise``, ``saturation``). The effect of each setting is measured in
 :mod:`schedgap.heuristics.synergy.mechanisms`, :mod:`schedgap.heuristics.synergy.queues` and
 :func:`schedgap.heuristics.synergy.profiling.believed`.
 
-Whole runs are policies of :mod:`schedgap.heuristics.simulator`, too; as heuristics, they run in the rounds of the view
-without restarts or profiling. Progress always comes from the job's table (:mod:`schedgap.instances.sensitivity`), for
-all of them.
+Whole runs are also policies of :mod:`schedgap.heuristics.simulator`. As heuristics, they run in the rounds of the view
+without restarts or profiling. Progress always follows the job's table (:mod:`schedgap.instances.sensitivity`).
 """
 
 from __future__ import annotations
@@ -38,59 +37,59 @@ Kind = Literal["online", "baseline"]
 POLICIES = ("fifo", "srtf", "las", "ftf")
 
 PROMISED = "10 % (measured)"
-"""What section 5.6 says of Synergy-Tune's distance to the optimum; no theorem."""
+"""Distance of Synergy-Tune from the optimum as reported in section 5.6, which is not a theorem."""
 
 ROUNDS, PROGRAMS = 100_000, 1000
-"""Rounds up to which a whole run is simulated in a comparison unless asked, and those of Synergy-Opt: 0.1 ms each, and
-10 to 40 ms."""
+"""Largest number of rounds that a comparison simulates by default, and that for Synergy-Opt (0.1 ms and 10 to 40 ms per
+round)."""
 
 CLAIMS = ("proportional", "no_idle_gpu", "all_offered")
-"""What fair schedulers promise: everybody's fair progress, no GPU idle while a picked job waits, and that all picked
-jobs run."""
+"""Promises of fair schedulers: fair progress for every job, no idle GPU while a picked job waits, and all picked jobs
+run."""
 
 PACKING = (
     Parameter(
         "order",
-        "place jobs by demand, the largest first, as in the paper's text, or in the policy's order, as in its artefact",
+        "order of placement: largest demand first, as in the paper's text, or the policy's order, as in its artefact",
         choices=("demand", "policy"),
     ),
     Parameter(
         "fit",
-        "place a job on the fullest server that holds it, as in the text, or on the first one, as in the artefact",
+        "server of a job: the fullest one that fits, as in the paper's text, or the first one, as in its artefact",
         choices=("best", "first"),
     ),
 )
 FIRST = Parameter(
     "first",
-    "serve the largest ρ first, as in Themis, or the smallest, as in the paper's artefact",
+    "order of jobs: largest ρ first, as in Themis, or smallest first, as in the paper's artefact",
     choices=("largest", "smallest"),
 )
 BY = Parameter(
     "by",
-    "serve the smallest dominant share of a job's own demand, as in the paper's artefact, or that of its tenant (DRF)",
+    "owner of the dominant share: the job with its demand, as in the paper's artefact, or its tenant (DRF)",
     choices=("job", "tenant"),
 )
 SPEED = Parameter(
     "speed",
-    "count what remains with the proportional share, or at the fastest speed, as in the paper's artefact",
+    "speed for remaining times: with the proportional share, or the fastest one, as in the paper's artefact",
     choices=("share", "fastest"),
 )
 PROFILES = (
     Parameter(
         "profiles",
-        "decide by the true tables, or by those of optimistic profiling (§3.1); jobs advance by the true ones",
+        "tables for decisions: the true ones, or those of optimistic profiling (§3.1); jobs advance by the true ones",
         choices=("true", "measured"),
     ),
-    Parameter("noise", "largest relative error, drawn uniformly, of every rate decided by", least=0.0, most=0.9),
+    Parameter("noise", "largest relative error, drawn uniformly, of the rates in these tables", least=0.0, most=0.9),
     Parameter("noise_seed", "seed of these errors", least=0),
     Parameter(
-        "saturation", "how far below its fastest rate, as a part of it, a job may be at its demand", least=0.0, most=0.9
+        "saturation", "relative loss against its fastest rate that a job's demand may cause", least=0.0, most=0.9
     ),
 )
 
 
 def _settings(scheduler: Scheduler) -> tuple[Parameter, ...]:
-    """Return the parameters that one round has, too."""
+    """Return the parameters that one-round and whole-run schedulers share."""
     tuned = scheduler.mechanism in {"tune", "refill"}
     return (*(PACKING if tuned else ()), *((BY,) if scheduler.policy == "drf" else ()))
 
@@ -109,7 +108,7 @@ def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) ->
 
 
 def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, reference: str) -> None:
-    """Register a scheduler on the whole run, simulated and in model time."""
+    """Register a scheduler for whole runs, as a policy and, in model time, as a heuristic."""
     profiled = scheduler.mechanism != "proportional"
     own = {"ftf": (FIRST,), "srtf": (SPEED,) if profiled else ()}
     settings = (*_settings(scheduler), *own.get(scheduler.policy, ()))
@@ -133,10 +132,10 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, refe
 
 
 def _too_large(view: View, programs: bool) -> str | None:
-    """Say how many rounds a run has, with programs to solve in each or without, where these are too many."""
+    """Return a message if a run has too many rounds; `programs` says whether each round solves programs."""
     if programs and view.rounds > PROGRAMS:
-        more = f"more than {PROGRAMS:,}; harness simulate runs it, too"
-        return f"about {view.rounds:,} rounds with two programs each, {more}"
+        limit = f"more than {PROGRAMS:,}; harness simulate runs it, too"
+        return f"about {view.rounds:,} rounds with two programs each, {limit}"
     return None if programs or view.rounds <= ROUNDS else f"about {view.rounds:,} rounds, more than {ROUNDS:,}"
 
 
@@ -144,7 +143,7 @@ _MECHANISMS: tuple[tuple[str, Kind, str], ...] = (
     ("proportional", "baseline", "Synergy §2, GPU-proportional allocation"),
     ("greedy", "baseline", "Synergy §3.3, Synergy-Greedy"),
     ("tune", "online", "Synergy §4.2, Synergy-Tune"),
-    ("refill", "online", "after Synergy-Tune: leftovers go to jobs that fell back"),
+    ("refill", "online", "Synergy-Tune, and leftovers go to jobs that fell back"),
     ("opt", "online", "Synergy §4.1, Synergy-Opt: ILP of eq. (1)–(5), LP of eq. (15)–(19), largest remainder"),
 )
 

@@ -1,6 +1,6 @@
-"""Compiled loops of :mod:`schedgap.heuristics.synergy`: gangs with CPUs and memory onto servers.
+"""Compiled loops of :mod:`schedgap.heuristics.synergy`: placing gangs with CPUs and memory on servers.
 
-Imported when a policy is built, because numba takes a while.
+Imported only when a policy is built, because importing numba is slow.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from schedgap.instances.clock import njit
 from schedgap.instances.sensitivity import Profiles
 
 SLACK = 1e-9
-"""Relative CPUs or memory that a fit may exceed what is free by, so that thirds of a server fit three times."""
+"""Relative amount by which CPUs or memory may exceed the free amount, so that three thirds of a server fit."""
 
 compiled = njit(cache=True)
 
 
 class Hosts(NamedTuple):
-    """Servers: GPU types and free GPUs ``(h,)``; CPUs and gigabytes, those left and all ``(h, 2)``."""
+    """Servers: GPU types and free GPUs ``(h,)``; free and total CPUs and gigabytes, ``(h, 2)`` each."""
 
     types: Ints
     free: Ints
@@ -29,9 +29,10 @@ class Hosts(NamedTuple):
 
 
 class Gangs(NamedTuple):
-    """Gangs, some of them placed: GPUs ``(m,)``, what each holds and its base, CPUs and gigabytes ``(m, 2)``.
+    """Gangs, some of them placed: GPUs ``(m,)``, and held amount and base, CPUs and gigabytes ``(m, 2)`` each.
 
-    Who has `fallen` ``(m,)`` holds its base. `entries` are gang, server and GPUs; how many there are is counted apart.
+    A gang that has `fallen` ``(m,)`` holds its base. `entries` are gang, server and GPUs; their count is kept
+    separately.
     """
 
     gpus: Ints
@@ -43,7 +44,7 @@ class Gangs(NamedTuple):
 
 @compiled
 def fits(hosts: Hosts, h: int, gpus: int, want: Array) -> bool:
-    """Return whether server `h` has so many free GPUs, and the CPUs and gigabytes of `want`."""
+    """Return whether server `h` has `gpus` free GPUs, and the CPUs and gigabytes of `want`."""
     enough = hosts.free[h] >= gpus
     for r in range(2):
         enough &= hosts.left[h, r] + SLACK * hosts.capacity[h, r] >= want[r]
@@ -54,7 +55,7 @@ def fits(hosts: Hosts, h: int, gpus: int, want: Array) -> bool:
 def whole(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool) -> int:
     """Return a server of a type that holds the whole demand, −1 for none.
 
-    The fullest one where it is to be `tight` (the fewest free GPUs, then CPUs, then memory), otherwise the first.
+    With `tight` it is the fullest one (fewest free GPUs, then CPUs, then memory), otherwise the first.
     """
     free, left, best = hosts.free, hosts.left, -1
     for h in range(free.size):
@@ -71,7 +72,7 @@ def whole(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool) -> int:
 
 @compiled
 def room(hosts: Hosts, h: int, gpus: int, want: Array) -> int:
-    """Return how many of a gang's GPUs server `h` has room for, each with its part of the CPUs and memory."""
+    """Return how many of a gang's GPUs fit on server `h`, each with its share of the CPUs and memory."""
     most = min(hosts.free[h], gpus)
     for r in range(2):
         if want[r] > 0:
@@ -82,9 +83,9 @@ def room(hosts: Hosts, h: int, gpus: int, want: Array) -> int:
 
 @compiled
 def split(hosts: Hosts, kind: int, gpus: int, want: Array, parts: Ints) -> int:
-    """Spread a gang over the fewest servers of a type; return the number of `parts` (server, GPUs), 0 for none.
+    """Spread a gang over the fewest servers of a type; return the number of `parts` (server, GPUs), 0 if none fit.
 
-    Each GPU keeps its part of the CPUs and memory. The servers with the most room come first; the last one is the
+    Each GPU keeps its share of the CPUs and memory. The servers with the most room come first; the last one is the
     fullest that has room for the rest.
     """
     free, left = hosts.free, hosts.left
@@ -113,7 +114,7 @@ def split(hosts: Hosts, kind: int, gpus: int, want: Array, parts: Ints) -> int:
 
 @compiled
 def locate(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool, parts: Ints) -> int:
-    """Find one server for a gang, or the fewest for more than one GPU; returns the number of `parts`, 0 for none."""
+    """Find one server for a gang or, with more than one GPU, the fewest; return the number of `parts`, 0 for none."""
     h = whole(hosts, kind, gpus, want, tight)
     if h >= 0:
         parts[0] = h, gpus
@@ -123,7 +124,7 @@ def locate(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool, parts: 
 
 @compiled
 def hold(hosts: Hosts, gangs: Gangs, p: int, count: int, amount: Array) -> None:
-    """Take so much of the servers of gang `p`, each its part by GPUs; a negative `amount` is given back."""
+    """Take `amount` from the servers of gang `p`, in proportion to its GPUs; a negative amount is given back."""
     for e in range(count):
         if gangs.entries[e, 0] == p:
             for r in range(2):
@@ -132,7 +133,7 @@ def hold(hosts: Hosts, gangs: Gangs, p: int, count: int, amount: Array) -> None:
 
 @compiled
 def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> None:
-    """Let gangs on an overfull server fall back, those most over their base first, until it holds what is on it."""
+    """Let gangs on an overfull server fall back, those furthest above their base first, until the server is not."""
     entries, left, capacity = gangs.entries, hosts.left, hosts.capacity
     while left[h, 0] < -SLACK * capacity[h, 0] or left[h, 1] < -SLACK * capacity[h, 1]:
         best, most = -1, 0.0
@@ -153,7 +154,7 @@ def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> None:
 
 @compiled
 def put(hosts: Hosts, gangs: Gangs, p: int, parts: Ints, found: int, count: int) -> int:
-    """Write the parts of gang `p` as entries after the first `count`, take what they hold; returns the new count."""
+    """Append the parts of gang `p` to the first `count` entries, and take what they hold; return the new count."""
     for i in range(found):
         h, part = parts[i]
         gangs.entries[count + i] = p, h, part
@@ -167,13 +168,13 @@ def put(hosts: Hosts, gangs: Gangs, p: int, parts: Ints, found: int, count: int)
 def pack(
     gpus: Ints, options: Ints, want: Array, base: Array, tight: bool, fungible: bool, servers: Hosts
 ) -> tuple[Ints, Array]:
-    """Place ``(m,)`` gangs in order; return ``(entries, 3)`` gang, server and GPUs, and ``(m, 2)`` what each holds.
+    """Place ``(m,)`` gangs in order; return ``(entries, 3)`` gang, server and GPUs, and the ``(m, 2)`` amounts held.
 
     A gang takes the first of its GPU types (`options` ``(m, o)`` by preference, −1 for none) on which its demand `want`
-    ``(m, o, 2)``, CPUs and gigabytes, fits: best fit if `tight`, otherwise first fit. Where it fits on none and demands
-    are `fungible` (Synergy-Tune), it falls back to its `base` ``(m, o, 2)`` on the first type; where that does not fit
-    either, it is placed by GPUs alone, and gangs above their base on its servers fall back. Otherwise it is passed
-    over. The `servers` are empty, and stay so.
+    ``(m, o, 2)``, CPUs and gigabytes, fits: best fit if `tight`, otherwise first fit. If it fits on none and demands
+    are `fungible` (Synergy-Tune), it falls back to its `base` ``(m, o, 2)`` on the first type; if that does not fit
+    either, it is placed by GPUs alone, and gangs above their base on its servers fall back. Otherwise it is skipped.
+    The `servers` must be empty and are not changed.
     """
     hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
     nothing = np.zeros(2)
@@ -202,7 +203,7 @@ def pack(
 
 @compiled
 def occupied(servers: Hosts, gangs: Gangs) -> Hosts:
-    """Return empty servers without the CPUs and memory that gangs hold."""
+    """Return the servers with the CPUs and memory of gangs taken, but all GPUs free."""
     left = servers.left.copy()
     for p, h, part in gangs.entries:
         for r in range(2):
@@ -212,7 +213,7 @@ def occupied(servers: Hosts, gangs: Gangs) -> Hosts:
 
 @compiled
 def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts) -> Array:
-    """Return what gangs that are already placed hold when those on overfull servers fall back to their base.
+    """Return the ``(m, 2)`` amounts that placed gangs hold after those on overfull servers fall back to their base.
 
     `entries` ``(entries, 3)`` are gang, server and GPUs; `amount` and `base` ``(m, 2)`` are CPUs and gigabytes.
     """
@@ -225,7 +226,7 @@ def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts
 
 @compiled
 def spare(hosts: Hosts, gangs: Gangs, p: int, r: int) -> float:
-    """Return how much of resource `r` gang `p` could hold in all: what it has, and its servers have left."""
+    """Return the total amount of resource `r` that gang `p` could hold: its own plus what its servers have left."""
     most = np.inf
     for q, h, part in gangs.entries:
         if q == p:
@@ -237,11 +238,11 @@ def spare(hosts: Hosts, gangs: Gangs, p: int, r: int) -> float:
 def refill(
     entries: Ints, gpus: Ints, amount: Array, want: Array, servers: Hosts, kind: Ints, types: Ints, tables: Profiles
 ) -> Array:
-    """Return what placed gangs hold when servers' leftovers are given out, to one gang after the other.
+    """Return the ``(m, 2)`` amounts that placed gangs hold after they take the servers' leftovers, one after another.
 
-    A gang takes the level at which it is fastest among those between what it has and what it wants, ``(m, 2)`` CPUs and
-    gigabytes, the fewest CPUs and the least memory of equals. `entries` and `amount` are those of :func:`pack` with
-    every gang placed, `kind` and `types` ``(m,)`` kinds of gangs and the GPU types that they run on.
+    Among the levels between the amount it has and the amount it wants, ``(m, 2)`` CPUs and gigabytes, a gang takes the
+    one at which it is fastest; ties go to the fewest CPUs and the least memory. `entries` and `amount` are those of
+    :func:`pack` with every gang placed; `kind` and `types` ``(m,)`` are the kinds of gangs and their GPU types.
     """
     gangs = Gangs(gpus, amount.copy(), want, np.zeros(gpus.size, np.bool_), entries)
     hosts = occupied(servers, gangs)
@@ -264,7 +265,7 @@ def refill(
 
 @compiled
 def alignment(hosts: Hosts, server_gpus: Ints, h: int, gpus: int, want: Array) -> float:
-    """Return ``Σ_r demand_r · free_r`` over GPUs, CPUs and memory, in parts of server `h`."""
+    """Return ``Σ_r demand_r · free_r`` over GPUs, CPUs and memory, as fractions of server `h`."""
     score = gpus * hosts.free[h] / server_gpus[h] ** 2
     for r in range(2):
         if hosts.capacity[h, r] > 0:
@@ -276,9 +277,10 @@ def alignment(hosts: Hosts, server_gpus: Ints, h: int, gpus: int, want: Array) -
 def spot(
     hosts: Hosts, server_gpus: Ints, gpus: int, options: Ints, want: Array, scratch: Ints, parts: Ints
 ) -> tuple[float, int, int]:
-    """Return the best alignment of a gang, its option, and the number of `parts` there; 0 parts where it fits nowhere.
+    """Return the best alignment of a gang, its option, and the number of `parts` there; 0 parts if it fits nowhere.
 
-    A gang that fits on no single server of a type has the mean alignment of its parts on the fewest, by their GPUs.
+    If a gang fits on no single server of a type, its alignment is the mean over its parts on the fewest servers,
+    weighted by GPUs.
     """
     highest, option, found = -np.inf, -1, 0
     for o in range(options.size):
@@ -306,12 +308,11 @@ def spot(
 
 @compiled
 def align(gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, servers: Hosts) -> tuple[Ints, Array]:
-    """Place gangs by Tetris: always the gang and servers with the largest score of those that fit.
+    """Place gangs by Tetris: repeatedly place the gang with the largest score on the servers that attain it.
 
-    The score is the alignment, ``Σ_r demand_r · free_r`` in parts of the server, less the gang's `penalty` for its
-    remaining work. Of gangs of one group, which are alike, only the one with the least penalty can be next: gangs come
-    group by group, each beginning at `first` ``(groups + 1,)``, by ascending penalty. Other arguments are those of
-    :func:`pack`.
+    The score is the alignment, ``Σ_r demand_r · free_r`` as fractions of the server, minus the gang's `penalty` for its
+    remaining work. Gangs of a group are alike, so only the one of least penalty can be next: gangs are sorted by group,
+    each starting at `first` ``(groups + 1,)``, then by ascending penalty. Other arguments are those of :func:`pack`.
     """
     hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
     amount = np.zeros((gpus.size, 2))
@@ -327,7 +328,7 @@ def align(gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, s
                 continue
             score, o, pieces = spot(hosts, servers.free, gpus[p], options[p], want[p], scratch, parts)
             if pieces == 0:
-                # What does not fit now will not fit later: servers only fill up.
+                # A gang that does not fit now will not fit later: servers only fill up.
                 following[k] = first[k + 1]
             elif score - penalty[p] > highest:
                 best, option, found, highest = k, o, pieces, score - penalty[p]
@@ -344,9 +345,9 @@ def align(gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, s
 
 @compiled
 def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
-    """Improve GPU types of gangs, valid to begin with, by moves and exchanges until none is left.
+    """Improve a valid choice of GPU types of gangs by moves and exchanges until none improves it.
 
-    Gangs are worth `worth` ``(m, k)`` on each type, negative where they cannot run.
+    `worth` ``(m, k)`` is the value of each gang on each type, negative where it cannot run.
     """
     found, free = types.copy(), capacity.copy()
     for p in range(gpus.size):
@@ -375,10 +376,10 @@ def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints
 
 @compiled
 def choose_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
-    """Choose GPU types of gangs, so that they are worth much together.
+    """Choose GPU types of gangs for a large total value.
 
-    First by who would lose most per GPU on another type, each on its best type with room; where somebody finds none,
-    from the choice `types`. Then by moves and exchanges.
+    Gangs are first assigned in order of the loss per GPU on their worst type, each to its best type with room; if some
+    gang finds no room, the valid choice `types` is used instead. Then moves and exchanges improve the choice.
     """
     regret = np.empty(gpus.size)
     for p in range(gpus.size):

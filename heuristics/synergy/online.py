@@ -1,4 +1,4 @@
-"""A policy and a mechanism together: one round, a simulation, and the whole run in model time."""
+"""Schedulers, each a policy with a mechanism: for one round, for a simulation, and for a whole run in model time."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Scheduler:
     Attributes
     ----------
     policy, mechanism
-        Names in :data:`schedgap.heuristics.synergy.queues.ORDERS`, and of a method of :class:`Mechanisms`.
+        A key of :data:`schedgap.heuristics.synergy.queues.ORDERS`, and the name of a method of :class:`Mechanisms`.
     order, fit
-        Settings of the mechanisms that tune demands, see :class:`Mechanisms`.
+        Settings of the mechanisms that tune demands; see :class:`Mechanisms`.
     first, by, speed
         Settings of the policies ``ftf``, ``drf`` and ``srtf``.
     """
@@ -46,33 +46,33 @@ class Scheduler:
 
     @property
     def fair(self) -> bool:
-        """Whether all picked jobs run, each at least at its fair progress; static demands pass some over."""
+        """Whether all picked jobs run with at least their fair progress; mechanisms with static demands skip some."""
         return self.mechanism not in {"greedy", "tetris"}
 
     @property
-    def stated(self) -> str:
-        """What policy and mechanism do, in their own words."""
+    def statement(self) -> str:
+        """The docstrings of the policy and the mechanism."""
         return f"{getdoc(ORDERS[self.policy])}\n\n{getdoc(getattr(Mechanisms, self.mechanism))}"
 
     def place(self, view: View, oracle: Oracle) -> Mechanism:
-        """Return the mechanism on the servers of a view."""
+        """Return the mechanism for the servers of a view."""
         mechanism: Mechanism = getattr(Mechanisms(view, oracle, order=self.order, fit=self.fit), self.mechanism)
         return mechanism
 
     def ranks(self, view: View, waiting: Waiting) -> Array:
-        """Return ``(a,)`` keys of the policy; the smallest is served first."""
+        """Return the ``(a,)`` keys of the policy; the job with the smallest key is served first."""
         settings = {"ftf": {"first": self.first}, "drf": {"by": self.by}, "srtf": {"speed": self.speed}}
         return ORDERS[self.policy](view, waiting, **settings.get(self.policy, {}))
 
 
 class Policy:
-    """A scheduler in the simulator, which decides by the tables of `view`; the simulator advances jobs by its own."""
+    """A scheduler in the simulator: it decides by the tables of `view`, while jobs advance by the true ones."""
 
     def __init__(self, scheduler: Scheduler, view: View, oracle: Oracle) -> None:
         self.view, self.scheduler, self.place = view, scheduler, scheduler.place(view, oracle)
 
     def __call__(self, state: State) -> Assignment:
-        """Return who runs where in this round, with which CPUs and memory."""
+        """Return the assignment of this round, with CPUs and memory."""
         able = self.view.fair[state.jobs] > 0
         jobs = state.jobs[able]
         fair = self.view.fair[jobs]
@@ -86,17 +86,17 @@ class Policy:
             attained_s=state.attained_s[able],
         )
         order = np.lexsort((arrival_s, self.scheduler.ranks(self.view, waiting)))
-        asked = asked_round(self.view, jobs[order], left_s[order])
-        found = self.place(asked)
-        shares = Shares(found.cpus, found.memory_gb, asked.jobs)
-        return Assignment(found.job, found.server, found.gpus, shares=shares)
+        request = asked_round(self.view, jobs[order], left_s[order])
+        placement = self.place(request)
+        shares = Shares(placement.cpus, placement.memory_gb, request.jobs)
+        return Assignment(placement.job, placement.server, placement.gpus, shares=shares)
 
 
 def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
-    """Return the round of a queue: the jobs at its head fill the GPUs.
+    """Return the round of a queue, in which the jobs at its head fill the GPUs.
 
-    On mixed clusters, each of them gets the GPU type on which they progress most together with their shares: not the
-    paper's, which leaves types to the ILP of A.2 or to other schedulers.
+    On mixed clusters, GPU types are chosen to maximise the total progress of these jobs with their shares. This is not
+    the paper's: it leaves types to the ILP of A.2 or to other schedulers.
     """
     jobs, types = view.pick(queue.tolist())
     if view.mixed and jobs.size:
@@ -109,7 +109,7 @@ def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
 
 
 def built(scheduler: Scheduler) -> Callable[..., Policy]:
-    """Return the function that builds the policy for the simulator."""
+    """Return a function that builds the scheduler's policy for the simulator."""
 
     def build(
         instance: Instance,
@@ -121,33 +121,33 @@ def built(scheduler: Scheduler) -> Callable[..., Policy]:
         saturation: float = 0.0,
         **settings: str,
     ) -> Policy:
-        seen: View = PAPERS.get("synergy").view(instance)
+        view: View = PAPERS.get("synergy").view(instance)
         if profiles != "true" or noise or saturation:
-            tables = believed(seen, profiles, noise, noise_seed)
-            seen = synergy.view(instance, tables=tables, saturation=saturation)
-        return Policy(replace(scheduler, **settings), seen, oracle)
+            tables = believed(view, profiles, noise, noise_seed)
+            view = synergy.view(instance, tables=tables, saturation=saturation)
+        return Policy(replace(scheduler, **settings), view, oracle)
 
     return passing(build, Scheduler)
 
 
 def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
-    """Return the heuristic that places the round of a view."""
+    """Return the heuristic that places the round of a view, once."""
 
     def run(view: View, context: Context, **settings: str) -> Schedule:
-        chosen, jobs = replace(scheduler, **settings), view.runnable
+        configured, jobs = replace(scheduler, **settings), view.runnable
         alone_s = view.workload.work[jobs] / view.fair[jobs]
         zero = np.zeros(jobs.size)
-        queue = np.argsort(chosen.ranks(view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
-        found = chosen.place(view, context.oracle)(asked_round(view, jobs[queue], alone_s[queue]))
-        held = found.gpus.astype(float), found.cpus, found.memory_gb
-        return Schedule(np.zeros_like(found.job), found.job, found.server, *held, np.zeros_like(jobs), jobs)
+        queue = np.argsort(configured.ranks(view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
+        placement = configured.place(view, context.oracle)(asked_round(view, jobs[queue], alone_s[queue]))
+        job, server, held = placement.job, placement.server, (placement.cpus, placement.memory_gb)
+        return Schedule(np.zeros_like(job), job, server, placement.gpus.astype(float), *held, np.zeros_like(jobs), jobs)
 
-    run.__doc__ = scheduler.stated
+    run.__doc__ = scheduler.statement
     return passing(run, Scheduler)
 
 
 def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
-    """Return the heuristic that runs all jobs of a view in its rounds, without overheads."""
+    """Return the heuristic that runs all jobs of a view in its rounds without overheads."""
 
     def run(view: View, context: Context, **settings: str) -> Schedule:
         policy = Policy(replace(scheduler, **settings), view, context.oracle)
@@ -158,5 +158,5 @@ def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
         held = gpus.astype(float), trace.cpus, trace.memory_gb
         return Schedule(number[row], job, server, *held, number[offered_row], offered)
 
-    run.__doc__ = scheduler.stated
+    run.__doc__ = scheduler.statement
     return passing(run, Scheduler)

@@ -1,13 +1,13 @@
-"""Optimistic profiling: a job's whole table from a few measurements with all memory (Synergy, section 3.1).
+"""Optimistic profiling: estimate a job's whole table from a few measurements with all memory (Synergy, section 3.1).
 
-Measuring takes a minute per point. The *CPU axis* is measured with all the memory a gang may have, at both ends of the
-axis and wherever a binary search goes: into the lower half of its interval where the upper one gains "less than a fixed
-threshold (say 10%)", or nothing, and otherwise into the upper one. Between measured levels the rate is interpolated.
-The *memory axis* is not measured: an application-level cache (MinIO) has the same hits in every epoch, so that the rate
-with less memory is the least of the rate with all memory and of what storage delivers for the misses.
+A measurement takes one minute. The *CPU axis* is measured with all the memory that a gang may have, at both ends and at
+the midpoints of a binary search. The search continues in the lower half of its interval if the upper half gains nothing
+or "less than a fixed threshold (say 10%)", and otherwise in the upper half. Rates between measured levels are
+interpolated. The *memory axis* is not measured: an application-level cache (MinIO) has the same hits in every epoch, so
+the rate with less memory is the minimum of the rate with all memory and the rate at which storage serves the misses.
 
-What storage delivers is known from the job's own pipeline; where a job has a measured matrix instead, from the fitted
-pipeline of the catalogue model that the matrix belongs to, and with an unknown matrix memory counts as unimportant.
+The storage rate follows from the job's own pipeline. If the job has a measured matrix instead, it follows from the
+fitted pipeline of the catalogue model of that matrix; for an unknown matrix, memory is assumed not to matter.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from schedgap.instances.sensitivity import ROUNDING, Profiles, pipeline_rate
 from schedgap.instances.views.synergy import View
 
 THRESHOLD = 0.1
-"""An upper half that gains less than this is not looked into (section 3.1)."""
+"""The search skips an upper half that gains less than this (section 3.1)."""
 
 POINT_S = 60.0
-"""Seconds of a measurement (section 3.1)."""
+"""Seconds per measurement (section 3.1)."""
 
 MAX_LISTED = 12
-"""So many models are described; the rest is counted."""
+"""Number of models that :func:`describe` lists; further ones are only counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Profiling:
-    """Tables that profiling found for ``K`` kinds of jobs on ``k`` GPU types, and its costs.
+    """Estimated tables of ``K`` kinds of jobs on ``k`` GPU types, and the cost of profiling.
 
     Attributes
     ----------
     profiles
-        The estimated tables, of the shape of the true ones. CPUs and memory beyond what a gang may have count as the
-        most that it may.
+        The estimated tables, in the shape of the true ones. Beyond the most CPUs and memory that a gang may have, they
+        repeat the last rate.
     points, levels
-        ``(K, k)`` measured CPU levels, and all that a gang may have; 0 where it cannot run.
+        ``(K, k)`` number of measured CPU levels, and of all that a gang may have; 0 if it cannot run.
     most
-        ``(K, k)`` number of the memory level at which was measured: all memory that a gang may have.
+        ``(K, k)`` index of the memory level of the measurements: all memory that a gang may have.
     error
         ``(K, k, B)`` largest relative error against the true table at each memory level; 0 at levels that a gang cannot
-        have, ``inf`` where a rate was estimated for a gang that does not run.
+        have, ``inf`` if a rate was estimated for a gang that does not run.
     """
 
     profiles: Profiles
@@ -59,44 +59,44 @@ class Profiling:
 
     @property
     def full_memory_error(self) -> Array:
-        """``(K, k)`` largest relative error with all memory, where only levels of CPUs are interpolated."""
+        """``(K, k)`` largest relative error with all memory, where only CPU levels are interpolated."""
         return np.take_along_axis(self.error, self.most[:, :, None], axis=2)[:, :, 0]
 
     @property
     def seconds(self) -> Array:
-        """``(K, k)`` how long profiling takes."""
+        """``(K, k)`` duration of profiling."""
         return np.asarray(POINT_S * self.points)
 
 
-def profiling(seen: View, threshold: float = THRESHOLD) -> Profiling:
-    """Profile all kinds of jobs of a view, within what their gangs may have (:attr:`Needs.limit`)."""
-    return profiled(seen.profiles, fetching(seen), seen.needs.limit, threshold)
+def profiling(view: View, threshold: float = THRESHOLD) -> Profiling:
+    """Profile all kinds of jobs of a view, within the limits of their gangs (:attr:`Needs.limit`)."""
+    return profiled(view.profiles, fetching(view), view.needs.limit, threshold)
 
 
-def believed(seen: View, source: str = "true", noise: float = 0.0, seed: int = 0) -> Profiles:
-    """Return the tables that a scheduler decides by where it does not know the true ones.
+def believed(view: View, source: str = "true", noise: float = 0.0, seed: int = 0) -> Profiles:
+    """Return the tables of a scheduler that does not know the true ones.
 
-    What that costs, as mean completion time of jobs 1000 to 2000 of ``gen/synergy-128``: ``synergy.tune.srtf`` takes
-    15.0 h by the true tables, 15.5 h by measured ones, ``synergy.tune.fifo`` 23.1 h and 26.6 h. With rates that are off
-    by up to 3 % they take 16.7 h and 36.4 h, because the fastest of many equal rates, and with it a job's demand, is
-    then a matter of chance. Where a demand may be 10 % below the fastest rate (``saturation=0.1``), 3 % cost nothing
-    (14.9 h and 22.7 h), and measured tables take 15.0 h and 23.8 h.
+    The cost, as mean completion time of jobs 1000 to 2000 of ``gen/synergy-128``: ``synergy.tune.srtf`` takes 15.0 h
+    with the true tables and 15.5 h with measured ones, ``synergy.tune.fifo`` 23.1 h and 26.6 h. With rates that are off
+    by up to 3 % they take 16.7 h and 36.4 h, because chance then decides which of many equal rates is the fastest, and
+    with it the job's demand. If the rate at the demand may be 10 % below the fastest (``saturation=0.1``), errors of
+    3 % cost nothing (14.9 h and 22.7 h), and measured tables give 15.0 h and 23.8 h.
 
-    Where a gang does not run at all, by its true table or by the estimate, the table has the true rate: starting it
-    shows whether it runs, and nobody waits forever for a job that was estimated not to run.
+    Where a gang does not run at all, in its true table or in the estimate, the table has the true rate: starting the
+    gang shows whether it runs, and no job waits forever because it was estimated not to run.
 
-    Every rate is multiplied by a factor between 1 − noise and 1 + noise, drawn uniformly.
+    Every rate is multiplied by a factor drawn uniformly between 1 − noise and 1 + noise.
     """
-    true = seen.profiles.rate
-    rate = true if source == "true" else profiling(seen).profiles.rate
+    true = view.profiles.rate
+    rate = true if source == "true" else profiling(view).profiles.rate
     rate = rate * (1.0 + noise * np.random.default_rng(seed).uniform(-1.0, 1.0, rate.shape))
-    return seen.profiles._replace(rate=np.where((rate > 0) & (true > 0), rate, true))
+    return view.profiles._replace(rate=np.where((rate > 0) & (true > 0), rate, true))
 
 
 def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = THRESHOLD) -> Profiling:
-    """Profile all kinds of jobs; a half in which the gain is below `threshold` is skipped.
+    """Profile all kinds of jobs, skipping upper halves that gain less than `threshold`.
 
-    `fetched` ``(K, k, B)`` is what :func:`fetching` returns, `limit` ``(K, k, 2)`` the most CPUs and gigabytes of a
+    `fetched` ``(K, k, B)`` is the result of :func:`fetching`, `limit` ``(K, k, 2)`` the most CPUs and gigabytes of a
     gang.
     """
     rate = np.zeros_like(tables.rate)
@@ -108,35 +108,35 @@ def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = 
         if min(a, b) == 0:
             continue
         true = tables.rate[kind, i, :a, :b]
-        found, measured = estimated(axes[0][:a], true[:, -1].tolist().__getitem__, fetched[kind, i, :b], threshold)
+        estimate, measured = estimated(axes[0][:a], true[:, -1].tolist().__getitem__, fetched[kind, i, :b], threshold)
         # Amounts above the limit are never given out; the table still has a rate there.
-        rate[kind, i] = np.pad(found, [(0, rate.shape[2] - a), (0, rate.shape[3] - b)], mode="edge")
+        rate[kind, i] = np.pad(estimate, [(0, rate.shape[2] - a), (0, rate.shape[3] - b)], mode="edge")
         points[kind, i], levels[kind, i], top[kind, i] = len(measured), a, b - 1
-        error[kind, i, :b] = relative_error(found, true).max(axis=0)
+        error[kind, i, :b] = relative_error(estimate, true).max(axis=0)
     return Profiling(tables._replace(rate=rate), points, levels, top, error)
 
 
 def estimated(
     cpus: Array, measure: Callable[[int], float], fetched: Array, threshold: float = THRESHOLD
 ) -> tuple[Array, dict[int, float]]:
-    """Return an estimated table ``(a, b)`` of iterations per second, and the measured rates by number of the CPU level.
+    """Return an estimated table ``(a, b)`` of iterations per second, and the measured rates by index of the CPU level.
 
-    `measure` returns the rate with one of the ``(a,)`` ascending CPU levels, given by number, and all memory; storage
+    `measure` returns the rate with all memory at one of the ``(a,)`` ascending CPU levels, given by index. Storage
     delivers `fetched` ``(b,)`` iterations per second at the memory levels, the last of which is all memory. With all
-    memory the table has what was measured, whatever storage should deliver.
+    memory, the table has the measured rates, regardless of storage.
     """
     measured = search(measure, len(cpus), threshold)
-    known = sorted(measured)
-    curve = np.interp(cpus, cpus[known], [measured[x] for x in known])
+    levels = sorted(measured)
+    curve = np.interp(cpus, cpus[levels], [measured[x] for x in levels])
     rate = np.minimum(curve[:, None], fetched[None, :])
     rate[:, -1] = curve
     return rate, measured
 
 
 def search(measure: Callable[[int], float], levels: int, threshold: float = THRESHOLD) -> dict[int, float]:
-    """Return the rates at the levels that the binary search measures, beginning with the highest one.
+    """Return the rates at the levels that the binary search measures, starting with the highest one.
 
-    A table that falls with more CPUs gains nothing in the upper half, so that the search goes down.
+    If the rate falls with more CPUs, the upper half gains nothing, so the search goes down.
     """
     low, high = 0, levels - 1
     measured = {x: measure(x) for x in dict.fromkeys((high, low))}
@@ -151,55 +151,55 @@ def search(measure: Callable[[int], float], levels: int, threshold: float = THRE
     return measured
 
 
-def relative_error(found: Array, true: Array) -> Array:
-    """Return ``|found − true| / true`` by cell: 0 where both are 0, ``inf`` where only the true one is."""
-    apart = np.abs(found - true)
-    error = np.where(apart > 0, np.inf, 0.0)
-    return np.divide(apart, true, out=error, where=true > 0)
+def relative_error(estimate: Array, true: Array) -> Array:
+    """Return ``|estimate − true| / true`` by cell: 0 where both are 0, ``inf`` where only the true rate is 0."""
+    difference = np.abs(estimate - true)
+    error = np.where(difference > 0, np.inf, 0.0)
+    return np.divide(difference, true, out=error, where=true > 0)
 
 
-def fetching(seen: View) -> Array:
+def fetching(view: View) -> Array:
     """Return ``(K, k, B)`` iterations per second that storage delivers to each kind at its memory levels.
 
     ``inf`` where nothing has to be fetched, 0 where the process does not fit into its memory.
     """
-    tables, jobs = seen.profiles, seen.workload
-    fetched = np.empty((tables.kinds, seen.types, tables.memory_gb.shape[1]))
-    free = np.array(np.inf)
+    tables, jobs = view.profiles, view.workload
+    fetched = np.empty((tables.kinds, view.types, tables.memory_gb.shape[1]))
+    unlimited = np.array(np.inf)
     for kind, j in enumerate(np.unique(tables.kind, return_index=True)[1].tolist()):
-        given, gpus = seen.instance.jobs[j].sensitivity, int(tables.gpus[kind])
+        sensitivity, gpus = view.instance.jobs[j].sensitivity, int(tables.gpus[kind])
         memory_gb = tables.memory_gb[kind]
-        if isinstance(given, MatrixSensitivity):
-            known = [m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == given]
+        if isinstance(sensitivity, MatrixSensitivity):
+            models = [m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == sensitivity]
             fetched[kind] = np.inf
-            if known:
-                # The cells of a matrix are per GPU, as if each GPU of a gang had a cache and a data set of its own.
-                each = pipeline_rate(known[0].pipeline.sensitivity, free, free, memory_gb / gpus)
-                fetched[kind] = gpus * jobs.rates[j][:, None] * (each / known[0].rates["V100"])
-        elif given is not None:
-            fetched[kind] = pipeline_rate(given, free, free, memory_gb)
+            if models:
+                # The cells of a matrix are per GPU, as if each GPU of a gang had its own cache and data set.
+                per_gpu = pipeline_rate(models[0].pipeline.sensitivity, unlimited, unlimited, memory_gb / gpus)
+                fetched[kind] = gpus * jobs.rates[j][:, None] * (per_gpu / models[0].rates["V100"])
+        elif sensitivity is not None:
+            fetched[kind] = pipeline_rate(sensitivity, unlimited, unlimited, memory_gb)
     return fetched
 
 
-def describe(seen: View) -> list[str]:
+def describe(view: View) -> list[str]:
     """Return the costs and errors of profiling in words: a line for all jobs, and one for each of the first models."""
-    found, tables = profiling(seen), seen.profiles
+    result, tables = profiling(view), view.profiles
     kinds: dict[str, list[int]] = {}
     for kind, j in enumerate(np.unique(tables.kind, return_index=True)[1].tolist()):
-        kinds.setdefault(seen.instance.jobs[j].model or "no model", []).append(kind)
-    able = found.levels > 0
-    minutes = found.seconds[able] / 60
+        kinds.setdefault(view.instance.jobs[j].model or "no model", []).append(kind)
+    able = result.levels > 0
+    minutes = result.seconds[able] / 60
     rest = len(kinds) - MAX_LISTED
     spent = f"{minutes.max():g}" if minutes.min() == minutes.max() else f"{minutes.min():g} to {minutes.max():g}"
     lines = [
-        f"{tables.kinds} kinds of jobs, models: {len(kinds)}; {found.points.sum()} of {found.levels.sum()} levels of "
+        f"{tables.kinds} kinds of jobs, models: {len(kinds)}; {result.points.sum()} of {result.levels.sum()} levels of "
         f"CPUs measured, in {spent} minutes per kind and GPU type"
     ]
     for name, chosen in list(kinds.items())[:MAX_LISTED]:
-        full, error, less = found.full_memory_error[chosen].max(), found.error[chosen].max(axis=1), " and with less"
+        full, error, less = result.full_memory_error[chosen].max(), result.error[chosen].max(axis=1), " and with less"
         if error.max() > full:
             at, level = np.unravel_index(error.argmax(), error.shape)
-            each_gb = tables.memory_gb[chosen][at, level] / tables.gpus[chosen[at]]
-            less = f", {error.max():.1%} with {each_gb:g} GB per GPU"
+            gb_per_gpu = tables.memory_gb[chosen][at, level] / tables.gpus[chosen[at]]
+            less = f", {error.max():.1%} with {gb_per_gpu:g} GB per GPU"
         lines.append(f"{name}: estimates within {full:.1%} with all memory{less}")
     return lines + [f"and {rest} more models"] * (rest > 0)

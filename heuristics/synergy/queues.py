@@ -1,17 +1,17 @@
 """Policies: the order in which jobs are served in a round (Synergy, sections 2 and 5.7).
 
-What the settings change, as mean completion times of jobs 4000 to 5000 of the trace of the paper's artefact, rebuilt
-(128 GPUs, 9 jobs per hour): with the largest ρ first, proportional allocation takes 29.7 h and Tune 20.5 h (1.45 times
-less), with the smallest first 83.8 h and 39.0 h (2.15 times; the paper prints 2.3). DRF by job takes 39.0 h with static
-and 24.8 h with tuned demands; for jobs 1000 to 2000 of ``gen/synergy-128`` at the split (50, 0, 50) 35.7 h and 25.2 h
-(1.42 times, by tenant 60.1 h and 29.1 h, 2.07 times; the paper prints 7.2); where every job is a tenant of its own, DRF
-by tenant is FIFO, for nobody holds anything before its first job, and the comparison is one of mechanisms only.
+The effect of the settings, as mean completion times of jobs 4000 to 5000 of the rebuilt trace of the paper's artefact
+(128 GPUs, 9 jobs per hour): with the largest ρ first, proportional allocation takes 29.7 h and Tune 20.5 h (a factor of
+1.45); with the smallest first, 83.8 h and 39.0 h (2.15; the paper prints 2.3). DRF by job takes 39.0 h with static and
+24.8 h with tuned demands. For jobs 1000 to 2000 of ``gen/synergy-128`` at the split (50, 0, 50), DRF takes 35.7 h and
+25.2 h by job (1.42) and 60.1 h and 29.1 h by tenant (2.07; the paper prints 7.2). If every job is its own tenant, DRF
+by tenant is FIFO, because no tenant holds anything before its first job, and only mechanisms are compared.
 
-Times alone and remaining are those with the proportional share on the job's best GPU type, whatever mechanism follows:
-the policies are the same for all of them. The text does not say which speed SRTF counts with; the artefact counts what
-remains at the fastest, but for proportional allocation (``speed=fastest``). By that Tune takes 3.20 h on the dynamic
-trace of Table 5 instead of 3.09 h, and Opt 3.08 h instead of 2.99 h; the paper prints 3.19 and 3.06 h. Jobs 1000 to
-2000 of ``gen/synergy-128`` take Tune 14.9 h instead of 15.0 h. Ties by arrival, then index.
+Times alone and remaining times assume the proportional share on the job's best GPU type for all mechanisms, so the
+policies are the same for all of them. The text does not say which speed SRTF assumes. The artefact takes the fastest
+one, except for proportional allocation (``speed=fastest``). With it, Tune takes 3.20 h on the dynamic trace of Table 5
+instead of 3.09 h, and Opt 3.08 h instead of 2.99 h; the paper prints 3.19 and 3.06 h. For jobs 1000 to 2000 of
+``gen/synergy-128``, Tune takes 14.9 h instead of 15.0 h. Ties are broken by arrival, then index.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from schedgap.instances.views.synergy import View
 class Waiting:
     """Jobs at the start of a round, ascending, ``(a,)`` each.
 
-    Seconds count since the arrival (`elapsed_s`); `left_s` is what is left, and `alone_s` all of it, with the share;
-    `attained_s` are GPU-seconds.
+    `elapsed_s` are seconds since arrival; `left_s` and `alone_s` the seconds that the remaining and the whole work take
+    with the share; `attained_s` are GPU-seconds.
     """
 
     jobs: Ints
@@ -44,16 +44,16 @@ class Waiting:
 
 
 Order = Callable[..., Array]
-"""Returns ``(a,)`` keys from a view, who is waiting, and the policy's settings; the smallest is served first."""
+"""Returns ``(a,)`` keys from a view, the waiting jobs, and the policy's settings; the smallest key is served first."""
 
 
 def fifo(view: View, waiting: Waiting) -> Array:
-    """Return equal keys: jobs are served by arrival."""
+    """Return equal keys: jobs are served in order of arrival."""
     return np.zeros(waiting.jobs.size)
 
 
 def srtf(view: View, waiting: Waiting, *, speed: str = "share") -> Array:
-    """Return remaining times with the proportional share, or at the ``fastest`` speed: the shortest is served first."""
+    """Return remaining times with the proportional share or at the ``fastest`` speed: the shortest is served first."""
     if speed == "share":
         return waiting.left_s
     best = np.where(view.needs.able, view.needs.best, 0.0).max(axis=1)[view.profiles.kind]
@@ -61,33 +61,33 @@ def srtf(view: View, waiting: Waiting, *, speed: str = "share") -> Array:
 
 
 def las(view: View, waiting: Waiting) -> Array:
-    """Return attained services in GPU-seconds: the least is served first."""
+    """Return attained service in GPU-seconds: the least is served first."""
     return waiting.attained_s
 
 
 def ftf(view: View, waiting: Waiting, *, first: str = "largest") -> Array:
-    """Return −ρ: the largest is served first, as in Themis, which the paper cites; with the ``smallest`` first, ρ.
+    """Return −ρ, so that the largest ρ is served first, as in Themis, which the paper cites; or ρ, ``smallest`` first.
 
-    It is the finish time, if the job runs with its share from now on, over that alone from its arrival on. The paper's
-    artefact serves the smallest first.
+    ρ is the total time of the job if it runs with its share from now on, divided by its time alone from its arrival on.
+    The paper's artefact serves the smallest ρ first.
     """
     rho = (waiting.elapsed_s + waiting.left_s) / waiting.alone_s
     return -rho if first == "largest" else rho
 
 
 def drf(view: View, waiting: Waiting, *, by: str = "job") -> Array:
-    """Return the dominant shares of the jobs' demands, as in the artefact, or ranks by tenant; the least goes first.
+    """Return dominant shares of the jobs' demands, as in the artefact, or ranks by tenant; the smallest goes first.
 
-    By tenant it is progressive filling (Ghodsi et al., NSDI 2011): a job counts with all its tenant's jobs before it.
+    By tenant, this is progressive filling (Ghodsi et al., NSDI 2011): a job counts with all earlier jobs of its tenant.
     """
     return filled(view, waiting) if by == "tenant" else dominant(view, waiting.jobs).max(axis=1)
 
 
 def filled(view: View, waiting: Waiting) -> Array:
-    """Return ranks by progressive filling: next is a job of the tenant with the smallest dominant share.
+    """Return ranks by progressive filling: the next job belongs to the tenant with the smallest dominant share.
 
-    Jobs that do not fit beside those before them count nothing and come after all that do. Where every tenant has one
-    job, all shares are 0 until the job is served, and the order is that of arrival.
+    Jobs that do not fit with those before them count nothing and come after all that do. If every tenant has one job,
+    all shares are 0 until the job is served, and the order is that of arrival.
     """
     demand = dominant(view, waiting.jobs)
     arrival_s, tenant = view.workload.arrival_s[waiting.jobs].tolist(), view.workload.tenant[waiting.jobs].tolist()
@@ -115,9 +115,9 @@ def filled(view: View, waiting: Waiting) -> Array:
 
 
 def tetris(view: View, waiting: Waiting) -> Array:
-    """Return negative scores: the largest alignment with an empty server, less the remaining work, goes first.
+    """Return negative scores of Tetris (Grandl et al., SIGCOMM 2014): the largest score goes first.
 
-    That is Tetris (Grandl et al., SIGCOMM 2014).
+    The score is the alignment with an empty server minus a penalty for the remaining work.
     """
     return penalties(view, waiting.jobs, waiting.left_s) - alignments(view, waiting.jobs)
 

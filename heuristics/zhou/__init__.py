@@ -1,6 +1,6 @@
-"""Zhou et al.'s algorithms and the schedulers they are compared with, for parameter servers and rings (``ps``, ``ra``).
+"""Zhou et al.'s algorithms and their baselines, for parameter servers and ring all-reduce (``ps``, ``ra``).
 
-Algorithms 4 and 7 lose workers as printed, so that the exact placement is the default and ``printed=true`` theirs.
+Algorithms 4 and 7 lose workers as printed, so the exact placement is the default; ``printed=true`` selects theirs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _planned(decide: Callable[[Architecture, Way], Schedule]) -> Callable[..., S
 
 
 CELLS = 2_000_000
-"""Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
+"""Largest servers times slots for which a comparison runs by default: about two gigabytes of tables."""
 
 
 def _too_large(a: Architecture) -> str | None:
@@ -29,7 +29,7 @@ def _too_large(a: Architecture) -> str | None:
 
 
 def _four_alpha(a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = Way.carry) -> Guarantee:
-    """Theorem 5, for jobs that meet its assumptions; what a run shows may be more."""
+    """Return the ratio of Theorem 5 for jobs that meet its assumptions; a run may be shown to have more."""
     least = a.alpha
     largest = least if alpha in ("formula", "round") else alpha
     if carry and isinstance(largest, int) and largest >= least and a.meets_assumptions.all():
@@ -38,48 +38,48 @@ def _four_alpha(a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = 
 
 
 def _two_log(a: Architecture) -> Guarantee | None:
-    """Theorem 3, for jobs that meet its assumptions."""
+    """Return the ratio of Theorem 3 for jobs that meet its assumptions."""
     return Guarantee(f"2 log λ = {a.gamma:.1f}", a.gamma) if a.meets_assumptions.all() else None
 
 
-PRINTED = Parameter("printed", "Algorithms 4 and 7 as printed instead of the exact placement")
+PRINTED = Parameter("printed", "whether to run Algorithms 4 and 7 as printed instead of the exact placement")
 TIES = Parameter(
     "ties",
-    "of schedules that cost the same, the first one found, as printed, or the one that completes first: on an empty "
-    "cluster all cost nothing. On nine generated cases that makes the online totals 10.6 % smaller to 1.9 % larger "
-    "(α = 1: 6 to 32 % smaller), and weights by τ 6.5 % smaller to 27 % larger",
+    "choice among schedules of equal cost: the first one found, as printed, or the one that completes first; on an "
+    "empty cluster all cost nothing. On nine generated cases the latter makes the online totals 10.6 % smaller to "
+    "1.9 % larger (α = 1: 6 to 32 % smaller), and weights by τ 6.5 % smaller to 27 % larger",
     choices=("first", "completion"),
 )
 ONLINE = (
     Parameter(
         "alpha",
-        "windows of a batch (the paper calls 4 typical): a number; formula: Theorem 5's, which needs all weights in "
-        "advance; round: inequality (6) on each batch, which needs the least of them; realised: until nothing more of "
-        "the batch fits",
+        "windows per batch (the paper calls 4 typical): a number; formula: that of Theorem 5, which needs all weights "
+        "in advance; round: inequality (6) on each batch, which needs the least weight; realised: until nothing more "
+        "of the batch fits",
         choices=("formula", "round", "realised"),
         least=1,
         most=10**6,
     ),
-    Parameter("carry", "whether a batch leaves what does not fit to the next one; if not, its windows are repeated"),
-    Parameter("tight", "not the paper's: whether a batch begins when the runs of the one before are done"),
+    Parameter("carry", "whether jobs that do not fit go to the next batch; if not, the batch's windows are repeated"),
+    Parameter("tight", "not the paper's: whether a batch starts as soon as the runs of the previous batch are done"),
     Parameter("inclusive", "whether the last slot of a window may be used, which (7b) forbids"),
     PRINTED,
     TIES,
 )
 VARIANTS = ("alpha=1", "carry=false")
-"""What compare shows beside α = 4: the least α, about which nothing is proved, and windows that are repeated. With an α
-by the formulas jobs wait for hundreds of windows."""
+"""Settings that comparisons run besides α = 4: the smallest α, for which nothing is proved, and repeated windows. With
+the α of the formulas, jobs wait for hundreds of windows."""
 RESTART = Parameter(
     "restart_slots",
-    "slots without work at the beginning of each run of a job but its first; §7.1: preemption lengthens jobs",
+    "slots without work at the start of each run of a job except its first; §7.1: preemption lengthens jobs",
     least=0,
     most=len(RESTARTS),
     changes={slots: {"claims": (claim,)} for claim, slots in RESTARTS.items()},
 )
-KNOW = Parameter("know_remaining", "jobs go by their remaining work, as in §7, and not by the service they have had")
+KNOW = Parameter("know_remaining", "whether jobs are ordered by remaining work, as in §7, or by attained service")
 TYPES = Parameter("types", "any configuration of workers and PSs, or that of the ideal case", choices=("any", "ideal"))
 AS_PRINTED = {"ps": ("printed=true",), "ra": ()}
-"""Algorithm 7 as printed runs on request only: its schedules do not do the work."""
+"""Variants by architecture; Algorithm 7 as printed runs on request only, because its schedules do not do all work."""
 
 
 def _register(
@@ -92,7 +92,7 @@ def _register(
     variants: tuple[str, ...] = (),
     **more: Callable[..., Guarantee | None],
 ) -> None:
-    """Register a method for both architectures, whose functions are of an architecture instead of a view."""
+    """Register a method for both architectures; its functions take an architecture instead of a view."""
 
     def of(arch: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return passing(lambda view, *rest, **settings: function(view.architectures[arch], *rest, **settings), function)

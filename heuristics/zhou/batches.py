@@ -1,29 +1,29 @@
-"""Zhou et al.'s Algorithms 1 to 3, what plans whole batches like them, and what Lemma 1 promises for a run.
+"""Zhou et al.'s Algorithms 1 to 3, related planners of whole batches, and the guarantee of Lemma 1 for a run.
 
-- :func:`a_maxweight` (Algorithm 3): jobs by descending weight ("for each job j ∈ [φ]" names no order); each takes its
-  cheapest schedule at the prices (11), if that costs less than its weight. Prices of an empty cluster are 0, so that
-  many schedules cost the same; line 5, and line 30 of Algorithm 4, ask for less, so that the first one counts: on one
-  server, then by worker and PS type, then by duration (by the number of workers in a ring), start and server.
-- :func:`a_dual` (Algorithm 2): A_maxweight on what is left, α times, in windows of τ_i slots one behind another.
-- :func:`online` (Algorithm 1): at time ``τ_i = 2^(i−1)`` the jobs that have arrived and are not scheduled become batch
-  i. What A_dual schedules of it runs from ``α·τ_i`` to ``α·τ_(i+1)``; the rest belongs to the next batch (line 10).
+- :func:`a_maxweight` (Algorithm 3) takes jobs by descending weight ("for each job j ∈ [φ]" names no order). Each gets
+  its cheapest schedule at the prices (11) if that costs less than its weight. On an empty cluster prices are 0, so many
+  schedules cost the same. Line 5, and line 30 of Algorithm 4, require a strictly lower cost, so the first one wins: on
+  one server, then by worker and PS type, then by duration (in a ring: by number of workers), start and server.
+- :func:`a_dual` (Algorithm 2) runs A_maxweight on the remaining jobs α times, in consecutive windows of τ_i slots.
+- :func:`online` (Algorithm 1): at time ``τ_i = 2^(i−1)``, batch i contains the jobs that have arrived and are not
+  scheduled. Those that A_dual schedules run from ``α·τ_i`` to ``α·τ_(i+1)``; the rest go to the next batch (line 10).
 
-Every job is scheduled sooner or later: the first job that A_maxweight asks in a window pays nothing, so that a window
-that is long enough for a waiting job schedules one, and windows double.
+Every job is scheduled eventually: the first job of A_maxweight in a window pays nothing, so a window that is long
+enough for a waiting job schedules one, and windows double.
 
-The paper leaves α to the user: it calls 4 typical, Theorem 5 has a formula for all jobs in advance, and inequality (6)
-one for each batch. With an α that differs from batch to batch the intervals ``[α_i·τ_i, 2·α_i·τ_i)`` may overlap; a
-batch then begins at the end of the one before, and completes by ``α·τ_(i+1)`` for the largest α so far all the same.
+The paper leaves α to the user. It calls 4 typical; Theorem 5 has a formula for all jobs in advance, and inequality (6)
+one for each batch. If α differs between batches, the intervals ``[α_i·τ_i, 2·α_i·τ_i)`` may overlap. A batch then
+starts at the end of the previous one, and still completes by ``α·τ_(i+1)`` for the largest α so far.
 
-Starts range to ``τ − L`` with slots ``[t⁻, t⁻ + L)``, so that slot τ of a window is never used, unless `inclusive`.
+Starts range up to ``τ − L`` with slots ``[t⁻, t⁻ + L)``, so slot τ of a window is never used, unless `inclusive`.
 A job of weight 0 is scheduled where it costs nothing; its utility can never be positive.
 
-**Lemma 1** asks for two properties of A_dual in every round i: its schedule is at most ``α·τ_i`` slots long, which its
-windows are, and it holds at least the weight that an optimal schedule of the batch completes by ``τ_i``. The second one
-is Theorem 5's for an α by the formula and jobs that meet two assumptions, which those of the paper's own ranges mostly
-do not; for any other α it can be checked once a run is there (:func:`shown`). The optimum is bounded from above: the
-jobs of the batch that fit into ``τ_i − 1`` slots at all, and of these as much weight as the cluster's whole capacity of
-each resource allows (a fractional knapsack with what each job takes at its thriftiest).
+**Lemma 1** requires two properties of A_dual in every round i. Its schedule is at most ``α·τ_i`` slots long, which
+holds for its windows; and it contains at least the weight that an optimal schedule of the batch completes by ``τ_i``.
+Theorem 5 proves the second property for an α by the formula and jobs that meet two assumptions, which jobs in the
+paper's own ranges mostly do not. For any other α it can be checked after a run (:func:`shown`), with an upper bound on
+the optimum: the jobs of the batch that fit into ``τ_i − 1`` slots at all and, of these, as much weight as the cluster's
+total capacity of each resource allows (a fractional knapsack with the smallest consumption of each job).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, Schedule
 
 LEAST = float(np.nextafter(0.0, 1.0))
-"""Limit below which only a cost of 0 is."""
+"""Smallest positive number: only a cost of 0 is below it."""
 
 HOPELESS = 4
-"""Windows so many times as long as the fastest run of any job hold one, or none is ever found."""
+"""If an empty window this many times as long as the fastest run of any job schedules no job, no window ever will."""
 
 Plan = list[tuple[int, Found]]
 
@@ -57,20 +57,20 @@ class Way:
     Parameters
     ----------
     alpha
-        Windows of a batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch), or
+        Number of windows per batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch), or
         ``"realised"``: until nothing more fits.
     carry
-        Whether what does not fit in the α windows belongs to the next batch, as printed. If not, windows are repeated
-        until nothing more of the batch fits, whatever α is, and begin at τ_i or at the end of the batch before.
+        Whether jobs that do not fit in the α windows go to the next batch, as printed. If not, windows are repeated
+        until nothing more of the batch fits, whatever α is, and start at τ_i or at the end of the previous batch.
     tight
-        Whether a batch begins when the runs of the one before are done, but not before τ_i.
+        Whether a batch starts when the runs of the previous batch are done, but not before τ_i.
     inclusive
         Whether slot τ of a window may be used.
     printed
-        Algorithms 4 and 7 as printed instead of the exact placement.
+        Whether to run Algorithms 4 and 7 as printed instead of the exact placement.
     ties
-        Which of schedules that cost the same counts: the first one, as printed, or the one that completes first and of
-        these takes the least share of the cluster.
+        Choice among schedules of equal cost: the first one, as printed, or the one that completes first and, among
+        these, uses the smallest share of the cluster.
     """
 
     alpha: int | str = 4
@@ -82,17 +82,17 @@ class Way:
 
     @property
     def first(self) -> bool:
-        """Whether the first of equal schedules counts."""
+        """Whether ties go to the first schedule."""
         return self.ties == "first"
 
     def options(self, a: Architecture) -> Options:
-        """Return the choices of the jobs."""
+        """Return the options of the jobs, in the order in which they are tried."""
         if self.printed:
             return a.printed_looped_options if self.first else a.printed_options
         return a.looped_options if self.first else a.options
 
     def rounds(self, a: Architecture, batch: Ints) -> int | None:
-        """Return how many windows A_dual may plan for a batch, ``None`` for as many as it fills."""
+        """Return the number of windows that A_dual may plan for a batch, ``None`` for no limit."""
         if not self.carry or self.alpha == "realised":
             return None
         if self.alpha == "formula":
@@ -101,7 +101,7 @@ class Way:
 
 
 def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Plan:
-    """Return which of the waiting jobs run how in a window of τ slots, column 0 being its first (Algorithm 3)."""
+    """Return the plan of some waiting jobs in a window of τ slots; column 0 is its first slot (Algorithm 3)."""
     columns, options = tau if way.inclusive else tau - 1, way.options(a)
     waiting = sorted(jobs, key=lambda j: (-a.weight[j], j))
     waiting = [j for j in waiting if options.shortest[j] <= columns]
@@ -110,17 +110,17 @@ def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Pla
     ledger = Ledger(a.machines, options, columns)
     plan = []
     for job in waiting:
-        found = ledger.find(job, 0, limit=max(float(a.weight[job]), LEAST), printed=way.printed, first=way.first)
-        if found:
-            touched = ledger.book(found)
+        run = ledger.find(job, 0, limit=max(float(a.weight[job]), LEAST), printed=way.printed, first=way.first)
+        if run:
+            touched = ledger.book(run)
             used = a.machines.capacity[touched, :, None] - ledger.free[touched]
             ledger.post(a.prices(used, touched), touched)
-            plan.append((job, found))
+            plan.append((job, run))
     return plan
 
 
 def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way, rounds: int | None = None) -> list[Plan]:
-    """Return the plans of one window after another (Algorithm 2), up to `rounds` of them, while they schedule jobs."""
+    """Return the plans of consecutive windows (Algorithm 2): at most `rounds`, until a window schedules no job."""
     plans: list[Plan] = []
     left = set(jobs.tolist())
     while left and (rounds is None or len(plans) < rounds):
@@ -133,16 +133,16 @@ def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way, rounds: int | None =
 
 
 def online(a: Architecture, way: Way) -> Schedule:
-    r"""Return the schedule of A_online (Algorithm 1), and its windows.
+    r"""Return the schedule of A_online (Algorithm 1), with its windows.
 
-    Rows state Lemma 1's :math:`4 \alpha` where a run is shown to meet it (:func:`shown`). It raises
-    `NotApplicableError` if nothing is found for a waiting job even in an empty window many times as long as it needs,
-    which happens to Algorithm 4 as printed.
+    Result rows state the :math:`4 \alpha` of Lemma 1 if the run is shown to meet its conditions (:func:`shown`). Raises
+    `NotApplicableError` if no schedule is found for a waiting job even in an empty window many times as long as it
+    needs, which happens with Algorithm 4 as printed.
 
     See Also
     --------
-    schedgap.heuristics.zhou.batches : Algorithms 1 to 3, and what Lemma 1 promises for a run.
-    schedgap.instances.elastic.search : the exact placement, in the place of Algorithms 4 to 7.
+    schedgap.heuristics.zhou.batches : Algorithms 1 to 3, and the guarantee of Lemma 1 for a run.
+    schedgap.instances.elastic.search : the exact placement, which replaces Algorithms 4 to 7.
     """
     waiting = np.ones(a.size, bool)
     chosen: Plan = []
@@ -155,36 +155,39 @@ def online(a: Architecture, way: Way) -> Schedule:
         if plans:
             alpha = rounds or len(plans)
             start = max(tau if way.tight or not way.carry else alpha * tau, free_from)
-            later = ((job, found, start - 1 + i * tau) for i, plan in enumerate(plans) for job, found in plan)
-            runs = [(job, replace(found, start=found.start + columns)) for job, found, columns in later]
+            runs = [
+                (job, replace(run, start=run.start + start - 1 + i * tau))
+                for i, plan in enumerate(plans)
+                for job, run in plan
+            ]
             chosen += runs
             waiting[[job for job, _ in runs]] = False
-            free_from = 1 + max(found.end for _, found in runs) if way.tight else start + alpha * tau
+            free_from = 1 + max(run.end for _, run in runs) if way.tight else start + alpha * tau
             windows.append((start, free_from - start, len(plans), tau))
         elif tau > max(HOPELESS * int(a.options.shortest.max()), int(a.arrival.max())):
             name = a.ids[int(np.flatnonzero(waiting)[0])]
             raise NotApplicableError(f"no schedule of {name} found in an empty window of {tau} slots")
         tau *= 2
     starts, lengths, realised, taus = np.array(windows, np.int64).reshape(-1, 4).T
-    found = vars(runs_of(chosen, 1))
-    return Schedule(**found, window_start=starts, window_slots=lengths, window_rounds=realised, window_tau=taus)
+    columns = vars(runs_of(chosen, 1))
+    return Schedule(**columns, window_start=starts, window_slots=lengths, window_rounds=realised, window_tau=taus)
 
 
 def maxweight(a: Architecture, way: Way) -> Schedule:
-    """Return what A_maxweight completes by τ of all jobs, there from slot 1."""
+    """Return the schedule of A_maxweight up to τ for all jobs, available from slot 1."""
     return Schedule(**vars(runs_of(a_maxweight(a, range(a.size), a.deadline, way), 1)))
 
 
 def mincost(a: Architecture, way: Way) -> Schedule:
     """Return the cheapest schedule of the priced job at the view's loads (problem (12); Algorithms 4 to 7).
 
-    As printed, Algorithm 4 may ask for no PS at all, and Algorithm 7 places as many workers as slots; the exact
+    As printed, Algorithm 4 may use no PS at all, and Algorithm 7 places only as many workers as slots; the exact
     placement loses none.
 
     Raises
     ------
     NotApplicableError
-        If it finds none.
+        If no schedule is found.
 
     See Also
     --------
@@ -193,14 +196,14 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     ledger = Ledger(a.machines, way.options(a), a.deadline - 1)
     ledger.set_free(a.machines.capacity[:, :, None] - a.loads)
     ledger.post(a.prices(a.loads))
-    found = ledger.find(a.priced_job, 0, printed=way.printed, first=way.first)
-    if found is None:
-        raise NotApplicableError(f"no schedule of {a.ids[a.priced_job]} found beside the loads until τ = {a.deadline}")
-    return Schedule(**vars(runs_of([(a.priced_job, found)], 1)))
+    run = ledger.find(a.priced_job, 0, printed=way.printed, first=way.first)
+    if run is None:
+        raise NotApplicableError(f"no schedule of {a.ids[a.priced_job]} fits with the loads by τ = {a.deadline}")
+    return Schedule(**vars(runs_of([(a.priced_job, run)], 1)))
 
 
 def most_weight(a: Architecture, jobs: Ints, tau: int) -> float:
-    """Return a bound on the weight that any schedule of some jobs completes by τ, none of them before slot 1."""
+    """Return an upper bound on the weight of `jobs` that any schedule from slot 1 on completes by τ."""
     fitting = jobs[a.options.shortest[jobs] < tau]
     weight = a.weight[fitting]
     bounds = [float(weight.sum())]
@@ -215,7 +218,7 @@ def most_weight(a: Architecture, jobs: Ints, tau: int) -> float:
 
 
 def lacking(a: Architecture, schedule: Schedule) -> int | None:
-    """Return the first τ_i for which a run is not shown to have property (ii) of Lemma 1, or ``None``."""
+    """Return the first τ_i for which the run is not shown to have property (ii) of Lemma 1, ``None`` if all are."""
     waiting = np.ones(a.size, bool)
     tau_of_run = schedule.window_tau[np.searchsorted(schedule.window_start, schedule.start, "right") - 1]
     for tau in (1 << i for i in range(int(schedule.window_tau.max()).bit_length())):
@@ -228,10 +231,10 @@ def lacking(a: Architecture, schedule: Schedule) -> int | None:
 
 
 def shown(a: Architecture, schedule: Schedule) -> Guarantee:
-    """Return the guarantee of Lemma 1 for a run, without a factor where property (ii) is not shown.
+    """Return the guarantee of Lemma 1 for a run, without a factor if property (ii) is not shown.
 
     Jobs of batch i complete by the end of its window, which is ``α·τ_(i+1)`` as printed. The largest ratio of that end
-    to ``τ_(i+1)`` is the α that the lemma's proof needs, whatever windows are.
+    to ``τ_(i+1)`` is the α that the lemma's proof needs, whatever the windows are.
     """
     tau = lacking(a, schedule)
     if tau is not None:

@@ -1,13 +1,13 @@
-r"""Smith 1956 as a plug-in: jobs that run one after another on the whole cluster, least mean completion time.
+r"""Smith 1956 as a plug-in: jobs run one after another on the whole cluster, with the least mean completion time.
 
 W. E. Smith, Various optimizers for single-stage production, Naval Research Logistics Quarterly 3, 1956. All jobs are
-there at the start; job :math:`j` takes :math:`p_j` hours at its best rate. An order is what is decided, and
+available at the start; job :math:`j` takes :math:`p_j` hours at its best rate. The decision is an order. Its cost is
 
 .. math::
     \min \sum_j \sum_k (n - k + 1)\, p_j\, x_{jk}
 
-is what it costs: whoever is in place :math:`k` of :math:`n` makes itself and all that follow wait. The matrix of the
-two families of rows is totally unimodular, so that the linear program has whole optima.
+because the job in position :math:`k` of :math:`n` delays itself and all jobs after it. The matrix of the two families
+of constraints is totally unimodular, so the linear program has integral optima.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Jobs ``(n,)`` in the order in which they run."""
+    """Jobs ``(n,)`` in running order."""
 
     jobs: NDArray[np.int64]
 
 
 def view(instance: Instance) -> View:
-    """Return the hours of an instance's jobs."""
+    """Return the view of an instance: the hours of its jobs."""
     if not instance.jobs:
-        raise NotApplicableError(f"{instance.name}: no jobs to put in order")
+        raise NotApplicableError(f"{instance.name}: there are no jobs to order")
     work = workload(instance)
     best = work.rates.max(axis=1)
     if not (best > 0).all():
@@ -81,17 +81,17 @@ PAPERS.register(
 
 
 def check(view: View, decision: Order, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Check that every job runs once, and add up the hours at which jobs complete."""
+    """Check that every job runs once, and compute the mean completion time."""
     jobs = np.asarray(decision.jobs)
     if jobs.dtype.kind != "i" or not np.array_equal(np.sort(jobs), np.arange(view.hours.size)):
-        return Verdict(None, ("an order names every job once",))
+        return Verdict(None, ("an order must contain every job once",))
     completed = view.hours[jobs].cumsum()
     wrong = () if "shortest first" not in claims or not differ(completed.mean(), shortest(view)) else ("not the best",)
     return Verdict(float(completed.mean()), wrong, {"makespan": float(completed[-1])})
 
 
 def shortest(view: View) -> float:
-    """Return the mean of completion times where the shortest job comes first."""
+    """Return the mean completion time when the shortest job comes first."""
     return float(np.sort(view.hours).cumsum().mean())
 
 
@@ -99,14 +99,14 @@ VERIFIERS.register(VerifierSpec("smith", check, quantities=lambda problem: ("mak
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Order:
-    """Return the order of an assignment of jobs to places."""
+    """Return the order given by an assignment of jobs to positions."""
     chosen = solution.array(model.x).reshape(view.hours.size, -1)
     return Order(chosen.argmax(axis=0))
 
 
-@sg.model("smith.assignment", decode=decode, source="Smith 1956, as an assignment of jobs to places")
+@sg.model("smith.assignment", decode=decode, source="Smith 1956, as an assignment of jobs to positions")
 def assignment(view: View) -> pyo.ConcreteModel:
-    r"""Return the assignment of jobs to places.
+    r"""Return the model that assigns jobs to positions.
 
     .. math::
         \min \frac{1}{n} \sum_j \sum_k (n - k + 1)\, p_j\, x_{jk} \tag{1}
@@ -117,7 +117,7 @@ def assignment(view: View) -> pyo.ConcreteModel:
     .. math::
         \sum_j x_{jk} = 1 \quad \forall k \tag{3} \label{place}
 
-    - :math:`x_{jk} \ge 0`, ``x``: job :math:`j` is in place :math:`k`.
+    - :math:`x_{jk} \ge 0`, ``x``: job :math:`j` is in position :math:`k`.
     """
     m, n = pyo.ConcreteModel(), view.hours.size
     m.J, m.K = pyo.RangeSet(0, n - 1), pyo.RangeSet(0, n - 1)
@@ -137,19 +137,19 @@ def assignment(view: View) -> pyo.ConcreteModel:
 
 @sg.heuristic("smith.spt", kind="online", source="Smith 1956, the shortest job first", claims=("shortest first",))
 def spt(view: View, context: Context) -> Order:
-    """Return the jobs by their hours; nothing is better."""
+    """Return the jobs in order of their hours, which is optimal."""
     return Order(np.argsort(view.hours, kind="stable"))
 
 
-@sg.heuristic("smith.as_given", source="nobody: the order of the instance, as a lower bar")
+@sg.heuristic("smith.as_given", source="the order of the instance, as a baseline")
 def as_given(view: View, context: Context) -> Order:
-    """Return the jobs as they come."""
+    """Return the jobs in the order of the instance."""
     return Order(np.arange(view.hours.size))
 
 
 @sg.policy("smith.spt", source="Smith 1956, as a policy: the shortest job first, alone", reference="smith.spt")
 def alone(instance: Instance, oracle: Any) -> Policy:
-    """Return the policy that runs the shortest job that is there, and no other beside it."""
+    """Return the policy that runs the shortest active job alone."""
     gangs = Gangs(workload(instance), servers(instance))
 
     def shortest_alone(state: State) -> Assignment:
@@ -172,7 +172,7 @@ def completed(data: Compared) -> tuple[alt.Chart, str]:
 
 
 class Drawn(GeneratorSpec):
-    """Jobs of one GPU each, for exponential times."""
+    """Single-GPU jobs with exponentially distributed hours."""
 
     jobs: int = rule("one or more jobs", ge=1, default=6)
     mean_h: float = rule("a positive number of hours", gt=0, default=2.0)
@@ -184,7 +184,7 @@ def build(spec: Drawn, streams: Streams) -> Mapping[str, Any]:
 
 
 def parts(hours: NDArray[np.float64]) -> Mapping[str, Any]:
-    """Return one GPU, and jobs that take so many hours on it, as fields of an instance."""
+    """Return the fields of an instance with one GPU and jobs that take these hours on it."""
     work = np.maximum(1, hours * 3600).round().astype(int).tolist()
     host = ServerGroup(name="s", count=1, gpu_type="G", gpus=1)
     return {
@@ -197,7 +197,7 @@ FAMILIES.register(Family("smith", Drawn, build))
 
 
 def small(rng: np.random.Generator) -> Instance:
-    """Return two to five jobs at random, for ``harness adversary``."""
+    """Return an instance of two to five random jobs, for ``harness adversary``."""
     document = {"generator": {"family": "smith", "jobs": int(rng.integers(2, 6)), "seed": int(rng.integers(1000))}}
     return generate(document, {}, name="small")
 
@@ -208,7 +208,7 @@ RANDOM.register(RandomSpec("smith", small))
 @claim(
     "smith.shortest-first",
     "Smith 1956, theorem 3",
-    how="the order beside the optimum of the assignment, on random instances",
+    how="the order against the optimum of the assignment, on random instances",
 )
 def shortest_first(lab: Lab) -> str:
     """The shortest job first minimises the mean completion time."""
@@ -222,7 +222,7 @@ def shortest_first(lab: Lab) -> str:
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a file that has the hours of a job in each line."""
+    """Return the instance in a file with the hours of one job per line."""
     hours = [float(line) for line in path.read_text().splitlines()]
     return Instance(name=options.name or path.stem, **parts(np.array(hours)))
 
