@@ -115,18 +115,18 @@ def reproductions(app: Sphinx) -> None:
     tables = (ROOT / f"results/{name}.json" for name in ("reproductions-whole", "reproductions"))
     whole, small = (replace(read_rows(table), settings=known()) for table in tables)
 
-    def told(figure: str, kept: Reproduction) -> str:
-        cells = [[column.cell(row) for column in columns] for row in kept.of(figure)]
+    def verdicts(figure: str, results: Reproduction) -> str:
+        cells = [[column.cell(row) for column in columns] for row in results.of(figure)]
         table = re.sub("(?<=[:.])(?=[a-z])", "\u200b", to_table([Table("", columns, cells)]))
-        pairs = [(f"`{which}`" if " " in which else which, what) for which, what in notes(kept, known()[figure])]
-        said = "".join(f"- {which}: {what}\n" for which, what in pairs)
-        return f"**{kept.verdict(figure)}**\n\n{table}\n\n{said}"
+        pairs = [(f"`{which}`" if " " in which else which, what) for which, what in notes(results, known()[figure])]
+        remarks = "".join(f"- {which}: {what}\n" for which, what in pairs)
+        return f"**{results.verdict(figure)}**\n\n{table}\n\n{remarks}"
 
     pages: dict[str, list[str]] = {}
     for figure, setting in known().items():
         command = f"harness reproduce {figure}"
-        small_one = f"\n````{{dropdown}} In small: {command} --quick\n{told(figure, small)}\n````\n"
-        compared = f"`{command}`: {told(figure, whole)}{small_one}" if setting.runs else told(figure, small)
+        small_one = f"\n````{{dropdown}} Small version: {command} --quick\n{verdicts(figure, small)}\n````\n"
+        compared = f"`{command}`: {verdicts(figure, whole)}{small_one}" if setting.runs else verdicts(figure, small)
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
         page.append(
