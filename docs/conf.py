@@ -1,4 +1,4 @@
-"""The documentation site: pages by hand, formulations and figures from the code and its data, lessons executed."""
+"""Sphinx settings: hand-written pages, formulations and figures generated from code and data, executed lessons."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 
-# The theme's highlighting sets up logging for everybody, with every word of the notebooks' client, unless it is set up.
+# Otherwise the theme's highlighting configures logging globally, and the notebook client logs everything.
 logging.basicConfig(level=logging.WARNING)
-# Lessons are executed over an encrypted connection: kernels complain about any other.
+# Encrypt the connection to the kernels that execute lessons: they warn about unencrypted ones.
 KernelManager.transport_encryption.default_value = "auto"
 
 project = html_title = "schedgap"
@@ -57,16 +57,16 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = html_show_copyright = False
 templates_path = ["_templates"]
-# All of MathJax stands in the site: formulas are set without a network.
+# The site contains all of MathJax, so formulas are typeset without a network.
 mathjax_path = "mathjax/tex-chtml-full.js"
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
-# What lessons print is kept as long as they and the code stay the same.
+# Cache the outputs of lessons for as long as the lessons and the code stay the same.
 nb_execution_cache_path = str(ROOT / "build/executed" / code_digest())
-# Scripts of widgets come from another host: where a lesson has sliders, the site shows their first picture.
+# Widget scripts come from another host: for lessons with sliders, the site shows the initial picture.
 nb_ipywidgets_js = {}
 nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
 numpydoc_show_class_members = False
@@ -75,7 +75,7 @@ default_role = "code"
 
 
 def code_of(method: str) -> str:
-    """Return the code that a method's statement stands in."""
+    """Return the source code that states a method."""
     code: Any = MODELS.get(method).build if method in MODELS else HEURISTICS.get(method).run
     while isinstance(code, partial):
         code = code.func
@@ -83,7 +83,7 @@ def code_of(method: str) -> str:
 
 
 def source_of(definition: Callable[..., Any]) -> str:
-    """Return the source of a function or class; of its docstring nothing but the first line."""
+    """Return the source of a function or class, with only the first line of its docstring."""
     lines = textwrap.dedent(inspect.getsource(definition)).splitlines(keepends=True)
     parsed = ast.parse("".join(lines)).body[0]
     if isinstance(parsed, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(parsed):
@@ -94,7 +94,7 @@ def source_of(definition: Callable[..., Any]) -> str:
 
 
 def formulations(app: Sphinx) -> None:
-    """Write a page for each paper: what every model and algorithm states, above its code."""
+    """Write a page per paper: the statement of every model and algorithm, followed by its code."""
     for paper in PAPERS:
         page = [f"---\ntocdepth: 2\n---\n# {heading(paper.id)}\n\n{paper.title}\n"]
         shown: set[str] = set()
@@ -107,26 +107,26 @@ def formulations(app: Sphinx) -> None:
 
 
 def reproductions(app: Sphinx) -> None:
-    """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings.
+    """Write a page per paper: its figures and tables, their recorded verdicts, and the settings.
 
-    Names in tables may be divided where their parts end, so that verdicts are to be seen beside them.
+    Long names in tables may break between their parts, so that the verdict column stays visible.
     """
     columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
     tables = (ROOT / f"results/{name}.json" for name in ("reproductions-whole", "reproductions"))
     whole, small = (replace(read_rows(table), settings=known()) for table in tables)
 
-    def told(figure: str, kept: Reproduction) -> str:
-        cells = [[column.cell(row) for column in columns] for row in kept.of(figure)]
+    def verdicts(figure: str, results: Reproduction) -> str:
+        cells = [[column.cell(row) for column in columns] for row in results.of(figure)]
         table = re.sub("(?<=[:.])(?=[a-z])", "\u200b", to_table([Table("", columns, cells)]))
-        pairs = [(f"`{which}`" if " " in which else which, what) for which, what in notes(kept, known()[figure])]
-        said = "".join(f"- {which}: {what}\n" for which, what in pairs)
-        return f"**{kept.verdict(figure)}**\n\n{table}\n\n{said}"
+        pairs = [(f"`{which}`" if " " in which else which, what) for which, what in notes(results, known()[figure])]
+        remarks = "".join(f"- {which}: {what}\n" for which, what in pairs)
+        return f"**{results.verdict(figure)}**\n\n{table}\n\n{remarks}"
 
     pages: dict[str, list[str]] = {}
     for figure, setting in known().items():
         command = f"harness reproduce {figure}"
-        small_one = f"\n````{{dropdown}} In small: {command} --quick\n{told(figure, small)}\n````\n"
-        compared = f"`{command}`: {told(figure, whole)}{small_one}" if setting.runs else told(figure, small)
+        small_one = f"\n````{{dropdown}} Small version: {command} --quick\n{verdicts(figure, small)}\n````\n"
+        compared = f"`{command}`: {verdicts(figure, whole)}{small_one}" if setting.runs else verdicts(figure, small)
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
         page.append(
@@ -138,12 +138,12 @@ def reproductions(app: Sphinx) -> None:
 
 
 def heading(paper: str) -> str:
-    """Return what a paper is called."""
+    """Return the display name of a paper."""
     return {"oef": "OEF", "rigid": "Rigid jobs"}.get(paper, paper.capitalize())
 
 
 def write(app: Sphinx, name: str, text: str) -> None:
-    """Write a generated page where it has changed; Sphinx reads again what is newer."""
+    """Write a generated page only if it has changed, since Sphinx rereads newer files."""
     path = Path(app.srcdir, "generated", name)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
@@ -151,13 +151,13 @@ def write(app: Sphinx, name: str, text: str) -> None:
 
 
 def without_documentation(app: Sphinx, what: str, name: str, value: object, *_: object) -> bool | None:
-    """Leave out type aliases and the like, whose only documentation is that of what they are made of."""
+    """Skip type aliases and the like: their only documentation is that of the types they consist of."""
     return True if isinstance(value, (GenericAlias, TypeVar, Typer)) else None
 
 
 def setup(app: Sphinx) -> None:
     """Generate pages before Sphinx looks for them."""
-    # It only copies files, but does not say so, and then nothing is read in parallel.
+    # This extension only copies files but does not declare it, which would disable parallel reading.
     app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.connect("builder-inited", formulations)
     app.connect("builder-inited", reproductions)

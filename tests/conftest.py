@@ -1,4 +1,4 @@
-"""Shared fixtures."""
+"""Shared fixtures, and the order of test files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hypothesis import settings
 from schedgap.harness import cli
 from schedgap.harness.engine import pool
 
-# The same examples on every machine and run: few in `make test`, many in `make test-thorough`. A test that has its own
-# number of examples is cheap, or needs that many. HYPOTHESIS_PROFILE=explore looks for new ones.
+# Every machine and run uses the same examples: few in `make test`, many in `make test-thorough`. A test with its own
+# number of examples is cheap, or needs that many. HYPOTHESIS_PROFILE=explore searches for new ones.
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=200)
 settings.register_profile("explore", deadline=None, max_examples=1000)
@@ -27,7 +27,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 ROOT = Path(__file__).resolve().parent.parent
 
 HARNESS = str(Path(sys.executable).with_name("harness"))
-"""The installed command, for tests of what only a process has: signals, closed streams, terminals, start-up."""
+"""The installed command, for tests that need a real process: signals, closed streams, terminals, start-up."""
 
 Command = Callable[..., CompletedProcess[str]]
 
@@ -70,40 +70,39 @@ LONGEST = (
     "test_published",
     "test_solve",
 )
-"""Files of tests that take more than about seven seconds, the longest first."""
+"""Test files that take more than about seven seconds, longest first."""
 
 
 START = pool.start_server
 
 
 def start_server(module: str, threads: int) -> None:
-    """Start one process for the workers of all tests, which has imported everything (``preloaded.py``)."""
+    """Start one server process for the workers of all tests, with everything imported (``preloaded.py``)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
         START("preloaded", threads)
 
 
 pool.start_server = start_server
-pool.stop_server = lambda: None  # a mistake in the arguments of a command leaves it alone
+pool.stop_server = lambda: None  # a command with invalid arguments must not stop it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the longest files first: the last ones decide how long one worker waits for the other."""
+    """Run the longest files first, so that workers finish at about the same time."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Look for garbage as rarely as commands do, and never in what was there before the first test."""
+    """Collect garbage as rarely as commands do, and ignore objects created before the first test."""
     gc.freeze()
     gc.set_threshold(50_000)
 
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Return a function that runs ``harness`` with its words, in this process and in an empty folder.
+    """Return a function that runs ``harness`` with the given arguments, in this process and in an empty folder.
 
-    The entry point is that of the installed command. A process of its own would import everything again, in two
-    seconds.
+    It calls the entry point of the installed command. A separate process would spend two seconds on imports.
     """
     monkeypatch.chdir(tmp_path)
 
@@ -127,16 +126,16 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """Folder of the real traces; tests that need it skip where it is absent."""
+    """Return the folder of real traces; skip the test if it does not exist."""
     folder = Path(os.environ.get("SCHEDGAP_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
-        pytest.skip(f"real traces are not here ({folder.name}/ beside the project, or SCHEDGAP_DATA)")
+        pytest.skip("real traces not found: set SCHEDGAP_DATA to their folder")
     return folder
 
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Any]:
-    """Return a browser without a screen, which keeps what pages say in its console."""
+    """Return a headless browser that records the console messages of pages."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not chromedriver:
