@@ -225,7 +225,8 @@ def test_a_folder_without_a_run_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_run_of_other_instances_is_not_resumed(finished: Path) -> None:
-    with pytest.raises(UsageError, match="a run of paper/oef-eq1; only a run of at least these instances can be resumed"):
+    wanted = "a run of paper/oef-eq1; only a run of at least these instances can be resumed"
+    with pytest.raises(UsageError, match=wanted):
         compare("paper/oef-eq6", ["oef.cooperative"], resume=finished)
 
 

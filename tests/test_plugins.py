@@ -107,7 +107,8 @@ def test_a_paper_from_outside_is_listed_and_explained(command: Command, paper: P
     assert "smith" in command("show", "smith.toml", *given).stdout
     explained = command("explain", "smith", "--instance", "smith.toml", "--format", "markdown", *given)
     assert explained.returncode == 0, explained.stderr
-    for words in ("assigns jobs to positions", "12 rows, 36 columns", "sum_k x_{jk} = 1", "in the order of the instance"):
+    size, row = "12 rows, 36 columns", "sum_k x_{jk} = 1"
+    for words in ("assigns jobs to positions", size, row, "in the order of the instance"):
         assert words in explained.stdout
 
 

@@ -115,7 +115,7 @@ def test_json_keeps_standard_output_clean(command: Command) -> None:
         (["--instance", TINY, "--policy", "xyz"], ["unknown policy 'xyz'; known: ", ", …"]),
         (["--instance", TINY, "--policy", "fifo", "--restart-s", "999"], ["restart_s = 999", "never advance"]),
         (["--instance", TINY, "--policy", "fifo", "--spread-factor", "2"], ["spread_factor = 2"]),
-        (["--instance", TINY, "--policy", "fifo", "--until-h", "-1"], ["--until-h -1:", "must be a positive number of hours"]),
+        (["--instance", TINY, "--policy", "fifo", "--until-h", "-1"], ["--until-h -1:", "a positive number of hours"]),
         (["--instance", TINY, "--policy", "fifo", "--results", "/proc/none"], ["/proc/none", "cannot be written"]),
         (["--instance", TINY, "--instance", TINY, "--policy", "fifo"], ["the same content"]),
         (["--instance", TINY, "--policy", "fifo", "--window", "5"], ["window = '5'", "FIRST:COUNT"]),

@@ -163,7 +163,10 @@ def plan(
                 for seed in seeds
                 for spec in chosen
             ]
-            bounds += [BoundTask(*of, rules.round_s, *kind) for kind in wanted(chosen, own.window)]
+            bounds += [
+                BoundTask(*of, rules.round_s, metric, sensitive, forks, window)
+                for metric, sensitive, forks, window in wanted(chosen, own.window)
+            ]
     return [*tasks, *{task.key: task for task in bounds}.values()]
 
 
