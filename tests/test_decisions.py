@@ -183,7 +183,7 @@ BAD = {
     ),
     "wrong columns": (GOOD.replace("gpus", "gpu"), "line 1: columns"),
     "a column twice": (GOOD.replace("gpus", "job"), "line 1: columns"),
-    "empty": ("", "empty"),
+    "empty": ("", "the file is empty"),
     "binary": ("\0", "a binary file"),
 }
 

@@ -135,7 +135,7 @@ def test_commands_export_and_verify(command: Command, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stderr.startswith("p1.mps.gz: 243 rows, 208 columns (137 integer)")
     about = json.loads(Path("p1.json").read_text())
-    assert about["variables"]["w"].endswith("GPUs of type r that it holds then")
+    assert about["variables"]["w"].endswith("GPUs of type r that it holds in slot t")
     assert about["columns"]["w(0,3,1)"] == ["w", 0, 3, 1]
     Path("p1.mps").write_bytes(gzip.decompress(Path("p1.mps.gz").read_bytes()))
     solved_by_highs(Path(), Path("p1.mps")).rename("p1.sol")

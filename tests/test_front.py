@@ -35,7 +35,7 @@ def test_one_name_stands_where_a_list_may(comparison: sg.Comparison) -> None:
 
 
 def test_an_instance_is_not_named_by_a_number() -> None:
-    with pytest.raises(TypeError, match="named by a text like 'gen/200jobs', or a path, not by int"):
+    with pytest.raises(TypeError, match="a string such as 'gen/200jobs' or a path, not int"):
         sg.load(5)  # type: ignore[arg-type]
 
 

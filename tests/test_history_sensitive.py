@@ -71,8 +71,8 @@ MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
     "offered twice": ("occurs once", lambda t: {"offered": np.vstack([t.offered, t.offered[:1]])}),
     "offered nobody": ("job 7: they go from 0 to 2", lambda t: {"offered": put(t.offered, (0, 1), 7)}),
     "offered never": ("round 700: they go from 0 to 4", lambda t: {"offered": put(t.offered, (0, 0), 700)}),
-    "profiled": ("rules: not those", lambda t: {"rules": dataclasses.replace(t.rules, profiling_s=9.0)}),
-    "insensitive": ("rules: not those", lambda t: {"rules": dataclasses.replace(t.rules, sensitive=False)}),
+    "profiled": ("rules: differs from", lambda t: {"rules": dataclasses.replace(t.rules, profiling_s=9.0)}),
+    "insensitive": ("rules: differs from", lambda t: {"rules": dataclasses.replace(t.rules, sensitive=False)}),
 }
 
 

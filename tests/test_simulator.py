@@ -297,11 +297,11 @@ MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
     "speed": ("speed: ", lambda t: {"speed": t.speed[:, None]}),
     "no number": ("at most 1", lambda t: {"speed": t.speed * math.nan}),
     "other jobs": (
-        "workload: not those",
+        "workload: differs from",
         lambda t: {"workload": dataclasses.replace(t.workload, arrival_s=t.workload.arrival_s + 1)},
     ),
     "other servers": (
-        "servers: not those",
+        "servers: differs from",
         lambda t: {"servers": dataclasses.replace(t.servers, gpus=t.servers.gpus * 10)},
     ),
     "impossible": ("the reason 'impossible", lambda t: {"unfinished": (None, None, IMPOSSIBLE)}),

@@ -83,7 +83,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     work, cluster = workload(instance), servers(instance)
     foreign = {"workload": (trace.workload, work), "servers": (trace.servers, cluster), "rules": (trace.rules, rules)}
     others = [name for name, (claimed, actual) in foreign.items() if not _equal(claimed, actual)]
-    refuse(f"{name}: they differ from those to simulate" for name in others)
+    refuse(f"{name}: differs from what was to be simulated" for name in others)
     _readable(trace, work, cluster)
     facts = Facts(trace, work, cluster, Speeds(instance, work, cluster) if rules.sensitive else None)
     runs, jobs = facts.runs, facts.jobs
