@@ -35,7 +35,8 @@ from schedgap.harness.simulate.run import resolve, rules_for
 from schedgap.harness.verify import VERIFIERS
 from schedgap.harness.verify.proofs import RefusedError
 from schedgap.heuristics.simulator import InvalidAssignmentError, ProgramError, servers, simulate, workload
-from schedgap.heuristics.simulator.program import ANSWER_S, Program, Scheduler
+from schedgap.heuristics.simulator.messages import ANSWER_S
+from schedgap.heuristics.simulator.program import Program, Scheduler
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json
 from schedgap.instances.catalogue import MAX_REFERENCE

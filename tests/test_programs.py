@@ -27,7 +27,8 @@ from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.harness.simulate.run import Options, resolve, rules_for, simulate
 from schedgap.harness.simulate.task import SimulationTask
 from schedgap.heuristics.simulator import POLICIES, ProgramError
-from schedgap.heuristics.simulator.program import MOST_BYTES, named, schema
+from schedgap.heuristics.simulator.messages import schema
+from schedgap.heuristics.simulator.program import MOST_BYTES, named
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id

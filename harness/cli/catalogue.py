@@ -83,7 +83,7 @@ def schema(
     what: Annotated[Literal["policy"], Argument(help="policy: what simulate sends to --policy exec:…")],
 ) -> None:
     """Print the JSON Schema of messages to external programs."""
-    from schedgap.heuristics.simulator.program import schema as of_policies
+    from schedgap.heuristics.simulator.messages import schema as of_policies
 
     typer.echo(json_of({"policy": of_policies}[what](), indent=2, ensure_ascii=False))
 
