@@ -358,7 +358,7 @@ def test_rounds_are_those_in_which_a_job_is_there() -> None:
 def test_a_history_under_other_rules_is_refused(change: dict[str, Any]) -> None:
     instance, trace = history()
     asked = dataclasses.replace(trace.rules, **change)
-    assert check(instance, trace, asked).violations == ("rules: they differ from those to simulate",)
+    assert check(instance, trace, asked).violations == ("rules: differs from what was to be simulated",)
 
 
 @pytest.mark.parametrize("reason", [IMPOSSIBLE, LEFT, HORIZON, STALLED])
