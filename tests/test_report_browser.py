@@ -289,7 +289,7 @@ def test_charts_of_one_time_axis_zoom_together_and_schedules_play(driver: Any, p
     assert driver.execute_script(
         f"return {faded} && m.__data__.opacity >= 0.5).every(m => m.__data__.datum.time === 0)"
     )
-    driver.execute_script("tell({now: -1}); toggle('job', 'J1')")
+    driver.execute_script("update({now: -1}); toggle('job', 'J1')")
     wait(driver, f"return {faded} && m.__data__.opacity < 0.5).length")
     assert driver.execute_script(
         f"return {faded} && m.__data__.opacity >= 0.5).every(m => m.__data__.datum.job === 'J1')"
