@@ -34,8 +34,7 @@ from schedgap.harness.simulate.run import Options as Simulated
 from schedgap.harness.simulate.run import resolve, rules_for
 from schedgap.harness.verify import VERIFIERS
 from schedgap.harness.verify.proofs import RefusedError
-from schedgap.heuristics.simulator import InvalidAssignmentError, ProgramError, servers, simulate, workload
-from schedgap.heuristics.simulator.messages import ANSWER_S
+from schedgap.heuristics.simulator import InvalidAssignmentError, ProgramError, messages, servers, simulate, workload
 from schedgap.heuristics.simulator.program import Program, Scheduler
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json
@@ -220,7 +219,8 @@ class _Told(Scheduler):
 
     def __init__(self, *answers: bytes) -> None:
         self.program = Program("exec:./told", "", "", "")
-        self._greeted, self._answer_s, self.answers = False, ANSWER_S, list(answers)
+        self._messages, self._greeted, self._answer_s = messages, False, messages.ANSWER_S
+        self.answers = list(answers)
 
     def _exchange(self, rest: bytes, when: str) -> bytes:
         if not self.answers:
