@@ -14,7 +14,7 @@ from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
 from schedgap.models.elastic.placements import elastic_schedules
-from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome
+from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.solve import SolveOptions
 
 
@@ -72,18 +72,14 @@ def _implied(view: View, problem: str) -> tuple[float, bool]:
 
 
 for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):
-    MODELS.register(
-        ModelSpec(
-            id=f"admission.columns{_name}",
-            paper="admission",
-            problem=_problem.id,
-            kind="matheuristic",
-            build=partial(build_master, problem=_problem.id),
-            source="walk-through, (18a) and its primal, by column generation",
-            procedure=partial(columns, problem=_problem.id),
-            too_large=lambda view: too_large(view.size, view.machines, view.slots),
-            parameters=(SEEDED,),
-            example="paper/walkthrough",
-            implied=partial(_implied, problem=_problem.id),
-        )
-    )
+    model(
+        f"admission.columns{_name}",
+        problem=_problem.id,
+        kind="matheuristic",
+        source="walk-through, (18a) and its primal, by column generation",
+        procedure=partial(columns, problem=_problem.id),
+        too_large=lambda view: too_large(view.size, view.machines, view.slots),
+        parameters=(SEEDED,),
+        example="paper/walkthrough",
+        implied=partial(_implied, problem=_problem.id),
+    )(partial(build_master, problem=_problem.id))
