@@ -238,8 +238,8 @@ def cheapest(offered: Offer, chosen: Choices, bounds: Array, options: SolveOptio
             return replace(best, bound=min(best.bound, least))
         window = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
         limit = best.placed.cost if best.placed else np.inf
-        limits = replace(options, time_limit_s=left)
-        placed, bound = placement(machines, kind(offered, chosen, k), *window, limits, limit)
+        remaining = replace(options, time_limit_s=left)
+        placed, bound = placement(machines, kind(offered, chosen, k), *window, remaining, limit)
         best = replace(best, solved=best.solved + 1, bound=min(best.bound, max(bound, least)))
         if placed and (best.placed is None or placed.cost < best.placed.cost):
             best = replace(best, placed=placed, choice=k)
