@@ -24,6 +24,7 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.page.simulate import blocks, headline
+from schedgap.harness.simulate import bounds
 from schedgap.harness.simulate.bounds import compared, lower_bound
 from schedgap.harness.simulate.row import FIELDS, Bound, Simulation, SimulationRow
 from schedgap.harness.simulate.run import resolve
@@ -35,7 +36,7 @@ from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance, Published
-from schedgap.models.simulated import SIMULATED
+from schedgap.models.simulated import SIMULATED, SimulationBound
 
 TTD, JCT = SIMULATED["gavel.makespan_fluid"], SIMULATED["synergy.jct"]
 
@@ -412,6 +413,27 @@ def test_bounds_of_earlier_versions_named_their_model_alone() -> None:
         assert (bound.model, bound.seconds) == (model.model, 7.0)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "model", "seconds"),
+    [(5.0, None, "gavel.makespan_fluid", 5.0), (5.0, 9.0, "second", 9.0), (None, None, "gavel.makespan_fluid", None)],
+)
+def test_of_several_models_the_largest_bound_counts(
+    first: float | None, second: float | None, model: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lower_bound(bound: SimulationBound, *_: object) -> tuple[float, None]:
+        value = {TTD.model: first, "second": second}[bound.model]
+        if value is None:
+            raise NotApplicableError(f"{bound.model} does not apply")
+        return value, None
+
+    monkeypatch.setitem(SIMULATED, "second", SimulationBound("second", "ttd_s"))
+    monkeypatch.setattr(bounds, "lower_bound", lower_bound)
+    instance = instances.load(TINY)
+    found = bounds.BoundTask(instance_json(instance), TINY, instance.fingerprint, 900.0, "ttd_s").run()
+    assert (found.model, found.seconds) == (model, seconds)
+    assert found.reason == (None if seconds else "skipped: gavel.makespan_fluid does not apply")
+
+
 def test_the_bound_counts_from_the_first_arrival() -> None:
     loaded = instances.load(TINY)
     later = loaded.model_copy(
@@ -560,7 +582,7 @@ def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
 
 
 def test_the_bound_on_mean_times_is_that_of_the_model() -> None:
-    found, *_ = lower_bound(JCT, instances.load(TINY), 900.0)
+    found, _ = lower_bound(JCT, instances.load(TINY), 900.0)
     assert found is not None
     assert found > 0
 

@@ -1,6 +1,6 @@
 """Certified lower bounds on the times that simulations measure.
 
-Which models bound a metric is known to the models alone, which only workers import: the main process asks for metrics.
+The main process asks for bounds by metric; only workers import the models and know which of them bound it.
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ if TYPE_CHECKING:
     from schedgap.models.simulated import SimulationBound
 
 ENDLESS = 2**31
-"""Slots of a horizon that ends after everything."""
-
+"""Slots of a horizon that no simulation reaches."""
 
 KILLED_S = 120.0
-"""Wall-clock seconds after which a bound is given up: solvers end within 20 s, but the rest takes long under load."""
+"""Wall-clock limit in seconds. Solvers stop within 20 s, but building and checking take long on a loaded machine."""
 
 
 @dataclass(frozen=True)
 class BoundTask(InstanceTask[Bound]):
-    """Bound one metric of all schedules of an instance from below.
+    """Task: bound one metric from below, over all schedules that policies of one kind can make.
 
-    The bound holds for policies that give out CPUs and memory where it is `sensitive`, for policies that run jobs as
-    copies where it `forks` them, and for all others without either. With a `window`, only its jobs count; other jobs
-    could only delay them.
+    The kind is that of :class:`schedgap.heuristics.simulator.PolicySpec`: policies that give out CPUs and memory
+    (`sensitive`), policies that run jobs as copies (`forks`), and all others. With a `window`, only its jobs count;
+    other jobs could only delay them.
     """
 
     round_s: float
@@ -54,11 +53,11 @@ class BoundTask(InstanceTask[Bound]):
 
     @property
     def hard_limit_s(self) -> float:
-        """What models may take by themselves, and time to read the instance, to build and to check."""
+        """The time limits of models, with time to read the instance, to build and to check."""
         return KILLED_S
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the bound depends on: content, length of a round, metric, kind of policies and window."""
+        """Return the fields that identify this task: instance, round length, metric, kind of policies and window."""
         kind = [name for name in ("sensitive", "forks") if getattr(self, name)]
         return {"of": [self.fingerprint, repr(self.round_s), self.metric, *kind, *filter(None, [self.window.told])]}
 
@@ -73,41 +72,43 @@ class BoundTask(InstanceTask[Bound]):
         from schedgap.models.simulated import SIMULATED
 
         instance, began = self.instance, clock.now()
-        if self.window != ALL:  # certificates count jobs by arrival where there is a window, else as the instance does
+        if self.window != ALL:  # certificates number the jobs of a window by arrival, otherwise as in the instance
             counted = self.window.jobs(workload(instance).arrival_s).tolist()
             instance = instance.model_copy(update={"jobs": tuple(instance.jobs[j] for j in counted)})
         kind = self.metric, self.sensitive, self.forks
-        models = [one for one in SIMULATED.values() if (one.metric, one.sensitive, one.forks) == kind]
-        if not models:
-            raise NotApplicableError("no model bounds this metric of such policies")
+        models = [model for model in SIMULATED.values() if (model.metric, model.sensitive, model.forks) == kind]
         bounds = [self._of(model, instance) for model in models]
+        if not bounds:
+            raise NotApplicableError("no model bounds this metric for these policies")
         best = max(bounds, key=lambda bound: -1.0 if bound.seconds is None else bound.seconds)
         return replace(best, took_s=clock.now() - began)
 
     def _of(self, model: SimulationBound, instance: Instance) -> Bound:
-        """Return the bound of one model."""
-        seconds, problem, proof = lower_bound(model, instance, self.round_s)
+        """Return the bound of one model, or the reason why that does not apply; other models may."""
+        from schedgap.models import MODELS
+
+        try:
+            seconds, proof = lower_bound(model, instance, self.round_s)
+        except NotApplicableError as reason:
+            return replace(self.failed("skipped", str(reason)), model=model.model)
         bound = self._bound(model=model.model, seconds=seconds)
         if proof is None:
             return bound
-        bound = replace(bound, problem=problem, proved=proof.bound)
+        bound = replace(bound, problem=MODELS.get(model.model).problem, proved=proof.bound)
         return replace(bound, certificate=certificate(bound.about, proof))
 
 
 def wanted(policies: Iterable[PolicySpec], window: Window) -> list[tuple[str, bool, bool, Window]]:
-    """Return the bounds that apply to some policy: metric, `sensitive`, `forks`, and the window of jobs.
+    """Return the bounds that apply to some policy, as tuples of metric, `sensitive`, `forks` and window.
 
-    Bounds on the TTD, which count all jobs in any case, take least and come last, so that workers end together.
+    Bounds on the TTD always count all jobs. They take the least time and come last, so that workers finish together.
     """
     kinds = sorted({(policy.sensitive, policy.forks) for policy in policies})
     return [(metric, *kind, ALL if metric == TTD else window) for kind, metric in product(kinds, reversed(BOUNDED))]
 
 
-def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, str, Proof | None]:
-    """Return a lower bound on a metric in seconds, the problem it is about, and its proof.
-
-    It raises `NotApplicableError` where the model does not apply to the instance.
-    """
+def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
+    """Return a lower bound on a metric, in seconds, and its proof, or raise `NotApplicableError`."""
     from schedgap.models import MODELS
     from schedgap.models.certificates import prove
 
@@ -119,14 +120,14 @@ def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> t
     options = Limits(time_limit_s=bound.limit_s).options(0)
     outcome = spec.run(view, options)
     if outcome.solution.bound is None:
-        return None, spec.problem, None
+        return None, None
     proof = prove(spec.problem, view, outcome, options)
-    found = proof.bound if proof else outcome.solution.bound
-    return found - (float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0), spec.problem, proof
+    least = proof.bound if proof else outcome.solution.bound
+    return least - (float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0), proof
 
 
 TTD = "ttd_s"
-"""The metric that is of all jobs, whatever jobs completion times are of."""
+"""The metric that counts all jobs, also where a window limits whose completion times count."""
 
 
 def compared(
