@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schedgap.heuristics.simulator._kernels import take
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.utility import DEADLINE, SIGMOID, Utilities
@@ -439,3 +440,29 @@ def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
             added, _ = gain(hosts, jobs, copies, used, slot_s, j, h)
             if where[j] == h or added >= most[j]:
                 most[j], where[j] = max(most[j], added), -1
+
+
+NEW = 1e9
+"""Rounds over rounds received of a pair that has received none, as in Gavel's code."""
+
+
+@compiled
+def serve(rows, options, shares, jobs, by_rate, rounds, received, usage, free):  # type: ignore[no-untyped-def]
+    """Serve a round of Gavel; return the ``(n,)`` options that jobs get, −1 for none, and count the rounds.
+
+    Pairs ``(p,)`` of job and option come by ``share · rounds / rounds received``. Leftover GPUs go to the present
+    `jobs` in order, each on the fastest type with room (`by_rate` ``(n, k + 1)``, −1 for none). `rounds` ``(n,)``,
+    `received` ``(n, k + 1)`` and `free` ``(k,)`` are changed in place.
+    """
+    priority = np.empty(rows.size)
+    for p in range(rows.size):
+        got = received[rows[p], options[p]]
+        priority[p] = shares[p] * (rounds[rows[p]] / got if got > 0 else NEW)
+    order = np.argsort(-priority, kind="mergesort")
+    every = np.concatenate((rows[order], np.repeat(jobs, by_rate.shape[1])))
+    chosen = take(every, np.concatenate((options[order], by_rate[jobs].ravel())), usage, free, False)
+    for j in jobs:
+        rounds[j] += 1
+        if chosen[j] >= 0:
+            received[j, chosen[j]] += 1
+    return chosen

@@ -75,9 +75,6 @@ GRID = 1e-6
 TIES = 1e-3
 """Largest relative perturbation of weights that breaks ties among optimal shares."""
 
-NEW = 1e9
-"""Priority of a pair that has received no round yet, as a factor on its share."""
-
 SETTINGS = {
     "output_flag": False,
     "threads": 1,
@@ -288,7 +285,10 @@ class Gavel(GangPolicy):
     """Gavel as a simulation policy."""
 
     def __init__(self, work: Workload, cluster: Servers, goal: Goal = "max_min") -> None:
+        from schedgap.heuristics.hadar._kernels import serve
+
         super().__init__(work, cluster)
+        self._serve = serve
         self._goal, self._single = goal, goal in {"makespan", "finish_time_fairness"}
         if not self._single:
             self.member, self.program = classes(work, self.gangs, goal)
@@ -296,33 +296,22 @@ class Gavel(GangPolicy):
         self._left: Array = work.work.astype(float)
         self._rounds: Ints = np.zeros(work.size, np.int64)
         self._received: Ints = np.zeros(self.gangs.rates.shape, np.int64)
-        self._jobs = self._row = self._option = np.zeros(0, np.int64)
-        self._share, self._rest = np.zeros(0), (self._jobs, self._jobs)
+        self._jobs = self._in_order = np.zeros(0, np.int64)
 
     def _chosen(self, state: State) -> Ints:
         if not np.array_equal(state.jobs, self._jobs):
-            self._jobs, jobs = state.jobs, in_order(state)
+            self._jobs = state.jobs
+            self._in_order = jobs = in_order(state)
             if self._single:
                 self._account(state, jobs)
                 shares = self._one_by_one(state, jobs)
             else:
                 counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
                 shares = self.program.shares(counts)[self.member[jobs]]
-            row, self._option = np.nonzero(shares)
-            self._row, self._share = jobs[row], shares[row, self._option]
-            by_rate = self.gangs.by_rate[jobs]
-            self._rest = np.repeat(jobs, by_rate.shape[1]), by_rate.ravel()
-        received = self._received[self._row, self._option]
-        lag = self._rounds[self._row] / np.maximum(received, 1)
-        priority = self._share * np.where(received > 0, lag, NEW)
-        order = np.argsort(-priority, kind="stable")
-        rows = np.concatenate((self._row[order], self._rest[0]))
-        options = np.concatenate((self._option[order], self._rest[1]))
-        chosen = self.gangs.take(rows, options)
-        self._rounds[state.jobs] += 1
-        running = np.flatnonzero(chosen >= 0)
-        self._received[running, chosen[running]] += 1
-        return chosen
+            row, option = np.nonzero(shares)
+            self._pairs = jobs[row], option, shares[row, option]
+        gangs, counts = self.gangs, (self._rounds, self._received)
+        return self._serve(*self._pairs, self._in_order, gangs.by_rate, *counts, gangs.usage, gangs.capacity.copy())
 
     def _account(self, state: State, jobs: Ints) -> None:
         """Convert the work done since the last update to time alone on an n-th of the cluster; update these rates."""
