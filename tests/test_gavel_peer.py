@@ -20,8 +20,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from schedgap.heuristics.hadar._kernels import NEW
 from schedgap.heuristics.hadar.baselines import Fifo
-from schedgap.heuristics.hadar.gavel import GRID, NEW, TIES, Gavel
+from schedgap.heuristics.hadar.gavel import GRID, TIES, Gavel
 from schedgap.heuristics.simulator import simulate
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.schema import Instance

@@ -390,7 +390,8 @@ def test_finish_time_fairness_by_hand() -> None:
     policy = Gavel(work, hosts, "finish_time_fairness")
     assert who(run(work, hosts, policy, until_s=400)) == [[0], [0], [0], [1]]
     # Alone since 300 s on half of the GPU: 300 + 2·300 s, and 2·600 s. (300 + 300/x)/900 = (50 + 600/(1 − x))/1200.
-    x = policy._share[policy._row == 0][0]
+    row, _, share = policy._pairs
+    x = share[row == 0][0]
     assert (300 + 300 / x) / 900 == pytest.approx((50 + 600 / (1 - x)) / 1200, rel=1e-4)
 
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from schedgap.harness.compare.row import Row, ratio
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.engine.task import Limits
 from schedgap.instances.parameters import base_id
-from schedgap.models.solve import Solution
+
+if TYPE_CHECKING:
+    from schedgap.models.solve import Solution
 
 TIME_SHIFT_S = 1.0
 """Shift of times, because heuristics of milliseconds and models of a minute share one table."""

@@ -101,10 +101,11 @@ class BoundTask(InstanceTask[Bound]):
 def wanted(policies: Iterable[PolicySpec], window: Window) -> list[tuple[str, bool, bool, Window]]:
     """Return the bounds that apply to some policy, as tuples of metric, `sensitive`, `forks` and window.
 
-    Bounds on the TTD always count all jobs. They take the least time and come last, so that workers finish together.
+    Bounds on the TTD always count all jobs. They import Pyomo and come first; those on the percentile are fast and come
+    last, because a worker that has only simulated so far must import the models first.
     """
     kinds = sorted({(policy.sensitive, policy.forks) for policy in policies})
-    return [(metric, *kind, ALL if metric == TTD else window) for kind, metric in product(kinds, reversed(BOUNDED))]
+    return [(metric, *kind, ALL if metric == TTD else window) for kind, metric in product(kinds, BOUNDED)]
 
 
 def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.heuristics.simulator._kernels import take
+from schedgap.heuristics.simulator._kernels import grant
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.utility import DEADLINE, SIGMOID, Utilities
@@ -458,10 +458,13 @@ def serve(rows, options, shares, jobs, by_rate, rounds, received, usage, free): 
     for p in range(rows.size):
         got = received[rows[p], options[p]]
         priority[p] = shares[p] * (rounds[rows[p]] / got if got > 0 else NEW)
-    order = np.argsort(-priority, kind="mergesort")
-    every = np.concatenate((rows[order], np.repeat(jobs, by_rate.shape[1])))
-    chosen = take(every, np.concatenate((options[order], by_rate[jobs].ravel())), usage, free, False)
+    chosen, left = np.full(usage.shape[0], -1, np.int64), free.sum()
+    for p in np.argsort(-priority, kind="mergesort"):
+        if left > 0:
+            left -= grant(rows[p], options[p], chosen, usage, free)
     for j in jobs:
+        for k in range(by_rate.shape[1] if left > 0 else 0):
+            left -= grant(j, by_rate[j, k], chosen, usage, free)
         rounds[j] += 1
         if chosen[j] >= 0:
             received[j, chosen[j]] += 1

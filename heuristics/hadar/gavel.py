@@ -309,7 +309,7 @@ class Gavel(GangPolicy):
                 counts = np.bincount(self.member[jobs], minlength=self.program.shape[0]).astype(np.int64)
                 shares = self.program.shares(counts)[self.member[jobs]]
             row, option = np.nonzero(shares)
-            self._pairs = jobs[row], option, shares[row, option]
+            self._pairs = jobs[row], np.ascontiguousarray(option), shares[row, option]
         gangs, counts = self.gangs, (self._rounds, self._received)
         return self._serve(*self._pairs, self._in_order, gangs.by_rate, *counts, gangs.usage, gangs.capacity.copy())
 

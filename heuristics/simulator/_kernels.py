@@ -69,6 +69,19 @@ def fits(usage: Ints, free: Ints) -> bool:
 
 
 @compiled
+def grant(row: int, option: int, chosen: Ints, usage: Ints, free: Ints) -> int:
+    """Let a gang take an option if it has none and that fits; return the GPUs it takes, 0 for option −1.
+
+    `chosen` and `free` are changed.
+    """
+    if option < 0 or chosen[row] >= 0 or not fits(usage[row, option], free):
+        return 0
+    chosen[row] = option
+    free -= usage[row, option]
+    return usage[row, option].sum()
+
+
+@compiled
 def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> Ints:
     """Serve pairs ``(p,)`` of gang and option in order; return the options ``(a,)`` that gangs take, −1 for none.
 
@@ -79,13 +92,9 @@ def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> I
     chosen = np.full(usage.shape[0], -1, np.int64)
     left = free.sum()
     for p in range(rows.size):
-        row, option = rows[p], options[p]
-        if left == 0 or (in_turn and p > 0 and row != rows[p - 1] and chosen[rows[p - 1]] < 0):
+        if left == 0 or (in_turn and p > 0 and rows[p] != rows[p - 1] and chosen[rows[p - 1]] < 0):
             break
-        if option >= 0 and chosen[row] < 0 and fits(usage[row, option], free):
-            chosen[row] = option
-            free -= usage[row, option]
-            left -= usage[row, option].sum()
+        left -= grant(rows[p], options[p], chosen, usage, free)
     return chosen
 
 
