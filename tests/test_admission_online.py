@@ -229,6 +229,18 @@ def test_a_single_worker_is_never_spread() -> None:
     assert exhaustive(instance([job(1, 1)], [("w", 1, 0), ("w", 0, 1)], slots=9)) > 0
 
 
+def test_two_workers_are_spread_also_where_one_would_take_as_long() -> None:
+    """The first job takes the worker of server 0 and makes it dearer, the second one its PSs: two, for two servers."""
+    jobs = [job(1, epochs=1, seconds=1.0, transfer_s=0.0), job(2, epochs=1, seconds=0.5, transfer_s=0.0)]
+    of = view(instance(jobs, [("w", 1, 3), ("w", 1, 0), ("w", 1, 0)], slots=2))
+    _, second = steps(of)
+    assert second.colocated is None
+    assert second.chosen is second.spread
+    assert second.spread
+    assert (second.spread.run.workers.tolist(), second.spread.run.ps.tolist()) == ([0, 1, 1], [2, 0, 0])
+    assert second.spread.payoff == pytest.approx(of.utility(1)[2] - 4 * second.before[WORKER, 1])
+
+
 def test_servers_that_are_taken_for_a_slot_are_taken() -> None:
     of = view(instance([job(2, 2)], [("w", 2, 1)], slots=8))
     desk = Desk(of)

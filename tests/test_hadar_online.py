@@ -223,6 +223,16 @@ def test_of_equal_allocations_the_faster_type_is_taken() -> None:
         assert planner(v, **how).find_alloc(everybody(v, np.array([1, 1, 1])), 0)[0][:, 1].tolist() == [2, 1]
 
 
+def test_a_job_moves_only_to_the_allocation_that_it_would_get() -> None:
+    """J3 has two of the P100s, the cheapest GPUs: by cost it stays there, by payoff it moves to the faster V100s."""
+    v = view(instances.load("paper/hadar-fig1"))
+    flat = np.array([2.0, 1.0, 3.0])
+    around = Round(np.array([2]), v.workload.work[[2]], 0, np.zeros(3, np.int64), np.array([[0, 1, 2]]))
+    for alloc, server in (("cost", 1), ("payoff", 0)):
+        p = Planner(v, Prices(flat, flat), Planning(alloc=alloc, payoff="round"))
+        assert p.find_alloc(around, 0)[0].tolist() == [[2, server, 2]]
+
+
 def stopping(p: Planner, around: Round, queue: list[int], used: Ints) -> float:
     """Best sum of payoffs where line 7 ends the recursion."""
     if not queue:

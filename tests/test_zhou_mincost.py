@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
 from schedgap.harness.audit.claims.zhou import placements, priced
-from schedgap.instances.elastic import Ledger
+from schedgap.instances.elastic import Ledger, Options
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
@@ -73,8 +73,14 @@ def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:
     assert ledger.find(0, 0, printed=True) is None
 
 
-def literal_algorithm_4(a: Architecture, free: np.ndarray, price: np.ndarray, tau: int) -> float:
-    """Return cost_m of Algorithm 4 for job 0, line by line; N̂ starts anew for every n, or workers go missing."""
+def literal_algorithm_4(
+    a: Architecture, free: np.ndarray, price: np.ndarray, tau: int, options: Options | None = None
+) -> float:
+    """Return cost_m of Algorithm 4 for job 0, line by line; N̂ starts anew for every n, or workers go missing.
+
+    With `options`, only their types and durations are tried.
+    """
+    tried = options and set(zip(options.worker_type, options.ps_type, options.slots, strict=True))
     least, machines, (work, most) = np.inf, a.machines, (a.work[0], int(a.most[0]))
 
     def fits(left: np.ndarray, h: int, need: np.ndarray) -> int:
@@ -89,7 +95,7 @@ def literal_algorithm_4(a: Architecture, free: np.ndarray, price: np.ndarray, ta
         shortest, longest = (max(math.ceil(work * each / n * (1 - 1e-9)), 1) for n in (most, 1))
         for slots in range(shortest, min(longest, tau - 1) + 1):
             number = max(math.ceil(work * each / slots * (1 - 1e-9)), 1)
-            for start in range(tau - slots):
+            for start in range(tau - slots if tried is None or (m, p, slots) in tried else 0):
                 window = slice(start, start + slots)
                 left, cost = free[:, :, window].min(axis=2), price[:, :, window].sum(axis=2)
                 for n in range(machines.size):
@@ -116,7 +122,28 @@ def test_algorithm_4_as_printed(instance: Instance, seed: int) -> None:
     ledger.set_free(free)
     ledger.post(price)
     found = ledger.find(0, 0, printed=True)
-    assert (found.cost if found else np.inf) == pytest.approx(literal_algorithm_4(a, free, price, 6))
+    cost = found.cost if found else np.inf
+    assert cost == pytest.approx(literal_algorithm_4(a, free, price, 6, apart))
+    assert cost >= literal_algorithm_4(a, free, price, 6) * (1 - 1e-9)
+
+
+def test_algorithm_4_may_be_cheaper_with_a_longer_run_of_as_many_workers() -> None:
+    """Two workers take two slots. In two slots server A is cheaper (7 < 8), but its PS has to go to B: 14 + 20.
+
+    In three slots A costs 13 and B 12, so that the workers go to B and the PS to A, where it is free: 24.
+    """
+    kinds = [cases.worker(1, 0.0, memory_gb=1.0)], [cases.ps(0, 1.0, memory_gb=1.0, bandwidth_gbps=2.0)]
+    machines = [cases.servers(2, 2, 4.0, memory_gb=2.0)]
+    a = architecture(cases.instance([cases.job(2, 2)], machines, *kinds), "ps")
+    free = np.repeat(a.machines.capacity[:, :, None], 3, axis=2)
+    price = np.zeros_like(free)
+    price[0, 0], price[1, 0], price[1, 1] = (6, 1, 6), 4, 10
+    ledger = Ledger(a.machines, a.printed_options, 3)
+    ledger.post(price)
+    found = ledger.find(0, 0, printed=True)
+    assert found is not None
+    assert (found.cost, literal_algorithm_4(a, free, price, 4, a.printed_options)) == (34, 34)
+    assert literal_algorithm_4(a, free, price, 4) == 24
 
 
 def test_algorithm_4_as_printed_tries_all_of_equal_servers() -> None:

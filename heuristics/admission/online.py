@@ -83,9 +83,12 @@ class Desk:
 
     @cached_property
     def options(self) -> Options:
-        """All options of the jobs, including dominated ones, because θ is the largest utility among all."""
+        """All options of the jobs, including dominated ones, because θ is the largest utility among all.
+
+        COST_D keeps at least one worker off the server of the PSs and one on another (``D_w − 1``), so it needs two.
+        """
         view = self.view
-        return options_of(view.machines, view.work, view.most, view.rates, prune=False)
+        return options_of(view.machines, view.work, view.most, view.rates, prune=False, lone=False)
 
     @cached_property
     def bases(self) -> Array:

@@ -284,15 +284,18 @@ def find_cheapest(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-de
 def find(hosts, queue, i, states, s, scratch):  # type: ignore[no-untyped-def]
     """FIND_ALLOC: return servers, slowest type and payoff of the best allocation of job `i` in state `s`.
 
-    Types are tried by descending rate; ties go to the first. The allocation that the job holds is replaced only by one
-    with a higher payoff and an earlier end. The servers and their GPUs are in the first two rows of `scratch`
-    ``(4, h)``.
+    Types are tried by descending rate; ties go to the first. The allocation that the job holds is replaced only if the
+    best (or cheapest) one has a higher payoff and an earlier end. The servers and their GPUs are in the first two rows
+    of `scratch` ``(4, h)``.
     """
     gang, rate, worth, paid, rounds = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i], queue.rounds[i]
     used, price, kinds = states.used[s], states.price, states.kinds
     servers, slowest, best = keep(hosts, queue, i, used, scratch)
-    if not servers and queue.by_cost:
-        return find_cheapest(hosts, queue, i, used, scratch)
+    if queue.by_cost:
+        count, k, value = find_cheapest(hosts, queue, i, used, scratch)
+        if not servers or (value > best and rounds[k] < rounds[slowest]):
+            return count, k, value
+        return keep(hosts, queue, i, used, scratch)
     if not servers:
         scratch[0, 0], slowest, best, sure = glance(gang, rate, queue.by_rate[i], worth, paid, price, kinds, s, -np.inf)
         if sure:

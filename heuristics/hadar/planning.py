@@ -31,7 +31,7 @@ setting                TTD (h)   idle  changing      ΣU  why it is not the defa
 default                  420.9    8.5    18.5 %    3028
 ``payoff="round"``       359.9    0.0    18.8 %    3024  line 31 as printed: the utility of a lifetime minus the cost of
                                                          one round, not (4) or (8), which Theorem 2 is about
-``alloc="cost"``         423.2    8.6    34.6 %    2962  lines 28 to 31 as printed: the cheapest allocation whatever
+``alloc="cost"``         449.3    8.1    15.0 %    2864  lines 28 to 31 as printed: the cheapest allocation whatever
                                                          its rate, never of higher payoff
 ``keep=False``           423.7    8.6    25.2 %    3028  line 6 as printed, which passes the plan no allocations: jobs
                                                          move for nothing (12,527 restarts instead of 2,546)
@@ -129,7 +129,7 @@ class Planning:
     alloc
         Whether FIND_ALLOC takes the allocation of highest payoff or of least cost.
     keep
-        Whether a running job keeps its GPUs if they are free.
+        Whether a running job keeps its GPUs if they are free and none are found of higher payoff and earlier end.
     order
         Order of the queue.
     stop

@@ -67,7 +67,8 @@ class Way:
     inclusive
         Whether slot τ of a window may be used.
     printed
-        Whether to run Algorithms 4 and 7 as printed instead of the exact placement.
+        Whether to run Algorithms 4 and 7 as printed instead of the exact placement, on the options of
+        :attr:`~schedgap.instances.views.zhou.Architecture.printed_options`.
     ties
         Choice among schedules of equal cost: the first one, as printed, or the one that completes first and, among
         these, uses the smallest share of the cluster.

@@ -212,7 +212,14 @@ class Runs(Decision):
 
 
 def options_of(
-    machines: Machines, work: Array, most: Ints, rates: Rates, prune: bool = True, loops: bool = False
+    machines: Machines,
+    work: Array,
+    most: Ints,
+    rates: Rates,
+    *,
+    prune: bool = True,
+    loops: bool = False,
+    lone: bool = True,
 ) -> Options:
     """Return the options of all jobs that fit on the empty machines.
 
@@ -227,9 +234,12 @@ def options_of(
         Whether to order options like the loops of Zhou's Algorithms 3 to 7: all on one server first, then by worker
         type and PS type, then by duration, and in a ring by the number of workers. Then an option is dropped only if an
         earlier one dominates it: it is never cheaper than that one, so that the first of the cheapest remains.
+    lone
+        Whether a single worker on another server than its PS rules out larger numbers of workers that take as long. It
+        must not where a method never places one so; without `prune`, its options then remain beside the larger ones.
     """
     limits = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
-    tables = [_pareto(job, work[job], np.minimum(most[job], limits), rates) for job in range(len(work))]
+    tables = [_pareto(job, work[job], np.minimum(most[job], limits), rates, lone) for job in range(len(work))]
     table = np.concatenate([np.zeros((6, 0), np.int64), *tables], axis=1)
     if prune:
         from schedgap.instances.elastic import _kernels as kernels
@@ -241,7 +251,7 @@ def options_of(
     return _sorted(table, len(work), loops)
 
 
-def _pareto(job: int, work: float, most: Ints, rates: Rates) -> Ints:
+def _pareto(job: int, work: float, most: Ints, rates: Rates, lone: bool) -> Ints:
     """Return the table ``(6, o)`` of a job's options with the fewest workers per duration; `most` is ``(M, P, 2)``."""
     number = np.arange(1, int(most.max(initial=0)) + 1)
     kinds, servers = np.flatnonzero(np.isfinite(rates.compute[job])), np.arange(most.shape[1])
@@ -251,7 +261,10 @@ def _pareto(job: int, work: float, most: Ints, rates: Rates) -> Ints:
     able = number <= most[kinds][..., None]
     able[:, :, 0] &= number > int(rates.ring)
     slots = np.where(able, slots, np.inf)
-    before = np.minimum.accumulate(np.insert(slots, 0, np.inf, axis=3), axis=3)[..., :-1]
+    earlier = np.insert(slots, 0, np.inf, axis=3)[..., :-1]
+    if not lone:
+        earlier[:, :, 0, 1:2] = np.inf
+    before = np.minimum.accumulate(earlier, axis=3)
     kind, server, one, at = index = np.nonzero(slots < before)
     ps_type = np.full_like(server, -1) if rates.ring else server
     return np.stack([np.full_like(kind, job), slots[index].astype(np.int64), kinds[kind], ps_type, one, number[at]])
