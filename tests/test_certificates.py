@@ -15,20 +15,23 @@ from typing import Any
 import numpy as np
 import pytest
 import synergy_cases as cases
+import zhou_cases
 from certificates import EXAMPLES, checker, plain, signed, spoiled
 
 from schedgap import instances
-from schedgap.harness.certificates import export, read
+from schedgap.harness.certificates import checked, export, read
+from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import certify, compare, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask, _decision
 from schedgap.harness.engine.result import packed
 from schedgap.harness.engine.sealed import KeptFile, digest
 from schedgap.harness.engine.study import check as check_folder
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.page import blocks
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.random_instances import RANDOM
-from schedgap.instances.views import synergy
+from schedgap.instances.views import synergy, zhou
 from schedgap.models import MODELS
 from schedgap.models.certificates import PROVERS
 
@@ -275,7 +278,12 @@ def test_fair_progress_is_that_of_the_share_also_where_fewer_cpus_are_faster() -
 def test_a_bound_without_proof_is_the_solvers() -> None:
     found, _ = result("synergy.lp2.min_fragments", "paper/synergy-example")
     assert certify([found.row])[0].bound_by == "certified"
-    assert certify([found.row.replace(proved_bound=None)])[0].bound_by == "solver"
+    (row,) = certify([found.row.replace(proved_bound=None)])
+    assert row.bound_by == "solver"
+    case = instances.load("paper/synergy-example")
+    shown = blocks(Comparison({"limits": {}}, [row], {case.fingerprint: case}))
+    assert "reports the optimum" in repr(shown)
+    assert "bound_by" in [column.key for block in shown for column in getattr(block, "columns", ())]
 
 
 def plain_case(jobs: list[dict[str, Any]], **parts: Any) -> dict[str, Any]:
@@ -327,6 +335,32 @@ def test_prices_that_only_rounding_makes_parts_of_a_whole_are_refused() -> None:
     proof = {"problem": "gavel.makespan", "slot_s": 1.0, "prices": [5e-324, 0], "jobs": [0]}
     with pytest.raises(checker.RefusedError, match="multipliers are 0"):
         checker.proved(proof, plain_case(jobs))
+
+
+def test_prices_where_no_parameter_server_fits_prove_nothing() -> None:
+    """The second server has no memory for a PS: a price of 2^62 there costs nothing, and its sums overflow."""
+    hosts = [zhou_cases.servers(1, 1), zhou_cases.servers(1, 1, memory_gb=0.0)]
+    kinds = [zhou_cases.worker(memory_gb=0.0)], [zhou_cases.ps(memory_gb=2.0)]
+    one = zhou_cases.instance([zhou_cases.job(1, weight=7.0)], hosts, *kinds)
+    slots = zhou.view(one).architectures["ps"].deadline - 1
+    prices = [0] * 6 * slots + [2**62 + 2**56] * slots + [0] * slots
+    proof = {"problem": "zhou.ps.weight", "slot_s": 1.0, "slots": slots, "unit": 2.0**-40, "prices": [prices]}
+    assert float(checker.proved(proof, json.loads(to_json(one)))[1]) == pytest.approx(7.0)
+
+
+def test_prices_that_overflow_make_no_rest_free() -> None:
+    found, instance = result("synergy.lp2.min_fragments", "paper/synergy-example")
+    proof = plain(found.certificate)
+    huge = {"unit": 1.0, "worth": [1e6] * len(proof["worth"]), "prices": [[[1e308] * 3] for _ in proof["prices"]]}
+    with pytest.raises(checker.RefusedError, match="too large"):
+        checker.proved(proof | huge, instance)
+
+
+def test_slots_that_take_too_much_memory_are_refused() -> None:
+    found, instance = result("zhou.ps.columns", "gen/20jobs?jobs=3")
+    proof = signed(plain(found.certificate) | {"slots": 10**13}, instance)
+    with pytest.raises(ValueError, match="does not hold"):
+        checked(proof, instances.load("gen/20jobs?jobs=3"), {})
 
 
 @pytest.mark.parametrize("method", ["zhou.ps.columns.maxweight", "zhou.ps.mincost"])

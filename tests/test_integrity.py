@@ -170,6 +170,51 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
 }
 
 
+FALSE: dict[str, dict[str, Any]] = {
+    "another sense": {"sense": "min"},
+    "no number": {"own_bound": float("nan")},
+    "another property": {"metrics": {"envy_free": False}},
+}
+
+
+@pytest.mark.parametrize("lie", FALSE, ids=str)
+def test_what_a_row_says_beside_its_objective_is_checked(lie: str, folder: Path) -> None:
+    row(**FALSE[lie])(folder)
+    assert all(wrong for *_, wrong in check(folder))
+
+
+def test_a_history_is_that_of_its_row_and_a_bound_is_about_its_metric(tmp_path: Path) -> None:
+    found = sg.simulate("paper/hadar-fig1", ["gavel"], jobs=1, results=tmp_path)
+    assert found.folder
+
+    def change(line: dict[str, Any]) -> dict[str, Any]:
+        if line["record"] == "simulation":
+            return line | {"row": line["row"] | {"gru": 0.5}}
+        other = {"ttd_s": "jct_mean_s", "jct_mean_s": "ttd_s"}
+        return line | {"bound": line["bound"] | {"metric": other.get(line["bound"]["metric"], "jct_p99_s")}}
+
+    forge(found.folder, change, "rows.jsonl")
+    wrong = {result.split(":")[0]: text for result, _, text in check(found.folder)}
+    assert "another gru" in wrong["hadar.gavel"]
+    assert "does not bound jct_mean_s" in wrong["gavel.makespan_fluid"]
+    assert "does not bound ttd_s" in wrong["gavel.jct"]
+    assert not wrong["gavel.jct_p99"]
+
+
+def test_a_schedule_is_checked_for_the_claims_of_its_method(tmp_path: Path) -> None:
+    """Tiresias with restarts has the schedule of Tiresias without: its jobs do too little work."""
+    methods = ["zhou.ps.tiresias", "zhou.ps.tiresias?restart_slots=6"]
+    found = sg.compare("gen/20jobs", methods, jobs=1, bound=False, results=tmp_path)
+    free, _ = found.rows
+    assert found.folder
+    (content,) = (path.read_bytes() for path in found.folder.glob("schedules/*tiresias-*"))
+    pack(found.folder, content)
+    row(objective=free.objective, metrics=free.metrics)(found.folder)
+    (_, _, right), (_, _, wrong) = check(found.folder)
+    assert not right
+    assert "mini-batches" in wrong
+
+
 @pytest.mark.parametrize("attack", HOSTILE, ids=str)
 def test_a_strangers_folder_ends_in_one_line(
     attack: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch

@@ -195,6 +195,27 @@ def test_the_exact_program_finds_the_optimum(seed: int) -> None:
         assert check(seen, outcome.decision, f"rigid.{objective}").objective == pytest.approx(best(seen, objective))
 
 
+def test_of_jobs_that_start_together_one_of_no_duration_is_first() -> None:
+    seen = view([(1, 1, 1), (1, 0, 1)], room=1)
+    outcome = MODELS.get("rigid.exact").run(seen, SolveOptions(time_limit_s=20))
+    assert check(seen, outcome.decision, "rigid.flow").objective == pytest.approx(outcome.solution.objective)
+    assert outcome.solution.objective == pytest.approx(0.5 / 3600)
+
+
+@pytest.mark.parametrize("micros", [(1,), (1, 2), (0, 1, 3), (5, 1)])
+def test_bounds_hold_for_jobs_of_microseconds(micros: tuple[int, ...]) -> None:
+    """In a fluid, each job takes at least 3.6 of them."""
+    one = instance([(0, 1, 1)] * len(micros), room=1)
+    short = (job.model_copy(update={"duration_s": n * 1e-6}) for job, n in zip(one.jobs, micros, strict=True))
+    seen = PAPERS.get("rigid").view(one.model_copy(update={"jobs": tuple(short)}))
+    text = to_json(seen.instance)
+    for name in ("rigid.bound", "rigid.intervals", "rigid.starts"):
+        found = MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(5.0)).run()
+        proof = plain(found.certificate) | {"bound": best(seen, "flow") * (1 + 1e-6) + 1e-15}
+        with pytest.raises(checker.RefusedError, match="only"):
+            checker.check(signed(proof, json.loads(text)), json.loads(text))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_every_rule_is_verified_and_above_the_bound(seed: int) -> None:
     seen = with_moves(seed, 30) if seed % 2 else view(random_lines(seed, 30))

@@ -287,6 +287,7 @@ MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
     "rounds": ("multiples of 100 s", lambda t: {"start_s": t.start_s + 7}),
     "boosted": ("at most 1", lambda t: {"speed": t.speed * 2}),
     "round that is not a number": ("multiples of 100 s", lambda t: {"start_s": t.start_s * math.nan}),
+    "GPUs that overflow": ("from 0 to", lambda t: {"allocation": np.where([0, 0, 0, 1], 2**62, t.allocation)}),
     "short rounds": ("start_s", lambda t: {"start_s": t.start_s[:, None]}),
     "fewer restarts": ("restarts 0", lambda t: {"restarts": t.restarts * 0}),
     "no restarts": ("restarts: 4 numbers", lambda t: {"restarts": t.restarts[:-1]}),

@@ -24,12 +24,12 @@ from schedgap.harness.engine.task import InstanceTask
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
 from schedgap.harness.verify import VERIFIERS, differ
-from schedgap.heuristics import Context, HeuristicSpec
+from schedgap.heuristics import HEURISTICS, Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
-from schedgap.models import ModelSpec
+from schedgap.models import MODELS, ModelSpec
 from schedgap.models.certificates import prove
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 
@@ -144,7 +144,8 @@ class MethodResult(kept.RowResult):
     def restored(cls, content: Mapping[str, Any], stored: kept.Stored) -> MethodResult:
         """Return the result stored in a journal line; its decision is read and checked on access."""
         row, decision = kept.typed(Row, content["row"]), None
-        PAPERS.get(row.paper).problem(row.problem)  # raises if the problem is unknown
+        if row.sense != PAPERS.get(row.paper).problem(row.problem).sense:
+            raise ValueError(f"{row.problem} has another sense than {row.sense}")
         instance = stored.instance(row.fingerprint)
         if row.objective is not None:
             file = stored.file(content["key"], _file("schedules", row))
@@ -170,11 +171,14 @@ def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
     with damage_explained(file.folder / file.name):
         paper = PAPERS.get(row.paper)
         decision: Any = kept.decode(paper.decision, file.unpacked())
-        verdict = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ())
+        claims = find_spec(row.method).claims if row.method in MODELS or row.method in HEURISTICS else ()
+        verdict = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, claims)
         if verdict.objective is None or row.objective is None or differ(verdict.objective, row.objective):
             raise ValueError("the decision does not reach the objective of its row")
         if row.verified and verdict.violations:
             raise ValueError(f"its row is verified, but the decision is not: {verdict.violations[0]}")
+        if row.metrics != plain(verdict.metrics):
+            raise ValueError("the decision has other properties than its row says")
         return decision
 
 

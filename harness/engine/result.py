@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import to_json  # five times as fast as json, and two, on a history of 139,000 rows
 
 from schedgap.harness.engine.sealed import KeptFile
@@ -40,6 +40,9 @@ class DataRow:
     """A row of a study's results: a dataclass of plain data, with a flag `ok` that says whether all went well."""
 
     ok: Any
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
+    """A NaN would pass every comparison, and a stored row may come from anyone."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, in order."""

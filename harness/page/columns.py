@@ -135,7 +135,7 @@ COMPARE: tuple[Column[Row], ...] = (
     numbers("solve_s", "solve", "Time spent in the solver or in the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
-    words("bound_by", "bound is", BY, priority=5, shared=True),
+    words("bound_by", "bound is", BY, priority=5),
     numbers("certified_bound", "certified", CERTIFIED, number, _certified, priority=5),
     words("metrics", "properties", "Properties and further measures of the decision.", _metrics, priority=10),
 )

@@ -79,6 +79,9 @@ USUAL = (
 )
 """Columns that a terminal shows by default."""
 
+ON_A_WORD = ("bound_by", "certified_bound")
+"""Columns that it also shows if a bound rests on a solver's word."""
+
 
 def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
     """Return the blocks that the command prints: the answer, a table per paper, published numbers, and notes."""
@@ -91,7 +94,8 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
             shown += [*_listed(summed[0].caption, SUMMARY, ran, view, "mean_gap"), Line(summed[1], "dim")]
         else:
             listed = [row for row in rows if view.everything or row.status != "skipped"]
-            usual = (*USUAL, "verified") if any(row.wrong for row in rows) else USUAL
+            usual = (*USUAL, *["verified"] * any(row.wrong for row in rows))
+            usual += ON_A_WORD if any(row.bound_by == "solver" for row in listed) else ()
             shown += _listed(text, COLUMNS, listed, view, "gap", usual)
         shown += [*([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
@@ -274,12 +278,14 @@ def _answer(rows: Sequence[Row], brief: bool) -> str:
     kind, peers = certified[0].kind, [row for row in certified if row.problem == certified[0].problem]
     alike = _by_method(row for row in peers if row.kind == kind)
     own = next(group for group in alike if kind != "online" or group[0].method == certified[0].method)
-    far, name = _amount(own), _name(own)
+    far, name, word = _amount(own), _name(own), any(row.bound_by == "solver" for row in peers)
     if kind not in KINDS and far == "optimal":
-        return f"{name} proves the optimum, {number(own[0].objective)}, in {seconds(own[0].solve_s)}"
+        proves = "reports" if word else "proves"
+        return f"{name} {proves} the optimum, {number(own[0].objective)}, in {seconds(own[0].solve_s)}"
     if kind == "baseline" and len(alike) > 1:
         name = f"the best of {len(alike)} baselines, {name},"
     answer = f"{name} is {far}{'' if far.startswith('optimal') else ' from optimal'}"
+    answer += " (by the solver's word)" * word
     others = _by_method(row for row in peers if row.kind == "baseline" != kind)
     if not others or brief:
         return answer

@@ -245,10 +245,17 @@ class Bound(Result):
         return {} if self.certificate is None else {self._file: self.certificate}
 
     def holds(self) -> str:
+        from schedgap.models.simulated import SIMULATED
+
+        if self.seconds is None:
+            return ""
+        model = SIMULATED.get(self.model)
+        if model is None or (self.metric, self.sensitive, self.forks) != (model.metric, model.sensitive, model.forks):
+            raise ValueError(f"{self.model} does not bound {self.metric} of these policies")
         if self.certificate is None:
-            return "" if self.seconds is None else f"bound {self.seconds:.10g} s is the solver's word"
-        first = float(workload(self.instance).arrival_s.min())
-        if self.proved is None or self.seconds not in (self.proved, self.proved - first):
+            return f"bound {self.seconds:.10g} s is the solver's word"
+        first = float(workload(self.instance).arrival_s.min()) if model.from_arrival else 0.0
+        if self.proved is None or self.seconds != self.proved - first:
             raise ValueError("its certificate proves another bound")
         return checked(opened(self.certificate), self.instance, {"slot_s": self.round_s})
 

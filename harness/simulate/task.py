@@ -23,7 +23,7 @@ from schedgap.harness.verify import differ
 from schedgap.harness.verify.history import check
 from schedgap.harness.verify.sensitive import SLACK, Speeds, most_progress
 from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, servers, simulate, workload
-from schedgap.heuristics.simulator.metrics import ALL, Window, measure, part_used
+from schedgap.heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.registry import PAPERS
@@ -59,7 +59,17 @@ def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tupl
         trace = Trace(workload(instance), servers(instance), rules, **arrays, unfinished=tuple(parts["unfinished"]))
         if violations := check(instance, trace, rules).violations:
             raise ValueError(f"{file.name} is not the history that was verified: {violations[0]}")
-        return trace, rounds(instance, trace) if rules.sensitive else None
+        by_round = rounds(instance, trace) if rules.sensitive else None
+        measured = _measured(trace, measure(trace, Window.parse(row.window) if row.window else ALL), by_round)
+        stored = {name: math.nan if (value := getattr(row, name)) is None else value for name in measured}
+        others = [name for name, value in measured.items() if not _same(value, stored[name])]
+        if others:
+            raise ValueError(f"{file.name} has another {', '.join(others)} than its row")
+        return trace, by_round
+
+
+def _same(one: float, other: float) -> bool:
+    return (math.isnan(one) and math.isnan(other)) or not differ(one, other)
 
 
 def rounds(instance: Instance, trace: Trace) -> Rounds:
@@ -215,10 +225,8 @@ class SimulationTask(InstanceTask[SimulationResult]):
         numbers: dict[str, float] = {}
         by_round: Rounds | None = None
         if not violations:
-            span_s = float(np.ptp(work.arrival_s))  # 0 if all jobs arrive at once
-            numbers = {**vars(metrics), "arrivals_per_h": (work.size - 1) * 3600.0 / span_s if span_s else math.nan}
             by_round = rounds(instance, trace) if rules.sensitive else None
-            numbers |= (_summary(trace, by_round) if by_round else {}) | dict(spec.measures(instance, policy, trace))
+            numbers = _measured(trace, metrics, by_round) | dict(spec.measures(instance, policy, trace))
         reasons = Counter(reason for reason in trace.unfinished if reason)
         row = self.blank_row(
             status="unfinished" if reasons else "done",
@@ -232,10 +240,15 @@ class SimulationTask(InstanceTask[SimulationResult]):
         return SimulationResult(row, (trace, by_round))
 
 
-def _summary(trace: Trace, by_round: Rounds) -> dict[str, float]:
-    """Summarise the rounds; those in which no job was picked do not count."""
+def _measured(trace: Trace, metrics: Metrics, by_round: Rounds | None) -> dict[str, float]:
+    """Return the fields of a row that follow from its history; rounds in which no job was picked do not count."""
+    arrival_s = trace.workload.arrival_s
+    span_s = float(np.ptp(arrival_s))  # 0 if all jobs arrive at once
+    numbers = {**vars(metrics), "arrivals_per_h": (arrival_s.size - 1) * 3600.0 / span_s if span_s else math.nan}
+    if by_round is None:
+        return numbers
     share = by_round.share[np.isfinite(by_round.share)]
-    return {
+    return numbers | {
         "lp1_share": float(share.mean()) if share.size else math.nan,
         "lp1_worst": float(share.min()) if share.size else math.nan,
         "cpu_needed": part_used(trace, by_round.cpus_needed),

@@ -7,6 +7,7 @@ paper's constraints as rules (:mod:`schedgap.harness.verify.rules`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +20,11 @@ TOLERANCE = 1e-6
 
 
 def differ(a: float, b: float, least: float = 0.0) -> bool:
-    """Return whether two numbers differ by more than `least` and by more than :data:`TOLERANCE` of the larger one."""
-    return abs(a - b) > max(TOLERANCE * max(abs(a), abs(b)), least)
+    """Return whether two numbers differ by more than `least` and by more than :data:`TOLERANCE` of the larger one.
+
+    A number that is not finite differs from all others.
+    """
+    return not (a == b or abs(a - b) <= max(TOLERANCE * max(abs(a), abs(b)), least) < math.inf)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.harness.verify.proofs.basics import times
-from schedgap.harness.verify.rules import LARGEST, SHORTFALL, Range, Rows, refuse, well_formed
+from schedgap.harness.verify.rules import EXCESS, LARGEST, SHORTFALL, Range, Rows, refuse, well_formed
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance, PSType, WorkerType
@@ -155,7 +155,7 @@ def placements(plan: Plan) -> list[str]:
     speed = np.array([w.bandwidth_gbps for w in machines.workers])[entries.worker_type]
     sent = (entries.total - entries.workers) * speed
     carried = entries.ps * np.array([*(p.bandwidth_gbps for p in machines.ps), 0.0])[entries.ps_type]
-    starved = (entries.ps > 0) & (sent > carried * (1 + SHORTFALL))
+    starved = (entries.ps > 0) & (sent > carried * (1 + EXCESS))
     other = (entries.workers > 0) & (wanted != "") & (wanted != there)
     overload = "{ps} parameter servers on {server} carry {carried:.9g} Gbit/s, workers elsewhere send {sent:.9g} (2i)"
     return [
@@ -178,7 +178,7 @@ def capacity(plan: Plan) -> list[str]:
     text, lines = "slot {slot}: {held:.9g} {resource} of {server} given out, {most:g} available", []
     for r, (held, most) in enumerate(zip(used.T, there.T, strict=True)):
         which = np.full(held.size, r)
-        lines += changes.broken(held > most * (1 + SHORTFALL), text, held=held, most=most, resource=which)
+        lines += changes.broken(held > most * (1 + EXCESS), text, held=held, most=most, resource=which)
     return lines
 
 

@@ -116,7 +116,7 @@ def check_times(view: View, decision: Schedule, problem: str, claims: tuple[str,
     if verdict.objective is None:
         return verdict
     end_s = np.zeros(view.size)
-    np.maximum.at(end_s, decision.job, (decision.slot + 1) * view.slot_s)
+    np.maximum.at(end_s, decision.job, (np.asarray(decision.slot, np.int64) + 1) * view.slot_s)
     jct_s = end_s - view.workload.arrival_s
     times = {"makespan_s": end_s.max(), "jct_mean_s": jct_s.mean(), "jct_p99_s": np.percentile(jct_s, 99)}
     seconds = {name: float(time) for name, time in times.items()}

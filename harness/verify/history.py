@@ -152,6 +152,10 @@ def _readable(trace: Trace, work: Workload, cluster: Servers) -> None:
         sizes = {"round": trace.rounds, "job": work.size, "server": cluster.size}
         indices = dict(zip(sizes, table.T, strict=False))
         well_formed(SimpleNamespace(**indices), {name: sizes[name] for name in indices})
+    total = int(cluster.gpus.sum())
+    for name, gpus in {"allocation": trace.allocation[:, 3], "progress": trace.progress[:, 2]}.items():
+        if ((gpus < 0) | (gpus > total)).any():  # sums of larger numbers may overflow
+            refuse([f"{name}: numbers of GPUs are from 0 to {total}, those of the cluster"])
 
 
 # ---------------------------------------------------------------- allocations

@@ -21,9 +21,12 @@ from schedgap.instances.arrays import Bools
 LARGEST = 2**40
 """Slots and numbers of workers stay below this value, so that their sums are exact."""
 
-SHORTFALL = 1e-8
-"""Relative tolerance for missing work and for exceeded capacity or bandwidth: ten times the rounding of views, and more
-than the rows of models leave for a solver's tolerance (:data:`schedgap.instances.elastic.machines.ROOM`)."""
+SHORTFALL = 1.001e-9
+"""Relative tolerance for missing work: that of views and certificates, and a little more for the rounding of sums."""
+
+EXCESS = 1e-8
+"""Relative tolerance for exceeded capacity or bandwidth: ten times the rounding of views, and more than the rows of
+models leave for a solver's tolerance (:data:`schedgap.instances.elastic.machines.ROOM`)."""
 
 WHOLE = (-(2**63), 2**63)
 """Any integer: a later rule then reports one that is out of range together with its row."""

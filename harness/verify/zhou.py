@@ -13,7 +13,7 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
 from schedgap.harness.verify.elastic import AT, Hardware, Plan
-from schedgap.harness.verify.rules import LARGEST, SHORTFALL, Range, Rows, overlaps, refuse, refusing, well_formed
+from schedgap.harness.verify.rules import EXCESS, LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View
 
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
@@ -147,7 +147,7 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
     refuse(lines if runs.job.tolist() == [wanted] else [*lines, other])
     loads = of.loads[entries.server][:, :, runs.start[0] - 1 : runs.end[0] - 1]
     there = machines.capacity[entries.server][:, :, None]
-    over = (loads + entries.takes[:, :, None] > there * (1 + SHORTFALL)).any(axis=2)
+    over = (loads + entries.takes[:, :, None] > there * (1 + EXCESS)).any(axis=2)
     free = (there - loads).min(axis=2)
     lines = []
     for r, resource in enumerate(RESOURCES):

@@ -46,7 +46,7 @@ from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times,
 from schedgap.models.solve import SolveOptions
 
 TINY = 1e-9
-"""Duration in ticks, or hours, assigned to runs of no length so that one can divide by it."""
+"""Least duration of a run in ticks, or hours, so that one can divide by it."""
 
 PARTS = 1024
 """Multipliers of mean busy times are multiples of 1/PARTS; certificates store them as whole numbers."""
@@ -306,12 +306,12 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
 
 
 def arrived(view: View, weight: Array) -> float:
-    """Return the weighted sum of releases, by which completions exceed flow times, plus a margin for empty runs.
+    """Return the weighted sum of releases, by which completions exceed flow times, plus a margin for short runs.
 
-    Each run of no length takes :data:`TINY` hours in the fluid, and no job is delayed by more than all of these.
+    A run takes at least :data:`TINY` hours in the fluid, and no job is delayed by more than all runs that are shorter.
     """
-    empty = int((view.relaxed.duration == 0).sum())
-    return float(weight @ view.release + weight.sum() * TINY * view.ticks_of_hour * empty)
+    short = int((view.relaxed.duration < TINY * view.ticks_of_hour).sum())
+    return float(weight @ view.release + weight.sum() * TINY * view.ticks_of_hour * short)
 
 
 def machines_of(view: View) -> list[Share]:

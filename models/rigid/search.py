@@ -119,7 +119,8 @@ def decode(view: View, built: pyo.ConcreteModel, solution: Solution) -> Schedule
 
     No job starts later than in the solution, since the jobs before it do not either.
     """
-    order, starts = np.argsort(solution.array(built.start), kind="stable"), np.zeros(view.size, np.int64)
+    # Of jobs that start together, one of no duration may be over before another takes its GPUs.
+    order, starts = np.lexsort((view.duration, solution.array(built.start))), np.zeros(view.size, np.int64)
     for jobs, capacity in view.by_pool():
         places = np.empty(view.size, np.int64)
         places[jobs] = np.arange(jobs.size)

@@ -27,11 +27,14 @@ from typing import Any
 from . import elastic, fluid, oef, packing, rigid, synergy
 from .basics import Data, RefusedError, arrivals, require
 
-__all__ = ["RefusedError", "check", "digest", "main", "proved"]
+__all__ = ["REFUSED", "RefusedError", "check", "digest", "main", "proved"]
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "published", "began_s"}
 SLOTTED: dict[str, Any] = {**packing.PROBLEMS, **elastic.PROBLEMS}
 RULES: dict[str, fluid.Rule] = {**fluid.PROBLEMS, **rigid.PROBLEMS, **oef.PROBLEMS, **synergy.PROBLEMS}
+REFUSED = RefusedError, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError
+"""Exceptions by which a rule refuses a certificate: its own, and those of multipliers that do not fit the instance."""
+
 ENDLESS = 2**31
 """Number of slots for a simulation, whose rounds have no horizon."""
 
@@ -92,6 +95,6 @@ def main(paths: Sequence[str]) -> None:
             check(proof, json.loads(instance.read_bytes()))
         except RecursionError:
             sys.exit(f"{path.name}: refused: its JSON is nested too deeply")
-        except (RefusedError, ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as reason:
+        except (*REFUSED, OSError, ValueError) as reason:
             sys.exit(f"{path.name}: refused: {reason or type(reason).__name__}")
         print(f"{path.name}: bound {proof['bound']:.10g} holds ({proof['problem']}{assumptions(proof)})")

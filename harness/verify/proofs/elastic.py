@@ -109,7 +109,8 @@ class Elastic(Packing):
     def cost(self, which: int, part: int, kind: int, slots: int) -> Array:
         """Return the cost of a worker (part 0) or PS (part 1) in each window of `slots` slots, by class of servers."""
         prices = self.prices[which].reshape(*self.has.shape, -1)
-        per_slot = np.floor(np.einsum("crt,r->ct", prices, self.need[part][kind]) * (1 - 1e-14)).astype(np.int64)
+        per_slot = np.floor(np.einsum("crt,r->ct", prices, self.need[part][kind]) * (1 - 1e-14))
+        per_slot = np.minimum(per_slot, DEAR).astype(np.int64)
         total = np.pad(np.cumsum(per_slot, axis=1), ((0, 0), (1, 0)))
         return np.asarray(total[:, slots:] - total[:, :-slots])
 
@@ -160,11 +161,14 @@ class Elastic(Packing):
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
         require(not uses, "trees of elastic jobs branch on ends only")
         first, best, upper = self.earliest[j], worth[-1], []
+        # Costs may overflow on servers where a PS does not fit: prices of a capacity of 0 have no limit.
+        hosts = [(need <= self.has * MORE).all(axis=1) for need in self.need[1]]
         for option in self.options(j):
             m, p, _, number, slots = option
             if first + slots <= self.slots:
                 usable = self.cost(which, 0, m, slots)[self.room[m] > 0, first:].min(axis=0) * number
-                usable = usable + (0 if self.ring else self.cost(which, 1, p, slots)[:, first:].min(axis=0))
+                if not self.ring:
+                    usable = usable + self.cost(which, 1, p, slots)[hosts[p], first:].min(axis=0, initial=DEAR)
                 upper.append(((worth[first + slots : self.slots + 1] - usable).max(), option))
         for most, option in sorted(upper, reverse=True):
             if most <= best:

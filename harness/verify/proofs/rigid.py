@@ -26,7 +26,7 @@ FINE = 2**80
 """Weights are rounded down to multiples of 1/FINE."""
 
 TINY = 1e-9
-"""Hours that stand for a duration of 0 in a fluid."""
+"""Least duration of a job in a fluid, in hours."""
 
 
 class Gang(NamedTuple):
@@ -222,9 +222,9 @@ class Machines(Fleet):
 
 
 def over_intervals(rigid: Rigid, proof: Data) -> Fraction:
-    """Return a bound on the same mean by prices of the machines over intervals; runs of no duration delay nobody."""
-    fleet, empty = Machines(rigid, proof), sum(gang.duration == 0 for gang in rigid.gangs)
-    before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * empty)
+    """Return a bound on the same mean by prices of the machines over intervals, less what short runs delay in them."""
+    fleet, short = Machines(rigid, proof), sum(gang.duration / rigid.hour < TINY for gang in rigid.gangs)
+    before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * short)
     return completion(fleet, proof) - total(before) * Fraction(1 + 1e-12)
 
 

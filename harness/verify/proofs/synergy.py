@@ -134,10 +134,12 @@ def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
     for own, servers, prices in zip(pools, held.of_type, proof["prices"], strict=True):
         need = LESS * np.array([amounts for amounts, _ in own], float).reshape(-1, 3)
         worth, jobs = np.array([worth for _, worth in own], float), np.array(list(own.values()), int)
+        costs = np.array(prices, float).reshape(-1, 3)
+        require(bool(((costs <= 0) | ((costs > 1e-100) & (costs < 1e100))).all()), "a price is too large or too small")
         value = float(jobs @ worth)
         for g in servers:
             room = MORE * np.array([g["gpus"], g.get("cpus", 0.0), g.get("memory_gb", 0.0)], float)
-            value -= g["count"] * most_worth(need, worth, jobs, room, np.array(prices, float).reshape(-1, 3)) * MORE
+            value -= g["count"] * most_worth(need, worth, jobs, room, costs) * MORE
         split += max(0, math.ceil(value)) if math.isfinite(value) else 0
     return -1, Fraction(split)
 
