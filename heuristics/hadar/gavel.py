@@ -56,6 +56,7 @@ is that of max-min shares.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -288,7 +289,7 @@ class Gavel(GangPolicy):
         from schedgap.heuristics.hadar._kernels import serve
 
         super().__init__(work, cluster)
-        self._serve = serve
+        self._serve: Callable[..., Ints] = serve
         self._goal, self._single = goal, goal in {"makespan", "finish_time_fairness"}
         if not self._single:
             self.member, self.program = classes(work, self.gangs, goal)
@@ -310,8 +311,8 @@ class Gavel(GangPolicy):
                 shares = self.program.shares(counts)[self.member[jobs]]
             row, option = np.nonzero(shares)
             self._pairs = jobs[row], np.ascontiguousarray(option), shares[row, option]
-        gangs, counts = self.gangs, (self._rounds, self._received)
-        return self._serve(*self._pairs, self._in_order, gangs.by_rate, *counts, gangs.usage, gangs.capacity.copy())
+        gangs, so_far = self.gangs, (self._rounds, self._received)
+        return self._serve(*self._pairs, self._in_order, gangs.by_rate, *so_far, gangs.usage, gangs.capacity.copy())
 
     def _account(self, state: State, jobs: Ints) -> None:
         """Convert the work done since the last update to time alone on an n-th of the cluster; update these rates."""

@@ -78,7 +78,7 @@ def grant(row: int, option: int, chosen: Ints, usage: Ints, free: Ints) -> int:
         return 0
     chosen[row] = option
     free -= usage[row, option]
-    return usage[row, option].sum()
+    return int(usage[row, option].sum())
 
 
 @compiled
