@@ -3,6 +3,7 @@
 The rules are those of ``harness verify``, in a folder that imports only numpy; see :mod:`proofs` for how they work.
 """
 
+import signal
 import sys
 from pathlib import Path
 
@@ -11,4 +12,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "harness" / "ver
 from proofs import main
 
 if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):  # end quietly if the reader of the output has gone (… | head)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     main(sys.argv[1:])

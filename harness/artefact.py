@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,13 +44,20 @@ NUMBERS = {
 ABOUT = ("method", "policy", "heuristic")
 """Fields that name the method of a row; rows of other commands have no macros."""
 
+CASE = ("instance", "options", "limits", "seed")
+"""Fields that become part of macros if rows differ in them."""
+
+GIVEN = "given"
+"""Folder in which the command is repeated, with the user's own files that it names."""
+
 
 def write(found: Found[Any], folder: Path) -> Sequence[str]:
     """Write the artefact of a run into a new folder and return a message for each figure that cannot be drawn.
 
     The folder has ``paper.tex`` and the parts that it shows (``tables/``, ``figures/``, ``numbers.tex``,
-    ``references.bib``), the run itself (``run/``), the exact environment (``requirements.txt``), and a ``Makefile``:
-    ``make`` typesets the paper, ``make check`` repeats the run and compares every number. It raises `UsageError` if the
+    ``references.bib``), the run itself (``run/``), the files that its command names (``given/``), the exact environment
+    (``requirements.txt``), and a ``Makefile``: ``make`` typesets the paper, ``make check`` repeats the run and compares
+    every number. It raises `UsageError` if the
     folder is not empty, or if the results were not saved.
     """
     if found.folder is None:
@@ -59,14 +67,28 @@ def write(found: Found[Any], folder: Path) -> Sequence[str]:
     shutil.copytree(found.folder, folder / "run", ignore=shutil.ignore_patterns("report.html", "figures"))
     drawings, failures = draw_all(found)
     write_figures(drawings, folder)
-    for name, text in _texts(found, drawings):
+    (folder / GIVEN).mkdir()
+    command = shlex.join(_kept(word, folder / GIVEN) for word in shlex.split(found.meta["command"])[1:])
+    for name, text in _texts(found, drawings, command):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     return failures
 
 
-def _texts(found: Found[Any], drawings: Iterable[Drawing]) -> Iterator[tuple[str, str]]:
+def _kept(word: str, folder: Path) -> str:
+    """Copy the file that a word of the command names, if any; return the word, without folders outside this one."""
+    path = Path(word.removeprefix("exec:"))
+    if not path.is_file():
+        return word
+    outside = path.is_absolute() or ".." in path.parts
+    copy = folder / (path.name if outside else path)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, copy)
+    return f"{'exec:' * word.startswith('exec:')}./{path.name}" if outside else word
+
+
+def _texts(found: Found[Any], drawings: Iterable[Drawing], command: str) -> Iterator[tuple[str, str]]:
     contents = [block for block in blocks(found) if isinstance(block, table.Table)]
     tables = {f"tables/{i:02}.tex": content for i, content in enumerate(contents, 1)}
     for name, content in tables.items():
@@ -75,10 +97,12 @@ def _texts(found: Found[Any], drawings: Iterable[Drawing]) -> Iterator[tuple[str
     yield "numbers.tex", macros(found.rows)
     yield "references.bib", "\n".join(bibliography(found).values())
     installed = {d.name: d.version for d in importlib.metadata.distributions()}
+    ours = installed.pop("schedgap")
     yield "requirements.txt", "".join(f"{name}=={installed[name]}\n" for name in sorted(installed, key=str.casefold))
     context = {
         "meta": found.meta,
-        "command": found.meta["command"].removeprefix("harness "),
+        "command": command.replace("$", "$$"),
+        "version": ours,
         "title": table.latex_text(found.meta["command"]),
         "tables": {name: table.latex_text(content.caption) for name, content in tables.items()},
         "figures": {f"figures/{each.name}.pdf": table.latex_text(each.caption) for each in drawings if not each.minor},
@@ -88,18 +112,16 @@ def _texts(found: Found[Any], drawings: Iterable[Drawing]) -> Iterator[tuple[str
 
 
 def macros(rows: Iterable[Any]) -> str:
-    r"""Define a LaTeX macro for each number: ``\gapHadarOnline``; with several instances, their names follow."""
+    r"""Define a LaTeX macro for each number: ``\gapHadarOnline``; the :data:`CASE` follows where rows differ in it."""
     records = [row.as_dict() for row in rows]
-    several = len({record.get("instance") for record in records}) > 1
-    lines = []
+    several = [name for name in CASE if len({record.get(name) for record in records}) > 1]
+    numbers: dict[str, str] = {}
     for record in records:
-        where = _about(record) + (f" {record['instance']}" if several else "")
-        lines += [
-            rf"\newcommand{{\{macro(name, where)}}}{{{table.latex_text(style.format(record[name]))}}}"
-            for name, style in NUMBERS.items()
-            if isinstance(record.get(name), int | float)
-        ]
-    return "\n".join(dict.fromkeys(lines)) + "\n"
+        where = " ".join([_about(record), *(f"{name} {record[name]}" for name in several)])
+        for name, style in NUMBERS.items():
+            if isinstance(record.get(name), int | float):
+                numbers.setdefault(macro(name, where), table.latex_text(style.format(record[name])))
+    return "".join(rf"\newcommand{{\{name}}}{{{number}}}" + "\n" for name, number in numbers.items())
 
 
 def _about(record: Mapping[str, Any]) -> str:

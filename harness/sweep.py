@@ -184,7 +184,10 @@ class Sweep(Record):
         if wrong := [name for name in compared if name in self.model_fields_set]:
             what = "compares methods" if self.methods else "simulates policies"
             raise violation(wrong[0], "…", f"nothing in a sweep that {what}")
-        options = math.prod(len(values) for values in dict(self.options).values() if isinstance(values, tuple))
+        lists = {name: values for name, values in dict(self.options).items() if isinstance(values, tuple)}
+        if empty := [name for name, values in lists.items() if not values]:
+            raise violation(f"options.{empty[0]}", "[]", "one or more values")
+        options = math.prod(map(len, lists.values()))
         runs = size * len(self.seeds) * max(1, len(self.limits), options)
         how = "to raise it, set schedgap.harness.sweep.{} in Python"
         if size > MAX_INSTANCES:

@@ -89,7 +89,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InstanceError(f"{path}: not valid {suffix[1:].upper()}: {one_line(error)}") from error
     if not isinstance(data, dict):
-        raise InstanceError(f"{path}: an instance is an object with fields, not a {type(data).__name__}")
+        raise InstanceError(f"{path}: it must be an object with fields, not a {type(data).__name__}")
     return data
 
 

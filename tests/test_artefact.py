@@ -14,6 +14,7 @@ from conftest import Command
 
 import schedgap as sg
 from schedgap.harness.artefact import bibliography, macro, macros, write
+from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 
 REFERENCE = "paper/oef-eq1"
@@ -70,6 +71,30 @@ def test_the_run_holds_and_runs_again_to_the_same_numbers(folder: Path, command:
         ["make", "check", f"HARNESS={HARNESS}"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_each_macro_is_there_once_and_says_what_rows_differ_in() -> None:
+    rows = sg.compare(REFERENCE, ["oef.rounding"], seeds=[0, 1], bound=False, jobs=1).rows
+    names = re.findall(r"\\newcommand\{\\(\w+)\}", macros(rows))
+    assert len(names) == len(set(names))
+    assert {"objectiveOefRoundingSeedZero", "objectiveOefRoundingSeedOne"} <= set(names)
+
+
+def test_a_command_is_repeated_with_the_users_own_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    (tmp_path / "my own").mkdir()
+    (tmp_path / "my own" / "case.json").write_text(to_json(sg.load(REFERENCE)))
+    monkeypatch.chdir(tmp_path)
+    given = "compare", "--instance", "my own/case.json", "--method", "oef.rounding", "--results", "results"
+    assert command(*given, "--no-bound", "--no-report").returncode == 0
+    (run,) = (tmp_path / "results").iterdir()
+    assert command("paper", run, "--output", tmp_path / "paper").returncode == 0
+    (tmp_path / "my own" / "case.json").unlink()
+    made = subprocess.run(
+        ["make", "check", f"HARNESS={HARNESS}"], cwd=tmp_path / "paper", capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
 
 
 @tex

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -421,7 +422,7 @@ def test_a_failing_method_is_a_row_and_the_comparison_is_not_ok(monkeypatch: pyt
         monkeypatch.setitem(HEURISTICS._entries, spec.id, spec)
     rows = [task(f"oef.{name}").run().row for name in ("fail", "lie", "decline")]
     assert [r.status for r in rows] == ["error", "feasible", "skipped"]
-    assert rows[0].reason == "RuntimeError: it broke"
+    assert re.fullmatch(r"RuntimeError: it broke \(test_harness\.py, line \d+\)", rows[0].reason)
     assert rows[1].verified is False
     assert "27 devices of GPU1 given out, 1 available" in rows[1].violations
     assert rows[2].reason == "not today"
@@ -463,7 +464,7 @@ def test_the_key_depends_on_content_method_seed_limits_only() -> None:
     [
         ([[2, 0], [0, 1]], None, "2 devices of GPU1 given out, 1 available"),
         ([[-1, 0], [0, 1]], None, "u1 has -1 devices of GPU1: shares are 0 or more"),
-        ([[1, 0, 0], [0, 1, 0]], None, "devices: a finite (2, 2) array, not (2, 3)"),
+        ([[1, 0, 0], [0, 1, 0]], None, "devices: a finite array of shape (2, 2), not one of shape (2, 3)"),
         ([[1, 0], [0, 1]], [[[1, 0], [0, 1]], [[1, 1], [0, 1]]], "round 1: 2 devices of GPU2, 1 available"),
         ([[1, 0], [0, 1]], [[[0, 0], [0, 1]]], "devices: not the average of the rounds"),
         ([[1, 0], [0, 1]], [[1, 0], [0, 1]], "rounds: a (rounds, tenants, types) array, not (2, 2)"),

@@ -94,6 +94,27 @@ def test_errors_name_line_and_field(tmp_path: Path, format: str, text: str, told
     assert str(tmp_path) in str(caught.value)
 
 
+def test_a_format_of_times_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="bad directive"):
+        read(tmp_path, "csv", "id,submit,start,end,gpus\na,0,1,2,1\n", time_format="%q")
+
+
+def test_a_mapped_log_becomes_an_instance(tmp_path: Path, command: Command) -> None:
+    (tmp_path / "log.csv").write_text("job,submit,begin,end,gpus\na,0,1,2,1\n")
+    words = (
+        "import",
+        "csv",
+        tmp_path / "log.csv",
+        "-o",
+        tmp_path / "my.json",
+        "--map",
+        "id=job,submit=submit,start=begin,end=end,gpus=gpus",
+    )
+    assert "add --history" in command(*words).stderr
+    assert command(*words, "--history").returncode == 0
+    assert len(sg.load(tmp_path / "my.json").jobs) == 1
+
+
 def test_a_name_with_the_delimiter_is_refused_where_two_columns_may_have_it(tmp_path: Path) -> None:
     head = "JobID|JobName|Comment|Submit|Start|End|State|NCPUS\n"
     line = "1|a|b|c|2026-03-02T08:00:00|2026-03-02T08:10:00|2026-03-02T09:00:00|COMPLETED|4\n"

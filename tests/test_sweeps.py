@@ -93,6 +93,9 @@ def test_a_sweep_of_nothing_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, 'title = "x"\nmethods = ["oef.cooperative"]\n')
     with pytest.raises(UsageError, match=r"instances = \[\]: one or more references here, or in \[\[grids\]\]"):
         read(path)
+    rules = 'title = "x"\npolicies = ["fifo"]\ninstances = ["gen/20jobs"]\noptions = { round_s = [] }\n'
+    with pytest.raises(UsageError, match=r"options\.round_s = \[\]: one or more values"):
+        read(written(tmp_path, rules))
 
 
 def test_too_many_instances_are_refused_before_they_are_written_out(tmp_path: Path) -> None:

@@ -109,25 +109,49 @@ def show(
         stdout().print(words(loaded), crop=False)
 
 
+MapOption = Annotated[
+    str | None,
+    Option(
+        "--map",
+        metavar="NAME=COLUMN,…",
+        help="Columns of a CSV log: id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu (or cores=…, …).",
+    ),
+]
+GpusOption = Annotated[
+    str | None, Option(help="Cluster: V100=36,K80=36, or a number for a log, which otherwise says it or its peak use.")
+]
+NodesOption = Annotated[Path | None, Option(help="Node list of the cluster (CSV: gpus, type, server).")]
+PartitionOption = Annotated[bool, Option("--by-partition", help="Give each partition its own GPUs.")]
+ResourceOption = Annotated[str | None, Option(help="Resource to read from a Slurm log: gpus, cpus or nodes.")]
+TimeFormatOption = Annotated[str | None, Option(help="Format of times in the log: '%d.%m.%Y %H:%M'.")]
+TimezoneOption = Annotated[str | None, Option(help="Time zone of times without one: Europe/Berlin.")]
+MaxJobsOption = Annotated[int | None, Option(min=1, help="Keep only this many jobs, by arrival.")]
+
+
 @app.command("import")
 def import_(
     format_: Annotated[str, Argument(metavar="FORMAT", help="gavel, philly, … (see harness list formats).")],
     file: Annotated[Path, Argument(help="Trace file.")],
     output: Annotated[Path, Option("--output", "-o", help="Instance file to write (.json).")],
     throughputs: Annotated[Path | None, Option(help="JSON file with Gavel's throughputs.")] = None,
-    nodes: Annotated[Path | None, Option(help="Node list of an openb trace.")] = None,
-    max_jobs: Annotated[int | None, Option(min=1, help="Keep only this many jobs, by arrival.")] = None,
+    nodes: NodesOption = None,
+    max_jobs: MaxJobsOption = None,
     hours: Annotated[str, Option(help="Keep only jobs that arrive between these hours: 24,48.")] = "",
     gangs: Annotated[str, Option(help="Keep only jobs with these numbers of GPUs: 1,2,4.")] = "",
     split: Annotated[str, Option(help="Percentages of Synergy's image, language and speech models: 20,70,10.")] = "",
-    gpus: Annotated[str | None, Option(help="GPUs of the cluster by type: V100=36,P100=36,K80=36.")] = None,
+    gpus: GpusOption = None,
     gpus_per_server: Annotated[int | None, Option(min=1, help="GPUs per server; by default the format's.")] = None,
     cpus_per_gpu: Annotated[float | None, Option(help="CPUs per GPU of a server; 3 by default.")] = None,
     memory_gb_per_gpu: Annotated[float | None, Option(help="GB per GPU of a server; 62.5 by default.")] = None,
     name: Annotated[str | None, Option(help="Name of the instance.")] = None,
     history: Annotated[bool, Option("--history", help="Also read when jobs started and ended.")] = False,
+    map_: MapOption = None,
+    by_partition: PartitionOption = False,
+    resource: ResourceOption = None,
+    time_format: TimeFormatOption = None,
+    timezone: TimezoneOption = None,
 ) -> None:
-    """Convert a real trace to an instance file."""
+    """Convert a real trace to an instance file. The last five options are for logs with --history."""
     from schedgap.instances.canonical import write
     from schedgap.instances.importers import Options, import_trace
 
@@ -136,12 +160,21 @@ def import_(
     window = _numbers("hours", hours)
     if len(window) not in (0, 2):
         raise UsageError(f"--hours {hours}: expected two hours of the trace, such as 24,48")
+    log: dict[str, Any] = {
+        "by_partition": by_partition,
+        "resource": resource,
+        "time_format": time_format,
+        "timezone": timezone,
+    }
+    if not history and (map_ or any(log.values())):
+        raise UsageError("--map, --by-partition, --resource, --time-format and --timezone are for logs: add --history")
     options = Options(
         max_jobs=max_jobs,
         hours=(window[0], window[1]) if window else None,
         gangs=tuple(int(size) for size in _numbers("gangs", gangs)),
         split=_numbers("split", split),
-        gpus=gpu_counts(gpus) if gpus else None,
+        gpus=gpu_counts(gpus, of_log=history),
+        columns=columns_of(map_),
         gpus_per_server=gpus_per_server,
         cpus_per_gpu=cpus_per_gpu,
         memory_gb_per_gpu=memory_gb_per_gpu,
@@ -149,6 +182,7 @@ def import_(
         nodes=nodes,
         name=name,
         history=history,
+        **log,
     )
     instance = import_trace(format_, file, options)
     write(instance, output)
@@ -165,8 +199,23 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
         raise UsageError(f"--{name} {text}: expected numbers separated by commas, such as 20,70,10") from None
 
 
-def gpu_counts(text: str) -> dict[str, int]:
-    """Parse ``V100=36,P100=36`` to ``{"V100": 36, "P100": 36}``; raise `UsageError` if the text is malformed."""
+def columns_of(text: str | None) -> dict[str, str] | None:
+    """Parse ``id=job,submit=queued_at`` to a dictionary; raise `UsageError` if the text is malformed."""
+    columns = pairs(text) if text else []
+    if not all(name and column for name, column in columns) or len(dict(columns)) < len(columns):
+        raise UsageError(f"--map {text}: expected columns such as id=job,submit=queued_at, each once")
+    return dict(columns) or None
+
+
+def gpu_counts(text: str | None, *, of_log: bool) -> dict[str, int] | None:
+    """Parse ``V100=36,P100=36`` to ``{"V100": 36, "P100": 36}``, and a plain number for a log to ``{"": 36}``.
+
+    Raise `UsageError` if the text is malformed.
+    """
+    if not text:
+        return None
+    if of_log and text.isdigit():
+        return {"": int(text)}
     counts = pairs(text)
     if not all(name and number.isdigit() and int(number) > 0 for name, number in counts):
         raise UsageError(f"--gpus {text}: expected GPUs by type, such as V100=36,P100=36, at least one of each type")
@@ -224,11 +273,13 @@ def export(
         from schedgap.harness.export import library as write
         from schedgap.models import MODELS
 
-        library.mkdir(parents=True, exist_ok=True)
         references, runs = instance or list(DEFAULT), [read_run(path) for path in known]
         if not known:
             methods = [spec.id for spec in MODELS if spec.kind != "baseline"]
             runs = [compare(references, methods, limits=Limits(time_limit), bound=False, jobs=1)]
+            if runs[0].interrupted:
+                raise KeyboardInterrupt
+        library.mkdir(parents=True, exist_ok=True)
         entries, left_out = write(library, references, runs)
         say(f"{library}: {len(entries)} models in index.csv, {len(left_out)} left out")
         return

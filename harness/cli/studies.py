@@ -14,7 +14,7 @@ import typer
 from typer import Argument, Option
 
 from schedgap.harness.cli import app as cli
-from schedgap.harness.cli.catalogue import gpu_counts, pairs, say_derived
+from schedgap.harness.cli import catalogue
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format, View
 from schedgap.instances.errors import UsageError
@@ -72,23 +72,14 @@ def certify(
     format_: Annotated[str, Argument(metavar="FORMAT", help="sacct, swf, csv, … (see harness list formats).")],
     log: Annotated[Path, Argument(help="Log file of the jobs that ran.")],
     objective: Annotated[str, Option(help="Measure: flow, slowdown, weighted, makespan or idle.")] = "flow",
-    map_: Annotated[
-        str | None,
-        Option(
-            "--map",
-            metavar="NAME=COLUMN,…",
-            help="Columns of a CSV log: id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu (or cores=…, …).",
-        ),
-    ] = None,
-    gpus: Annotated[
-        str | None, Option(help="Cluster: V100=36,K80=36 or a number; by default from the log, or its peak use.")
-    ] = None,
-    nodes: Annotated[Path | None, Option(help="Node list of the cluster (CSV: gpus, type, server).")] = None,
-    by_partition: Annotated[bool, Option("--by-partition", help="Give each partition its own GPUs.")] = False,
-    resource: Annotated[str | None, Option(help="Resource to read from a Slurm log: gpus, cpus or nodes.")] = None,
-    time_format: Annotated[str | None, Option(help="Format of times in the log: '%d.%m.%Y %H:%M'.")] = None,
-    timezone: Annotated[str | None, Option(help="Time zone of times without one: Europe/Berlin.")] = None,
-    max_jobs: Annotated[int | None, Option(min=1, help="Keep only this many jobs, by submission.")] = None,
+    map_: catalogue.MapOption = None,
+    gpus: catalogue.GpusOption = None,
+    nodes: catalogue.NodesOption = None,
+    by_partition: catalogue.PartitionOption = False,
+    resource: catalogue.ResourceOption = None,
+    time_format: catalogue.TimeFormatOption = None,
+    timezone: catalogue.TimezoneOption = None,
+    max_jobs: catalogue.MaxJobsOption = None,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Seconds for each bound and for the search.")] = CERTIFY_S,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
@@ -100,15 +91,14 @@ def certify(
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
     read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
-    columns = pairs(map_) if map_ else []
-    if not all(name and column for name, column in columns) or len(dict(columns)) < len(columns):
-        raise UsageError(f"--map {map_}: expected columns such as id=job,submit=queued_at, each once")
-    counts = {"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None
-    options = Options(history=True, columns=dict(columns) or None, gpus=counts, **read)
+    counts, columns = catalogue.gpu_counts(gpus, of_log=True), catalogue.columns_of(map_)
+    options = Options(history=True, columns=columns, gpus=counts, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
     given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
     given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
-    return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=given, **running)
+    return run(
+        format_, log, options, objective, seed=seed, limits=limits, tell=catalogue.say_derived, given=given, **running
+    )
 
 
 @cli.study

@@ -177,6 +177,8 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
         raise UsageError(f"{path}: not a results folder (no run.json); a command that runs a study prints its folder")
     with damage_explained(path):
         content = parsed(read_bytes(inside(path, "run.json")))
+        if not isinstance(content, dict):
+            raise TypeError("run.json is not an object with fields")
         version = content.get("schema_version")
         if version is None:
             raise UsageError(f"{path}: run.json does not state the version of the results format")

@@ -319,7 +319,7 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
     Raise `UsageError` if there are fewer than two folders, or they cannot be merged.
     """
     if len({folder.resolve() for folder in folders}) < 2:
-        raise UsageError("merge needs two or more results folders")
+        raise UsageError("merge needs two or more different results folders")
     first, *others = parts = [open_stored(folder) for folder in folders]
     for part in others:
         if part.meta["kind"] != first.meta["kind"]:

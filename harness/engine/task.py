@@ -6,9 +6,12 @@ import functools
 import hashlib
 import json
 import math
+import sysconfig
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from schedgap.harness.environment import code_digest
@@ -122,7 +125,20 @@ class Task(ABC, Generic[R]):
         except MemoryError:
             raise  # making a result needs memory, too; the pool does it once the cap is lifted
         except Exception as error:  # a failed result, so that one task cannot end a run
-            return self.failed("error", clean(f"{type(error).__name__}: {error}", 300))
+            return self.failed("error", clean(f"{type(error).__name__}: {error}{_where(error)}", 300))
+
+
+OURS = Path(__file__).parents[2], *map(Path, sysconfig.get_paths().values())
+"""Folders of this package, of Python and of installed packages."""
+
+
+def _where(error: Exception) -> str:
+    """Return the last line of the user's own code, such as a plug-in's, in which an error occurred, if any."""
+    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    own = [
+        f" ({file.name}, line {line})" for file, line in frames if file.is_absolute() and not {*OURS} & {*file.parents}
+    ]
+    return own[-1] if own else ""
 
 
 @dataclass(frozen=True)

@@ -248,7 +248,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         "reference",
         "ref",
         "The policy that the ratios are relative to.",
-        lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
+        lambda row: clean((row.reference or ABSENT).removeprefix(f"{row.policy.partition('.')[0]}."), 60),
         shared=True,
         priority=1,
     ),

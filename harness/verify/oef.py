@@ -29,7 +29,8 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
     """
     x = np.asarray(decision.devices, float)
     if x.shape != view.speedups.shape or not np.isfinite(x).all():
-        refuse([f"devices: a finite {view.speedups.shape} array, not {x.shape}"])
+        what = f"one of shape {x.shape}" if x.shape != view.speedups.shape else "one with infinite numbers or NaN"
+        refuse([f"devices: a finite array of shape {view.speedups.shape}, not {what}"])
     own, true = (view.speedups * x).sum(axis=1), (view.true_speedups * x).sum(axis=1)
     findings = {judge.__name__: judge(view, x) for judge in JUDGES}
     equal = (view.speedups * view.equal_split).sum(axis=1)

@@ -85,7 +85,10 @@ def times(path: Path, raw: pd.Series, options: Options) -> pd.Series:
     """Return times as seconds (since 1970 if they are dates), NaN where they are unknown."""
     empty = raw.isin(UNKNOWN)
     if options.time_format:
-        dates = pd.to_datetime(raw.where(~empty), format=options.time_format, errors="coerce", utc=True)
+        try:
+            dates = pd.to_datetime(raw.where(~empty), format=options.time_format, errors="coerce", utc=True)
+        except ValueError as error:
+            raise UsageError(f"--time-format {options.time_format}: {error}") from None
         values: pd.Series[float] = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
         right = f"a time of the form {options.time_format}"
     elif raw[~empty].map(lambda text: NUMBER.fullmatch(text) is not None).all():
@@ -237,8 +240,9 @@ def _capacity(
         stated = {"": sum(stated.values())}
     if stated is not None and "" in stated and len(pools) > 1:
         raise UsageError(f"gpus: the log has several pools; write {','.join(f'{pool}=…' for pool in pools[:5])}")
-    if stated is not None and options.gpus is not None and not set(options.gpus) & {"", *pools}:
-        raise UsageError(f"gpus: the log has pools {', '.join(pools[:8])}, but none of {', '.join(stated)}")
+    if options.gpus is not None and not set(options.gpus) & {"", *pools}:
+        hint = "; write their number alone" if pools == [log.unit] else ""
+        raise UsageError(f"gpus: the log has pools {', '.join(pools[:8])}, but none of {', '.join(options.gpus)}{hint}")
     capacity = {}
     for pool in pools:
         lines = frame[frame["pool"] == pool]

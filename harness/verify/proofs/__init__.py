@@ -87,7 +87,10 @@ def assumptions(proof: Data) -> str:
 
 
 def main(paths: Sequence[str]) -> None:
-    """Check files; exit with status 1 at the first one that is refused."""
+    """Check files; exit with status 1 at the first one that is refused, and with 2 if there are none."""
+    if not paths:
+        print("name one or more certificates: RUN/certificates/*.json.gz", file=sys.stderr)
+        sys.exit(2)
     for path in map(Path, paths):
         try:
             proof = json.loads(gzip.decompress(path.read_bytes()))
