@@ -20,6 +20,12 @@ LESS = 0.75
 NODES = 1000
 """Node limit of the MILP over enumerated columns, if the node could be branched on instead."""
 
+LAST = 20
+"""Factor on the limits of enumeration where a node cannot be branched on: nothing else could close it.
+
+Without it, ``zhou.ps.columns.maxweight`` ended 0.6 and 0.7 % above its solution on two of five ``gen/20jobs``.
+"""
+
 LARGE = 1e300
 """Values below −LARGE mean infeasible."""
 
@@ -46,7 +52,7 @@ class Listing:
         slack = max(relaxation.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(relaxation.bound)
         if not last and slack > self.enough:
             return np.inf, False
-        listed = self.within(domain, relaxation, slack)
+        listed = self.within(domain, relaxation, slack, last)
         bound, done = (np.inf, False) if listed is None else self.chosen(domain, listed, last)
         self.enough = self.enough if done else LESS * slack
         return bound, done
@@ -74,7 +80,9 @@ class Listing:
             return -np.inf, True
         return np.inf if solution.bound is None else solution.bound, solution.status == "optimal" and all_scheduled
 
-    def within(self, domain: Domain, relaxation: Generated, slack: float) -> list[tuple[int, Choice]] | None:
+    def within(
+        self, domain: Domain, relaxation: Generated, slack: float, last: bool
+    ) -> list[tuple[int, Choice]] | None:
         """Enumerate the schedules whose profit is at most `slack` below the best of their job; ``None`` if too many.
 
         Ending after all slots uses no capacity and counts as one more schedule, worth no less than any it represents.
@@ -95,7 +103,8 @@ class Listing:
             return np.asarray(domain.worth[job, end] - cost >= least[job])
 
         try:
-            kept = schedules(m, o, jobs.earliest, np.minimum(domain.last, jobs.slots), wanted)
+            ends = np.minimum(domain.last, jobs.slots)
+            kept = schedules(m, o, jobs.earliest, ends, wanted, times=LAST if last else 1)
         except TooManyError:
             return None
         nothing = np.zeros(0, np.int64), np.zeros(0)

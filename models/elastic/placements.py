@@ -93,7 +93,7 @@ def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
 
 
 def schedules(
-    machines: Machines, options: Options, earliest: Ints, end: Ints | int, wanted: Wanted | None = None
+    machines: Machines, options: Options, earliest: Ints, end: Ints | int, wanted: Wanted | None = None, times: int = 1
 ) -> Runs:
     """Enumerate all schedules of the jobs between `earliest` and `end` (see :func:`starts`), as runs of one decision.
 
@@ -103,13 +103,13 @@ def schedules(
     Raises
     ------
     TooManyError
-        If there are too many schedules.
+        If there are too many schedules: `times` as many as :data:`MOST_SCHEDULES` and the other limits.
     """
     option: list[int] = []
     start: list[int] = []
     entries: list[tuple[int, int, int, int]] = []
-    for i, times, placement in _listed(machines, options, earliest, starts(options, earliest, end), wanted):
-        for begin in times.tolist():
+    for i, begins, placement in _listed(machines, options, earliest, starts(options, earliest, end), wanted, times):
+        for begin in begins.tolist():
             entries += [(len(option), *entry) for entry in placement]
             option.append(i)
             start.append(begin)
@@ -128,7 +128,7 @@ def schedules(
 
 
 def _listed(
-    m: Machines, o: Options, earliest: Ints, count: Ints, wanted: Wanted | None
+    m: Machines, o: Options, earliest: Ints, count: Ints, wanted: Wanted | None, times: int
 ) -> list[tuple[int, Ints, Placement]]:
     """Return all schedules, grouped by option and placement: the option, its starts, and the placement."""
     if m.size > MOST_SERVERS:
@@ -137,21 +137,21 @@ def _listed(
     total = held = examined = 0
     if count.max(initial=0) > MOST_STARTS:
         raise TooManyError(f"a job with more than {MOST_STARTS:,} slots to start in")
-    for i, times in enumerate(count.tolist()):
+    for i, number in enumerate(count.tolist()):
         kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
-        for placement in placements(m, *kind) if times else ():
-            begin = earliest[o.job[i]] + np.arange(times)
+        for placement in placements(m, *kind) if number else ():
+            begin = earliest[o.job[i]] + np.arange(number)
             begin = begin[wanted(i, placement, begin)] if wanted else begin
             examined += 1
             total += len(begin)
             held += len(begin) * int(o.slots[i]) * len(placement)
-            if total > MOST_SCHEDULES:
-                raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules")
-            if wanted and examined > MOST_PLACEMENTS:
-                raise TooManyError(f"more than {MOST_PLACEMENTS:,} pairs of option and placement")
+            if total > times * MOST_SCHEDULES:
+                raise TooManyError(f"more than {times * MOST_SCHEDULES:,} schedules")
+            if wanted and examined > times * MOST_PLACEMENTS:
+                raise TooManyError(f"more than {times * MOST_PLACEMENTS:,} pairs of option and placement")
             listed.append((i, begin, placement))
-    if held > MOST_HELD:
-        raise TooManyError(f"schedules that hold more than {MOST_HELD:,} servers times slots")
+    if held > times * MOST_HELD:
+        raise TooManyError(f"schedules that hold more than {times * MOST_HELD:,} servers times slots")
     return listed
 
 
