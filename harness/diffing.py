@@ -18,8 +18,9 @@ import pandas as pd
 from schedgap.harness.engine.result import Found
 from schedgap.harness.simulate.row import BOUNDED
 from schedgap.harness.table import Block, Line, of_texts, table
-from schedgap.harness.text import ABSENT, clean, counted, number, some
+from schedgap.harness.text import ABSENT, clean, number
 from schedgap.instances.errors import UsageError
+from schedgap.instances.text import counted, some
 
 TOLERANCE = 1e-6
 """Relative difference up to which objectives and bounds count as equal."""

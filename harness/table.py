@@ -17,8 +17,9 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import Any, Generic, Literal, TypeVar
 
-from schedgap.harness.text import ABSENT, clean, counted, plain
+from schedgap.harness.text import ABSENT, clean, plain
 from schedgap.instances.errors import UnknownNameError
+from schedgap.instances.text import counted
 
 R = TypeVar("R")
 

@@ -32,17 +32,6 @@ def shorten(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return ``1 tenant``, ``3 tenants`` or ``2 policies``."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
-def some(names: Sequence[str], most: int = 5) -> str:
-    """Return the first `most` names separated by commas, and the number of the others."""
-    more = len(names) - most
-    return ", ".join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
-
-
 def number(value: float | None, digits: int = 4) -> str:
     """Return `value` with `digits` significant digits: ``4.154``, ``12,346``, ``1e-05``; ``–`` if absent."""
     if value is None or math.isnan(value):

@@ -531,9 +531,25 @@ def test_ctrl_c_of_a_terminal_while_workers_start_is_one_line(delay_s: float, tm
     time.sleep(delay_s)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert "interrupted" in errors
+
+
+def test_ctrl_c_while_the_server_of_workers_starts_is_not_lost() -> None:
+    code = """
+import os, signal
+from schedgap.harness.engine import pool
+
+ensure = pool.forkserver.ensure_running
+pool.forkserver.ensure_running = lambda: (os.kill(os.getpid(), signal.SIGINT), ensure())
+try:
+    pool.start_server("json", 1)
+except KeyboardInterrupt:
+    print("interrupted", pool.forkserver._forkserver._forkserver_pid is not None)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout == "interrupted True\n"
 
 
 def test_the_value_of_a_relaxation_stands_beside_the_tightest_bound() -> None:

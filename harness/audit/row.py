@@ -16,12 +16,13 @@ from typing import Any, ClassVar, TypeVar
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
 from schedgap.harness.engine.sealed import inside
-from schedgap.harness.text import counted, plain
+from schedgap.harness.text import plain
 from schedgap.instances.canonical import read, to_json
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.plugins import options
 from schedgap.instances.registry import Registry, unknown
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 
 CONFIRMED, REFUTED, NOT_TESTABLE, ONLY = "confirmed", "refuted", "not testable", "only for"
 

@@ -116,9 +116,15 @@ LATEST = 10
 
 
 def _preload(count: int) -> None:
-    """Import the modules for pages and tables (0.1 s) while the fork server still imports what tasks need."""
-    for module in ("pyarrow.json", "pyarrow.parquet", "rich.console", "schedgap.harness.page"):
-        importlib.import_module(module)
+    """Import the modules for pages and tables (0.1 s) while the fork server still imports what tasks need.
+
+    Ctrl-C waits for that: libraries swallow exceptions while they are imported, so that one in a hundred was lost.
+    """
+    from schedgap.harness.engine.pool import delayed_ctrl_c
+
+    with delayed_ctrl_c():
+        for module in ("pyarrow.json", "pyarrow.parquet", "rich.console", "schedgap.harness.page"):
+            importlib.import_module(module)
 
 
 @contextmanager

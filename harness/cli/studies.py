@@ -166,7 +166,7 @@ def simulate(
     found = run(instance, policies, **vars(options), seed=seed, limits=limits, **running)
     if logs:
         from schedgap.harness.certify import save
-        from schedgap.harness.text import counted
+        from schedgap.instances.text import counted
 
         written = counted(save(found, logs), "history", "histories")
         cli.say(f"logs: {logs} ({written}, each in sacct and SWF format)")

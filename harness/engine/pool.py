@@ -13,7 +13,7 @@ import time
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import connection, forkserver
+from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,18 +81,15 @@ class Worker:
     until: float
 
     def __init__(self, module: str, threads: int, plugins: Sequence[Plugin]) -> None:
-        interrupts: list[int] = []
         for attempt in range(STARTS):
             try:
-                # Delay Ctrl-C: an interrupted start would leave the server mid-message.
-                with _on_ctrl_c(lambda number, frame: interrupts.append(number)), _without_main():
+                # An interrupted start would leave the server mid-message.
+                with delayed_ctrl_c(), _without_main():
                     start_server(module, threads)
                     self.pipe, theirs = _CONTEXT.Pipe()
                     self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(plugins)), daemon=True)
                     self.process.start()
                     theirs.close()
-                if interrupts:
-                    raise KeyboardInterrupt
                 break
             except (OSError, EOFError):  # the server was killed; the next attempt starts a new one
                 if attempt == STARTS - 1:
@@ -234,13 +231,18 @@ def start_server(module: str, threads: int) -> None:
     the path of the server, and of the resource tracker that starts before it.
     """
     settings = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
-    # A signal mask would not do: Ctrl-C would reach threads that numpy has started, and interrupt all the same.
-    with _on_ctrl_c(signal.SIG_IGN), _without_main():
+    with delayed_ctrl_c(), _without_main():
         before = {name: value for name, value in os.environ.items() if name in settings}
         os.environ.update(settings)
         try:
             forkserver.set_forkserver_preload([f"{__package__}.server", module, f"{__package__}.warm"])
-            forkserver.ensure_running()
+            resource_tracker.ensure_running()  # starting it unblocks the signals that are blocked below
+            # The server inherits the mask. This process still gets a Ctrl-C, which it would miss if it ignored them.
+            unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                forkserver.ensure_running()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
         finally:
             for name in settings:
                 del os.environ[name]
@@ -248,13 +250,16 @@ def start_server(module: str, threads: int) -> None:
 
 
 @contextmanager
-def _on_ctrl_c(handler: Any) -> Iterator[None]:
-    """Set a handler of Ctrl-C for the block; only the main thread receives the signal."""
+def delayed_ctrl_c() -> Iterator[None]:
+    """Handle a Ctrl-C within the block at its end; only the main thread handles signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, handler)
+    interrupts: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)

@@ -24,8 +24,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic_core import to_json  # five times as fast as json, and two, on a history of 139,000 rows
 
 from schedgap.harness.engine.sealed import KeptFile
-from schedgap.harness.text import counted
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd

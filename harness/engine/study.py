@@ -23,11 +23,12 @@ from schedgap.harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damag
 from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.result import Result, Stored
 from schedgap.harness.engine.task import Task
-from schedgap.harness.text import clean, counted, some
+from schedgap.harness.text import clean
 from schedgap.instances import plugins
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted, some
 
 if TYPE_CHECKING:
     from schedgap.harness.engine.cluster import Cluster
@@ -152,7 +153,7 @@ def _earlier(folder: Path, meta: Mapping[str, Any]) -> Stored:
         names = some(list(stored.meta["instances"].values()))
         raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can be resumed there")
     if (rules := stored.meta.get("rules")) != meta.get("rules"):
-        raise UsageError(f"{folder}: a run under other rules ({rules}); it cannot be resumed under these")
+        raise UsageError(f"{folder}: a run with {rules}; it cannot be resumed with {meta.get('rules')}")
     return stored
 
 

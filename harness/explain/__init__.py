@@ -17,7 +17,7 @@ from typing import Any
 from schedgap.harness.explain import formats
 from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of
 from schedgap.harness.explain.formats import Document, Sizes
-from schedgap.harness.text import clean, some
+from schedgap.harness.text import clean
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import HeuristicSpec
 from schedgap.heuristics.simulator import POLICIES
@@ -26,6 +26,7 @@ from schedgap.instances.errors import NotApplicableError, UnknownNameError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import some
 from schedgap.models import MODELS, ModelSpec
 
 __all__ = ["Explanation", "Sizes", "explain", "find", "stated"]

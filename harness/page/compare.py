@@ -19,9 +19,10 @@ from schedgap.harness.page.columns import numbers as of_numbers
 from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table
-from schedgap.harness.text import at_most, clean, counted, in_words, number, numbers, percent, plain, seconds, some
+from schedgap.harness.text import at_most, clean, in_words, number, numbers, percent, plain, seconds
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.registry import PAPERS, Problem
+from schedgap.instances.text import counted, some
 
 
 def parts(run: Comparison) -> list[tuple[str, list[Row]]]:

@@ -24,10 +24,11 @@ from schedgap.harness.figure import Drawing, theme, themed
 from schedgap.harness.published import Measures, by_reason, not_shown
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.table import Block, Note, Table, of_texts, table
-from schedgap.harness.text import clean, counted, differs, published_cells, seconds, some
+from schedgap.harness.text import clean, differs, published_cells, seconds
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted, some
 
 AnyRows = Sequence[Row | SimulationRow]
 

@@ -10,7 +10,8 @@ from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, ReproducedRow, Reproduction, kind
 from schedgap.harness.reproduce.setting import Setting
 from schedgap.harness.table import USUALLY, Block, Line, Note, View, explained, listed, table
-from schedgap.harness.text import clean, counted
+from schedgap.harness.text import clean
+from schedgap.instances.text import counted
 
 
 def heading(found: Reproduction, setting: Setting) -> str:

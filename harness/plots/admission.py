@@ -11,10 +11,11 @@ from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import NAMED_JOBS, best_and_online, of_runs, schedules, server_rows
 from schedgap.harness.plots.results import Compared
-from schedgap.harness.text import clean, counted, number
+from schedgap.harness.text import clean, number
 from schedgap.heuristics.admission.online import Desk, price
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
+from schedgap.instances.text import counted
 from schedgap.instances.views.admission import UTILITY, View
 
 ONLINE = "admission.online"

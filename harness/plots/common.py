@@ -17,8 +17,9 @@ from schedgap.harness.engine.result import grouped
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import clean, counted, number, percent, ratio, seconds
+from schedgap.harness.text import clean, number, percent, ratio, seconds
 from schedgap.instances.arrays import Array
+from schedgap.instances.text import counted
 
 SHORTEST_S = 1e-4
 """Shorter times are drawn at this value: a logarithmic axis has no zero, and clocks cannot resolve shorter times."""

@@ -7,9 +7,10 @@ import numpy as np
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import gantt, style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import counted, number
+from schedgap.harness.text import number
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.instances.arrays import Array
+from schedgap.instances.text import counted
 from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View
 
 ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"

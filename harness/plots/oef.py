@@ -15,9 +15,10 @@ import numpy as np
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import clean, counted
+from schedgap.harness.text import clean
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.text import counted
 from schedgap.instances.views.oef import Allocation, View, efficiency
 
 FEW_TENANTS = 8

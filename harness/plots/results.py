@@ -14,10 +14,11 @@ from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.engine.result import Later, Opened, grouped
 from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots import style
-from schedgap.harness.text import clean, counted
+from schedgap.harness.text import clean
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 
 MAX_INSTANCES = 4
 """Maximum number of instances of a run that have their own figures; the first ones do."""

@@ -15,9 +15,10 @@ from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import Chart, gantt, of_trace
 from schedgap.harness.plots.results import some
 from schedgap.harness.simulate.row import Rounds, Simulation, SimulationRow
-from schedgap.harness.text import clean, counted
+from schedgap.harness.text import clean
 from schedgap.heuristics.simulator import Trace
 from schedgap.instances.arrays import Array
+from schedgap.instances.text import counted
 
 MAX_CHARTS = 4
 """Maximum number of policies in a Gantt chart."""

@@ -11,9 +11,10 @@ import numpy as np
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import clean, counted
+from schedgap.harness.text import clean
 from schedgap.instances.arrays import Array
 from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.text import counted
 from schedgap.instances.views.synergy import RUN, Schedule, View
 
 SHOWN = ("synergy.proportional", "synergy.tune", "synergy.opt")

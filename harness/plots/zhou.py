@@ -10,8 +10,9 @@ import numpy as np
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import gantt, style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import clean, counted, number
+from schedgap.harness.text import clean, number
 from schedgap.instances.arrays import Array
+from schedgap.instances.text import counted
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
 NOTHING = 1e-9

@@ -14,8 +14,9 @@ import numpy as np
 from schedgap.harness.published import LESS_IS_BETTER, agrees, measured_as, split, value_of
 from schedgap.harness.reproduce.row import Case, Evidence, ReproducedRow, decide
 from schedgap.harness.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend
-from schedgap.harness.text import number, numbers, some
+from schedgap.harness.text import number, numbers
 from schedgap.harness.verify import TOLERANCE
+from schedgap.instances.text import some
 
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
 

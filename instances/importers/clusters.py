@@ -17,6 +17,7 @@ from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, Options, 
 from schedgap.instances.importers.table import CONTROL, Column, check_unique, parse_headed, read_text
 from schedgap.instances.model_catalogue import gpu_type
 from schedgap.instances.schema import Cluster, Instance, Job, Tenant
+from schedgap.instances.text import counted
 
 CPUS_PER_GPU = 3.0
 MEMORY_GB_PER_GPU = 62.5
@@ -68,7 +69,7 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
         grown = f", grown to the largest gang of {largest}" if gpus != dict(trace.default_gpus) else ""
         derived.append(f"cluster of {sizes}: the default{grown}, since the trace describes no cluster")
     derived.append(
-        f"servers of {count(per_server, 'GPU')} with {cpus:g} CPUs and {memory_gb:g} GB "
+        f"servers of {counted(per_server, 'GPU')} with {cpus:g} CPUs and {memory_gb:g} GB "
         "per GPU: the trace describes no servers"
     )
     servers = tuple(
@@ -126,14 +127,9 @@ def chip(name: str) -> str:
     return gpu_type(ALIASES.get(name, name)).name
 
 
-def count(n: int, noun: str = "job") -> str:
-    """Return ``1 job``, ``812 jobs``."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
 def left_out_notes(left_out: Mapping[str, int], rest: int, noun: str = "job") -> list[str]:
     """Return a note for each reason why jobs were left out (``1 of 3 jobs left out: …``); `rest` jobs were kept."""
-    total = count(rest + sum(left_out.values()), noun)
+    total = counted(rest + sum(left_out.values()), noun)
     return [f"{n} of {total} left out: {reason}" for reason, n in left_out.items() if n > 0]
 
 
@@ -185,7 +181,7 @@ def instance_of(
         records = tuple(jobs)
         return Instance(
             name=options.name or f"{format}/{CONTROL.sub('_', name)}"[:200],
-            title=f"{spec.title}, {count(len(records))}",
+            title=f"{spec.title}, {counted(len(records), 'job')}",
             source=spec.source,
             licence=spec.licence,
             derived=tuple(derived),

@@ -29,10 +29,11 @@ from functools import cache
 from typing import Literal
 
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers.clusters import chip, cluster_for, count, instance_of, left_out_notes
+from schedgap.instances.importers.clusters import chip, cluster_for, instance_of, left_out_notes
 from schedgap.instances.importers.registry import REFERENCE, Options, Trace, TraceJob
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 from schedgap.instances.schema import Instance, Job, limits
+from schedgap.instances.text import counted, some
 
 Naming = Literal["named", "unnamed", "unknown", "split"]
 TASKS = ("image", "language", "speech")
@@ -71,12 +72,14 @@ def to_instance(trace: Trace, options: Options) -> Instance:
         first = min(job.submit_s for job in jobs)
         low, high = options.hours
         jobs = [job for job in jobs if 3600 * low <= job.submit_s - first < 3600 * high]
-        derived.append(f"only {count(len(jobs))} that arrive from hour {low:g} to {high:g} of the trace")
+        derived.append(f"only {counted(len(jobs), 'job')} that arrive from hour {low:g} to {high:g} of the trace")
     if options.gangs:
         jobs = [job for job in jobs if job.gpus in options.gangs]
-        derived.append(f"only {count(len(jobs))} of {', '.join(map(str, options.gangs))} GPUs")
+        derived.append(f"only {counted(len(jobs), 'job')} of {', '.join(map(str, options.gangs))} GPUs")
     if not jobs:
-        raise InstanceError(f"{trace.path}: none of {count(len(trace.jobs))} has one of these hours and gang sizes")
+        raise InstanceError(
+            f"{trace.path}: none of {counted(len(trace.jobs), 'job')} has one of these hours and gang sizes"
+        )
     jobs = in_order(jobs, options.max_jobs, derived)
     if options.split:
         trace, jobs = replace(trace, gang_iterations=False), [by_split(job, options.split, trace) for job in jobs]
@@ -116,7 +119,7 @@ def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str])
     """Return the first `max_jobs` jobs by arrival; ties keep the order of the file."""
     ordered = sorted(jobs, key=lambda job: job.submit_s)
     if max_jobs is not None and max_jobs < len(ordered):
-        derived.append(f"only the first {max_jobs} of {count(len(ordered))} by arrival")
+        derived.append(f"only the first {max_jobs} of {counted(len(ordered), 'job')} by arrival")
         ordered = ordered[:max_jobs]
     if ordered[0].submit_s != 0:
         shift = f"{ordered[0].submit_s:.15g} s"
@@ -194,15 +197,9 @@ def tenant_of(f: Filled) -> str:
 # Notes on fillings
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return up to eight names, and the number of further ones."""
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(names[:8]) + more
-
-
 def filling_notes(filled: Sequence[Filled], types: Sequence[str], trace: Trace) -> Iterator[str]:
     """Yield a note on each source of rates, work, deadlines, sensitivity and tenants."""
-    unknown = listed(sorted({f.job.model for f in filled if f.naming == "unknown" and f.job.model}))
+    unknown = some(sorted({f.job.model for f in filled if f.naming == "unknown" and f.job.model}), 8)
     source = {
         "named": "the catalogue models that the trace names",
         "split": "Synergy's models",
@@ -217,24 +214,24 @@ def filling_notes(filled: Sequence[Filled], types: Sequence[str], trace: Trace) 
     }
     for (rating, naming), n in Counter((f.rating, f.naming) for f in filled).items():
         if rating != "recorded":
-            yield f"rates of {count(n)} {how[rating].format(source[naming])}"
+            yield f"rates of {counted(n, 'job')} {how[rating].format(source[naming])}"
     undisclosed = [name for name in types if gpu_type(chip(name)).tflops is None]
     for name, n in Counter(name for f in filled for name in types if chip(name) not in f.rates).items():
         if name not in undisclosed:
-            yield f"rates of {count(n)} on {name} by the ratio of its TFLOPS to a measured type's"
+            yield f"rates of {counted(n, 'job')} on {name} by the ratio of its TFLOPS to a measured type's"
     if undisclosed:
-        yield f"{listed(undisclosed)} as fast as a {REFERENCE}: their TFLOPS are not disclosed"
+        yield f"{some(undisclosed, 8)} as fast as a {REFERENCE}: their TFLOPS are not disclosed"
     for name, n in Counter(f.job.gpu_type or trace.reference for f in filled if f.job.iterations is None).items():
-        yield f"work of {count(n)} = duration × GPUs × rate on {name}, in iterations"
+        yield f"work of {counted(n, 'job')} = duration × GPUs × rate on {name}, in iterations"
     if free := sum(bool(f.job.allowed) and not set(types) & set(f.job.allowed) for f in filled):
-        yield f"{count(free)} may use every GPU type: the cluster has none of those they ask for"
+        yield f"{counted(free, 'job')} may use every GPU type: the cluster has none of those they ask for"
     if deadlines := sum(f.job.slo is not None for f in filled):
-        yield f"deadlines of {count(deadlines)} = arrival + SLO × time alone on {trace.reference}"
+        yield f"deadlines of {counted(deadlines, 'job')} = arrival + SLO × time alone on {trace.reference}"
     if sensitive := sum(f.stand_in.sensitivity is not None for f in filled):
-        yield f"CPU and memory sensitivity of {count(sensitive)} from their catalogue models"
+        yield f"CPU and memory sensitivity of {counted(sensitive, 'job')} from their catalogue models"
     if trace.tenants is None:
         yield "tenants are the families of the jobs' models: the trace names no users"
         return
     yield f"tenants are the trace's {trace.tenants}"
     if empty := sum(f.job.tenant == "" for f in filled):
-        yield f"tenant 'unknown' for {count(empty)}: the trace names none for them"
+        yield f"tenant 'unknown' for {counted(empty, 'job')}: the trace names none for them"

@@ -19,7 +19,7 @@ import pandas as pd
 from schedgap.instances.canonical import one_line, read_bytes, shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history
-from schedgap.instances.importers.clusters import chip, count
+from schedgap.instances.importers.clusters import chip
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.mapped import read_as
 from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, NO_GPU, ImporterSpec, Options, Trace
@@ -41,6 +41,7 @@ from schedgap.instances.importers.table import (
     sifted,
 )
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def openb(path: Path, pods: pd.DataFrame, options: Options) -> Jobs:
     }
     ran, left_out = sifted(pods, reasons)
     sharing = int((ran["gpus_used"] < 1).sum())
-    note = f"{count(sharing)} use a part of a GPU: they get a whole one, and their work is that of the part"
+    note = f"{counted(sharing, 'job')} use a part of a GPU: they get a whole one, and their work is that of the part"
     return ran, left_out, {"notes": [note] if sharing else []}
 
 
@@ -171,7 +172,9 @@ def pai2020(path: Path, tasks: pd.DataFrame, options: Options) -> Jobs:
         NO_GPU: tasks["job_name"].nunique() - on_gpus["job_name"].nunique(),
         "one of their tasks has no start or no end": len(unfinished),
     }
-    note = f"gangs of {count(part.count())} rounded up to whole GPUs; their work is that of the part they ask for"
+    note = (
+        f"gangs of {counted(part.count(), 'job')} rounded up to whole GPUs; their work is that of the part they ask for"
+    )
     about = {"notes": [note] if part.any() else [], "tenants": "users" if "user" in tasks else None}
     return jobs, left_out, about
 
@@ -196,9 +199,9 @@ def gavel(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
         return jobs, left_out, {}
     name = Path(options.throughputs).name
     recorded = [key for key, rates in zip(keys.reindex(jobs.index), jobs["rates"], strict=True) if rates]
-    notes = [f"rates of {count(len(recorded))} from {name}: whole job's / scale factor"]
+    notes = [f"rates of {counted(len(recorded), 'job')} from {name}: whole job's / scale factor"]
     if inexact := sum(not all(key in whole for whole in table.values()) for key in recorded):
-        n = count(inexact)
+        n = counted(inexact, "job")
         notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
     return jobs, left_out, {"notes": notes}
 
@@ -291,7 +294,9 @@ def pai2020_ran(table: Format, path: Path, options: Options) -> Instance:
     frame, unknown = sifted(frame, {reason: frame["submit"].isna()})
     shared = int(jobs["gpus_used"].count())
     notes = ["weekdays and times of day are those of Shanghai; dates are not the real ones"]
-    notes += [f"gangs of {count(shared)} rounded up to whole GPUs, which no other job shares"] if shared else []
+    notes += (
+        [f"gangs of {counted(shared, 'job')} rounded up to whole GPUs, which no other job shares"] if shared else []
+    )
     return history.to_instance(history.Log(table.id, path, frame, left_out | unknown, tuple(notes)), options)
 
 

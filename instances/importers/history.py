@@ -26,11 +26,12 @@ import numpy as np
 import pandas as pd
 
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.clusters import LARGEST_HOST, count, held_gpus, instance_of, left_out_notes, node_list
+from schedgap.instances.importers.clusters import LARGEST_HOST, held_gpus, instance_of, left_out_notes, node_list
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import CONTROL, NUMBER, refuse, seconds
 from schedgap.instances.rigid import steps
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup, limits
+from schedgap.instances.text import counted
 
 UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null"}
 """Values that stand for an unknown time in logs."""
@@ -143,7 +144,7 @@ def to_instance(log: Log, options: Options) -> Instance:
     frame = _jobs(log, _checked(log, frame, derived), derived)
     ids, limit = frame["id"].drop_duplicates(), min(options.max_jobs or limits.MAX_ITEMS, limits.MAX_ITEMS)
     if len(ids) > limit:
-        derived.append(f"only the first {limit} of {count(len(ids))} by submission")
+        derived.append(f"only the first {limit} of {counted(len(ids), 'job')} by submission")
     frame = frame[frame["id"].isin(ids.iloc[:limit])].copy()
     frame["pool"] = _pools(log, frame["type"], frame, options)
     nodes = None if options.nodes is None else node_list(Path(options.nodes))
@@ -187,7 +188,7 @@ def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
     if early.any():
         worst = float((frame["submit"] - frame["start"]).max())
         note = "started before their submission (by up to {:g} s): they count as submitted at their start"
-        derived.append(f"{count(int(early.sum()))} {note.format(worst)}")
+        derived.append(f"{counted(int(early.sum()), 'job')} {note.format(worst)}")
         frame = frame.assign(submit=np.fmin(frame["submit"], frame["start"]))
     return frame.assign(duration=frame["end"] - frame["start"])
 
@@ -209,7 +210,7 @@ def _jobs(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
         again = again.assign(submit=submit, id=again["id"].where(part == 0, again["id"] + "~" + (part + 1).astype(str)))
         refuse(log.path, again["id"].isin(frame["id"][~twice]), again["id"], "already the id of another job")
         if changed.any():
-            parts = count(int(changed.sum()), "part")
+            parts = counted(int(changed.sum()), "part")
             derived.append(f"{parts} of jobs on other {log.unit}s than the part before: separate jobs")
         frame = pd.concat([frame[~twice], again])
     return frame.sort_values(["submit", "start"], kind="stable")
@@ -272,7 +273,7 @@ def _elsewhere(
         pools = _pools(log, pd.Series(name.removeprefix(ELSEWHERE), frame.index), frame, options)
         exists = pools.isin(list(capacity))
         if not exists.all():
-            lines, pool = count(int((~exists).sum()), "line"), pools[~exists].iloc[0]
+            lines, pool = counted(int((~exists).sum()), "line"), pools[~exists].iloc[0]
             derived.append(
                 f"{name} of {lines} left out: nothing ran on {pool}, and its size is not known (give it with --gpus)"
             )
@@ -305,7 +306,7 @@ def _servers(
         if peak > room:
             rooms[str(server)] = pool, peak
             exceeded.append(f"{peak} {pool} in use on {server}, which has {room}, first at {log.moment(when)}")
-    derived.append(f"{len({row[0] for row in held})} of {count(len(rooms), 'server')} are checked one by one")
+    derived.append(f"{len({row[0] for row in held})} of {counted(len(rooms), 'server')} are checked one by one")
     if exceeded:
         others = f" (and more than there are on {len(exceeded) - 1} others)" if len(exceeded) > 1 else ""
         derived.append(f"{exceeded[0]}{others}: the peak counts")

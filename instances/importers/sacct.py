@@ -28,10 +28,10 @@ import pandas as pd
 
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history
-from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.registry import NO_GPU, Options
 from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, framed, read_text, refuse, sifted
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 
 FREE = ("JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Extra", "Reason")
 """Columns with free text of users."""
@@ -153,7 +153,7 @@ def log_of(path: Path, lines: pd.DataFrame, options: Options) -> history.Log:
         later = eligible > frame["submit"]
         if later.any():
             note = "became eligible after their submission: they count as submitted then"
-            notes.append(f"{count(int(later.sum()))} {note}")
+            notes.append(f"{counted(int(later.sum()), 'job')} {note}")
         frame["submit"] = frame["submit"].where(~later, eligible)
     frame = requeued(frame, notes)
     dates = not lines["Submit"].str.isdigit().all() or bool((frame["submit"] > 1e8).all())
@@ -175,7 +175,7 @@ def resources(path: Path, lines: pd.DataFrame, options: Options, notes: list[str
         untyped = (types == "") & (numbers > 0)
         if len(named) == 1 and untyped.any():
             (only,) = named
-            notes.append(f"{count(int(untyped.sum()))} without a GPU type run on {only}, the only one")
+            notes.append(f"{counted(int(untyped.sum()), 'job')} without a GPU type run on {only}, the only one")
             types = types.where(~untyped, only)
         return numbers, types, "GPU"
     for name in [resource] if resource else ["cpus", "nodes"]:
@@ -211,7 +211,7 @@ def requeued(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     if not fresh.any():
         return frame.sort_index()
     attempt = fresh.groupby(frame["id"]).cumsum()
-    notes.append(f"{count(int(fresh.sum()), 'requeue')}: separate jobs, released when the previous attempt has ended")
+    notes.append(f"{counted(int(fresh.sum()), 'requeue')}: separate jobs, released when the previous attempt has ended")
     submit = frame["submit"].where(~fresh, np.fmax(frame["submit"], ended))
     return frame.assign(
         id=frame["id"].where(attempt == 0, frame["id"] + "#" + (attempt + 1).astype(str)), submit=submit

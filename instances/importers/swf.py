@@ -23,11 +23,11 @@ import pandas as pd
 
 from schedgap.instances import canonical
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.history import Log, to_instance
 from schedgap.instances.importers.registry import Options
 from schedgap.instances.importers.table import check_format, decoded, framed, refuse, sifted
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 
 FIELDS = (
     *("job", "submit", "wait", "run", "processors", "cpu", "memory", "requested_processors", "requested_time"),
@@ -84,7 +84,9 @@ def log_of(path: Path, text: str, options: Options) -> Log:
     lines, left_out = without_summaries(path, table(path, text))
     requested = (lines["processors"] <= 0) & (lines["requested_processors"] > 0)
     if requested.any():
-        notes.append(f"{count(int(requested.sum()))} hold the processors they requested: the log has no allocation")
+        notes.append(
+            f"{counted(int(requested.sum()), 'job')} hold the processors they requested: the log has no allocation"
+        )
     held = lines["processors"].where(~requested, lines["requested_processors"])
     cancelled = (lines["status"] == 5) & (lines["run"] <= 0)
     reasons = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schedgap.instances.schema.content import Content
+from schedgap.instances.text import some
 
 MAX_LISTED = 6
 """Most items that a list names; the rest is counted."""
@@ -26,13 +27,13 @@ def describe(instance: Content) -> list[tuple[str, str]]:
     facts = [
         ("instance", instance.name),
         ("title", instance.title),
-        ("cluster", f"{cluster.gpus} GPUs: {_joined(totals)}"),
+        ("cluster", f"{cluster.gpus} GPUs: {some(totals, MAX_LISTED)}"),
         ("servers", _servers(instance)),
         ("tenants", _tenants(instance)),
         ("jobs", _jobs(instance)),
         ("arrivals", arrivals if jobs else ""),
         ("load", f"{fluid:.2f} of the average GPUs, from the start to the last arrival" if fluid is not None else ""),
-        ("gangs", _joined(gangs)),
+        ("gangs", some(gangs, MAX_LISTED)),
         ("models", _named(Counter(job.model for job in jobs if job.model))),
         ("workers and parameter servers", types if instance.worker_types or instance.ps_types else ""),
         ("horizon", f"{horizon.slots} slots of {horizon.slot_s:g} s ({_duration(horizon.end_s)})" if horizon else ""),
@@ -83,7 +84,7 @@ def _servers(instance: Content) -> str:
         parts += [f"{group.ps_slots} PS"] if group.ps_slots else []
         kinds[" / ".join(parts) + (" more in those" if group.servers_of else "")] += group.count
     total = sum(group.count for group in instance.cluster.servers if not group.servers_of)
-    return f"{total}: {_joined(f'{count} x {kind}' for kind, count in kinds.items())}"
+    return f"{total}: {some([f'{count} x {kind}' for kind, count in kinds.items()], MAX_LISTED)}"
 
 
 def _tenants(instance: Content) -> str:
@@ -121,13 +122,7 @@ def _duration(seconds: float) -> str:
 def _named(counts: Mapping[str, int]) -> str:
     """Return names with their counts, most frequent first (``3 x a, 1 x b``)."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return _joined(f"{count} x {name}" for name, count in ordered)
-
-
-def _joined(items: Iterable[str]) -> str:
-    listed = list(items)
-    rest = len(listed) - MAX_LISTED
-    return ", ".join(listed[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+    return some([f"{count} x {name}" for name, count in ordered], MAX_LISTED)
 
 
 def furthest(instance: Content) -> str:
