@@ -143,8 +143,11 @@ def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
     """Return ``(n,)`` mean busy times of the schedule :func:`served`."""
     job, begin, end = served(start, volume, part)
-    moment = np.bincount(job, (end - begin) * (begin + end) / 2, len(start))
-    return np.asarray(np.divide(moment, volume, out=start.astype(float), where=volume > 0))
+    length = end - begin
+    # Relative to starts and to the lengths as rounded: at Unix times, moments of whole times were a thousand times off.
+    moment = np.bincount(job, length * ((begin + end) / 2 - start[job]), len(start))
+    total = np.bincount(job, length, len(start))
+    return start + np.divide(moment, total, out=np.zeros(len(start)), where=total > 0)
 
 
 def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import schedgap as sg
 from schedgap import heuristics, instances
 from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar.hadare import (
@@ -354,3 +357,22 @@ def test_few_copies_have_the_portions_of_the_fastest_nodes() -> None:
     v, hadare = view(example), HadarE(example, copies=2)
     simulate(v.workload, v.servers, hadare, round_s=10.0, forks=True)
     assert [orders.steps.sum() for orders in hadare.dispatched[:2]] == pytest.approx([100.0, 80.0])
+
+
+@pytest.mark.parametrize("overhead_s", [0, 0.5])
+def test_copies_that_wait_do_not_contradict_the_bounds_on_utilisation(overhead_s: float, tmp_path: Path) -> None:
+    hosts = [{"name": name, "count": 1, "gpu_type": name, "gpus": 2} for name in ("V100", "K80")]
+    instance = {
+        "name": "copies",
+        "cluster": {"gpu_types": [{"name": "V100"}, {"name": "K80"}], "servers": hosts},
+        "horizon": {"slot_s": 1.0, "slots": 1000},
+        "jobs": [
+            {"id": "a", "epochs": 10, "gpus": 1, "rates": {"K80": 4.0, "V100": 0.0}},
+            {"id": "b", "epochs": 4, "gpus": 1, "rates": {"K80": 2.0, "V100": 4.0}},
+        ],
+    }
+    path = tmp_path / "copies.json"
+    path.write_text(json.dumps(instance))
+    (row,) = sg.simulate(path, [f"hadar.hadare?overhead_s={overhead_s}"], round_s=1.0, restart_s=0.0).rows
+    assert row.gru <= row.gru_bound
+    assert row.verified

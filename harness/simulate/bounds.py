@@ -20,7 +20,7 @@ from schedgap.harness.simulate.row import BOUNDED, Bound, SimulationRow
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window
-from schedgap.instances import clock
+from schedgap.instances import clock, plugins
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon, Instance
@@ -177,8 +177,9 @@ def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) ->
     Let U be the time in which there is a job. Job j keeps up to :math:`h_j` GPUs (servers) busy, for no longer than U,
     and for :math:`B_j` of their time at most, with all of its work on its slowest type. The share is
     :math:`\sum_j \min(h_j U, B_j) / (H U)` or less, which falls with U, and U is no less than the least duration of
-    any job. Where jobs could fill the cluster with work on slow GPUs, that is 100 %. Policies that give out CPUs and
-    memory can slow jobs down at will, so that :math:`B_j` is infinite there.
+    any job. Where jobs could fill the cluster with work on slow GPUs, that is 100 %. :math:`B_j` is infinite where jobs
+    may be slower than their GPUs: policies that give out CPUs and memory, that split jobs into copies (which wait for
+    each other, and for the overhead of a round), or that are plug-ins, which may declare any speed.
     """
     work, hosts = workload(instance), servers(instance)
     some = hosts.gpus > 0
@@ -188,7 +189,8 @@ def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) ->
     held = np.minimum(work.gpus[:, None], hosts.gpus[some]).astype(float)
     fastest = (held * rates[:, hosts.gpu_type[some]]).sum(axis=1) if policy.forks else work.gpus * rates.max(axis=1)
     slowest = np.where(rates > 0, rates, np.inf).min(axis=1) * spread_factor
-    busy = np.full(len(rates), np.inf) if policy.sensitive else work.work / slowest
+    slowed = policy.sensitive or policy.forks or plugins.used([policy.id])
+    busy = np.full(len(rates), np.inf) if slowed else work.work / slowest
     least = float((work.work / fastest).max())
     most = {
         "gru": (held.sum(axis=1) if policy.forks else work.gpus, float(hosts.gpus.sum())),
