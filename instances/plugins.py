@@ -314,16 +314,18 @@ def refresh() -> None:
             _loaded[name] = Plugin(name, "live")
 
 
-def used(ids: Iterable[str]) -> list[Plugin]:
-    """Return the plug-ins that registered one of these ids, ignoring settings.
+def owners(ids: Iterable[str]) -> list[Plugin]:
+    """Return the plug-ins that registered one of these ids, ignoring settings."""
+    wanted = {base_id(name) for name in ids} if _loaded else set()
+    return [plugin for name, plugin in _loaded.items() if any(spec.id in wanted for _, spec in _entries[name])]
 
-    It raises `UsageError` if one of them is a definition that cannot be sent to workers.
-    """
+
+def used(ids: Iterable[str]) -> list[Plugin]:
+    """Return the :func:`owners`; raise `UsageError` if one is a definition that cannot be sent to workers."""
     if not _loaded:
         return []
     loaded()
-    wanted = {base_id(name) for name in ids}
-    plugins = [plugin for name, plugin in _loaded.items() if any(spec.id in wanted for _, spec in _entries[name])]
+    plugins = owners(ids)
     for plugin in plugins:
         if plugin.kind == "live" and not plugin.content:
             remedy = "move it to a file and load that with sg.load_plugin"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hadar_reference import fifo, instances_of, linear, with_long_horizon
@@ -16,7 +13,7 @@ from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics.hadar import slotted
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.schema import Instance
+from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup
 from schedgap.instances.views import gavel, hadar
 from schedgap.instances.views.hadar import Schedule, View
 from schedgap.models.solve import SolveOptions
@@ -126,19 +123,17 @@ def test_the_checker_wants_every_job_and_well_formed_arrays() -> None:
     assert check(view, Schedule.of(np.array([(0, 9, 0, 1)])), gavel.MAKESPAN.id, ()).objective is None
 
 
-def test_bounds_hold_at_unix_times(tmp_path: Path) -> None:
-    arrivals, sums = (1.0, 3.6, 2.3), []
+def test_bounds_hold_at_unix_times() -> None:
+    servers = (ServerGroup(name="h", count=1, gpu_type="V100", gpus=2),)
+    cluster, sums = Cluster(gpu_types=(GpuType(name="V100"),), servers=servers), []
     for start in (0.0, 1.7e9):
-        rates = zip((1, 8, 1), (1, 2, 1), (0.3, 0.7, 1.0), arrivals, strict=True)
-        jobs = [
-            {"id": f"j{i}", "epochs": work, "gpus": gpus, "rates": {"V100": rate}, "submit_s": start + at}
-            for i, (work, gpus, rate, at) in enumerate(rates)
-        ]
-        servers = [{"name": "h", "count": 1, "gpu_type": "V100", "gpus": 2}]
-        cluster = {"gpu_types": [{"name": "V100"}], "servers": servers}
-        path = tmp_path / f"{start:g}.json"
-        path.write_text(json.dumps({"name": "clock", "cluster": cluster, "jobs": jobs}))
-        (row,) = sg.simulate(path, ["hadar.srtf"], round_s=1.0, restart_s=0.0).rows
+        jobs = (
+            Job(id="j0", epochs=1, gpus=1, rates={"V100": 0.3}, submit_s=start + 1.0),
+            Job(id="j1", epochs=8, gpus=2, rates={"V100": 0.7}, submit_s=start + 3.6),
+            Job(id="j2", epochs=1, gpus=1, rates={"V100": 1.0}, submit_s=start + 2.3),
+        )
+        instance = Instance(name="clock", cluster=cluster, jobs=jobs)
+        (row,) = sg.simulate(instance, ["hadar.srtf"], round_s=1.0, restart_s=0.0).rows
         assert row.verified
         sums.append(row.jct_bound_s)
     assert sums[1] <= sums[0] * (1 + 1e-4)  # a margin for rounding grows with the times

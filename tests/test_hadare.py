@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -360,19 +358,19 @@ def test_few_copies_have_the_portions_of_the_fastest_nodes() -> None:
 
 
 @pytest.mark.parametrize("overhead_s", [0, 0.5])
-def test_copies_that_wait_do_not_contradict_the_bounds_on_utilisation(overhead_s: float, tmp_path: Path) -> None:
-    hosts = [{"name": name, "count": 1, "gpu_type": name, "gpus": 2} for name in ("V100", "K80")]
-    instance = {
-        "name": "copies",
-        "cluster": {"gpu_types": [{"name": "V100"}, {"name": "K80"}], "servers": hosts},
-        "horizon": {"slot_s": 1.0, "slots": 1000},
-        "jobs": [
-            {"id": "a", "epochs": 10, "gpus": 1, "rates": {"K80": 4.0, "V100": 0.0}},
-            {"id": "b", "epochs": 4, "gpus": 1, "rates": {"K80": 2.0, "V100": 4.0}},
-        ],
-    }
-    path = tmp_path / "copies.json"
-    path.write_text(json.dumps(instance))
-    (row,) = sg.simulate(path, [f"hadar.hadare?overhead_s={overhead_s}"], round_s=1.0, restart_s=0.0).rows
+def test_copies_that_wait_do_not_contradict_the_bounds_on_utilisation(overhead_s: float) -> None:
+    kinds = "V100", "K80"
+    hosts = tuple(ServerGroup(name=name, count=1, gpu_type=name, gpus=2) for name in kinds)
+    instance = Instance(
+        name="copies",
+        cluster=Cluster(gpu_types=tuple(GpuType(name=name) for name in kinds), servers=hosts),
+        horizon=Horizon(slot_s=1.0, slots=1000),
+        jobs=(
+            Job(id="a", epochs=10, gpus=1, rates={"K80": 4.0, "V100": 0.0}),
+            Job(id="b", epochs=4, gpus=1, rates={"K80": 2.0, "V100": 4.0}),
+        ),
+    )
+    policy = f"hadar.hadare?overhead_s={overhead_s}"
+    (row,) = sg.simulate(instance, [policy], round_s=1.0, restart_s=0.0).rows
     assert row.gru <= row.gru_bound
     assert row.verified

@@ -189,7 +189,7 @@ def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) ->
     held = np.minimum(work.gpus[:, None], hosts.gpus[some]).astype(float)
     fastest = (held * rates[:, hosts.gpu_type[some]]).sum(axis=1) if policy.forks else work.gpus * rates.max(axis=1)
     slowest = np.where(rates > 0, rates, np.inf).min(axis=1) * spread_factor
-    slowed = policy.sensitive or policy.forks or plugins.used([policy.id])
+    slowed = policy.sensitive or policy.forks or plugins.owners([policy.id])
     busy = np.full(len(rates), np.inf) if slowed else work.work / slowest
     least = float((work.work / fastest).max())
     most = {

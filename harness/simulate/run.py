@@ -131,13 +131,13 @@ def run(
     tasks = plan(loaded, chosen, options, seeds, limits)
     simulations = [task for task in tasks if isinstance(task, SimulationTask)]
     programs = {task.policy: task.program for task in simulations if task.program}
-    rules = [{**asdict(task.rules), "window": task.window} for task in simulations]
+    rules = [{**asdict(task.rules), "window": task.window}.items() for task in simulations]
     meta = {
         "command": command,
         "limits": asdict(limits),
         "policies": [spec.id for spec in chosen],
         "plugins": [{"name": name, "kind": "program", "digest": one.digest} for name, one in programs.items()],
-        "rules": "; ".join(dict.fromkeys(", ".join(f"{k} = {v}" for k, v in one.items()) for one in rules)),
+        "rules": "; ".join(dict.fromkeys(", ".join(f"{k} = {v}" for k, v in one) for one in rules)),
     }
     return execute(STUDY, tasks, meta, instances=loaded, **running)
 

@@ -294,9 +294,8 @@ def pai2020_ran(table: Format, path: Path, options: Options) -> Instance:
     frame, unknown = sifted(frame, {reason: frame["submit"].isna()})
     shared = int(jobs["gpus_used"].count())
     notes = ["weekdays and times of day are those of Shanghai; dates are not the real ones"]
-    notes += (
-        [f"gangs of {counted(shared, 'job')} rounded up to whole GPUs, which no other job shares"] if shared else []
-    )
+    if shared:
+        notes.append(f"gangs of {counted(shared, 'job')} rounded up to whole GPUs, which no other job shares")
     return history.to_instance(history.Log(table.id, path, frame, left_out | unknown, tuple(notes)), options)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schedgap.instances.schema.content import Content
-from schedgap.instances.text import some
+from schedgap.instances.text import counted, some
 
 MAX_LISTED = 6
 """Most items that a list names; the rest is counted."""
@@ -18,7 +18,7 @@ def describe(instance: Content) -> list[tuple[str, str]]:
     """Return facts about the instance as pairs (label, text) in display order; ``derived`` has several lines."""
     cluster, jobs, horizon = instance.cluster, instance.jobs, instance.horizon
     totals = [f"{count} {name}" for name, count in cluster.gpus_by_type.items()]
-    gangs = [f"{n} of {size} GPU{'s' * (size > 1)}" for size, n in sorted(Counter(job.gpus for job in jobs).items())]
+    gangs = [f"{n} of {counted(size, 'GPU')}" for size, n in sorted(Counter(job.gpus for job in jobs).items())]
     types = f"worker types: {len(instance.worker_types)}, PS types: {len(instance.ps_types)}"
     fluid = load(instance)
     times = [job.submit_s for job in jobs] or [0.0]
