@@ -1,4 +1,4 @@
-"""Array types, flat layout of ragged groups, and the base class of decisions.
+"""Array types, the tolerance of amounts, flat layout of ragged groups, and the base class of decisions.
 
 The docstrings of functions that take or return arrays give the shapes.
 """
@@ -15,6 +15,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+ROUNDING = 1.01e-9
+"""Relative amount of a job's work or of a time that may be missing.
+
+It is a little more than checkers accept, so that no bound excludes an accepted schedule. Both are a little more than a
+billionth, because numbers such as 1e9 and 1 are common.
+"""
+
+SLACK = 1.05e-8
+"""Relative amount by which a capacity or bandwidth may be exceeded, or a level of CPUs or memory be missed.
+
+Six times 0.166666667 are thus a whole. It, too, is a little more than checkers accept, 1.02e-8.
+"""
 
 
 def nothing() -> Ints:

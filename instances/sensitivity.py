@@ -18,13 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance, MatrixSensitivity, PipelineSensitivity, Sensitivity
 from schedgap.instances.workload import Servers, Workload
-
-ROUNDING = 1e-9
-"""Relative tolerance when CPUs or memory are compared with a level."""
 
 MEMORY_UNIT_GB = 50.0
 """Unit of memory allocation for jobs with a pipeline (Synergy, section 3.1)."""
@@ -63,8 +60,8 @@ class Profiles(NamedTuple):
 
     def level(self, kind: Ints, cpus: Array, memory_gb: Array) -> tuple[Ints, Ints]:
         """Return the indices ``(x,)`` of the highest levels at or below the amounts ``(x,)``, −1 if there are none."""
-        a = (self.cpus[kind] <= cpus[:, None] * (1 + ROUNDING)).sum(axis=1) - 1
-        b = (self.memory_gb[kind] <= memory_gb[:, None] * (1 + ROUNDING)).sum(axis=1) - 1
+        a = (self.cpus[kind] <= cpus[:, None] * (1 + SLACK)).sum(axis=1) - 1
+        b = (self.memory_gb[kind] <= memory_gb[:, None] * (1 + SLACK)).sum(axis=1) - 1
         return a, b
 
     def rate_of(self, kind: Ints, gpu_type: Ints, cpus: Array, memory_gb: Array) -> Array:
@@ -133,7 +130,7 @@ def _table(sensitivity: Sensitivity, gpus: int, rates: Array, cluster: Servers) 
 def _levels(capacity: float, unit: float, most: int) -> Array:
     """Return the multiples of a unit up to a capacity; the unit is enlarged so that there are at most `most`."""
     unit *= max(1, math.ceil(capacity / unit / most))
-    return np.asarray(unit * np.arange(1, int(capacity / unit * (1 + ROUNDING)) + 1), float)
+    return np.asarray(unit * np.arange(1, int(capacity / unit * (1 + SLACK)) + 1), float)
 
 
 def pipeline_rate(pipeline: PipelineSensitivity, gpu_rate: Array, cpus: Array, memory_gb: Array) -> Array:
@@ -150,4 +147,4 @@ def pipeline_rate(pipeline: PipelineSensitivity, gpu_rate: Array, cpus: Array, m
     with np.errstate(divide="ignore", over="ignore"):
         fetched = np.where(missed_mb > 0, pipeline.storage_mb_per_s / missed_mb, np.inf)
     rate = np.minimum(np.minimum(gpu_rate, cpus * pipeline.prep_rate_per_cpu), fetched)
-    return np.asarray(np.where(memory_gb * (1 + ROUNDING) >= pipeline.process_memory_gb, rate, 0.0))
+    return np.asarray(np.where(memory_gb * (1 + SLACK) >= pipeline.process_memory_gb, rate, 0.0))

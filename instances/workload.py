@@ -100,6 +100,10 @@ class Servers:
         """Return the indices of the servers that have GPUs, for each of `types` GPU types."""
         return [np.flatnonzero((self.gpu_type == i) & (self.gpus > 0)) for i in range(types)]
 
+    def largest(self, types: int) -> Array:
+        """Return the ``(k, 3)`` most GPUs, CPUs and gigabytes of a server of each type, 0 if no server has its GPUs."""
+        return np.array([self.amounts[h].max(axis=0, initial=0.0) for h in self.with_gpus(types)]).reshape(types, 3)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GangView:

@@ -28,10 +28,10 @@ from schedgap.heuristics.hadar.hadare import (
 from schedgap.heuristics.hadar.planning import Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import Prices, prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import ROUNDING, Array
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
-from schedgap.instances.views.hadar import ROUNDING, View, view
+from schedgap.instances.views.hadar import View, view
 
 
 def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int = 1) -> Instance:

@@ -12,13 +12,25 @@ import synergy_cases as cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schedgap import models
 from schedgap.harness.simulate.task import rounds
 from schedgap.harness.verify.history import check
-from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, Trace, servers, simulate, workload
+from schedgap.heuristics.simulator import (
+    POLICIES,
+    Assignment,
+    InvalidAssignmentError,
+    Shares,
+    State,
+    Trace,
+    servers,
+    simulate,
+    workload,
+)
 from schedgap.heuristics.simulator.metrics import Window, measure
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 from schedgap.instances.sensitivity import profiles
+from schedgap.instances.views import synergy
 
 CASE = cases.instance(
     [("Synergy ResNet18", 2, 900.0), ("Synergy GNMT", 1, 500.0), ("Synergy AlexNet", 4, 800.0, 100.0)],
@@ -209,3 +221,29 @@ def test_completion_times_of_a_window_and_of_short_and_long_jobs() -> None:
     assert middle.ttd_s == found.ttd_s
     beyond = measure(trace, Window(9, 1))
     assert (beyond.window_jobs, np.isnan(beyond.jct_mean_s)) == (0, True)
+
+
+@pytest.mark.parametrize(("cpus", "memory_gb"), [(4.0, 50.0), (2.0, 100.0)])
+def test_a_gang_has_no_more_than_the_servers_that_its_gpus_need(cpus: float, memory_gb: float) -> None:
+    """Bounds end there: with all CPUs of two servers, the spread gang would take half the time of the bound."""
+    table = cases.matrix([1.0, 2.0, 4.0], [25.0, 50.0, 100.0], [[0.25] * 3, [0.5] * 3, [1.0] * 3])
+    case = cases.instance([cases.job(gpus=2, sensitivity=table)], [cases.servers(2, gpus=2, cpus=4.0, memory_gb=100.0)])
+    work, cluster = workload(case), servers(case)
+
+    def spread(each: float, rest: float) -> Callable[[State], Assignment]:
+        shares = Shares(np.full(2, each), np.full(2, rest), np.zeros(1, np.int64))
+        return lambda state: dataclasses.replace(Assignment.of([(0, 0, 1), (0, 1, 1)]), shares=shares)
+
+    def run(*amounts: float) -> Trace:
+        tables = profiles(case, work, cluster)
+        return simulate(work, cluster, spread(*amounts), profiles=tables, round_s=300.0, sensitive=True)
+
+    trace = run(2.0, 50.0)
+    assert check(case, trace, trace.rules).violations == ()
+    bound = models.get("synergy.jct").run(synergy.view(case)).solution.bound
+    assert bound <= trace.jct_s.mean() * (1 + 1e-6)
+    with pytest.raises(InvalidAssignmentError, match="job J1 holds more CPUs or memory than the servers"):
+        run(cpus, memory_gb)
+    changed = {"cpus": np.full_like(trace.cpus, cpus), "memory_gb": np.full_like(trace.memory_gb, memory_gb)}
+    lines = check(case, dataclasses.replace(trace, speed=trace.speed * cpus / 2.0, **changed), trace.rules).violations
+    assert any("more than the servers that its GPUs need can have" in line for line in lines), lines

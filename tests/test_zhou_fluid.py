@@ -9,6 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import zhou_cases as cases
+from elastic_schedules import arrays_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -16,11 +17,11 @@ from zhou_solved import BOTH, architecture, run
 
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import SLACK, Array
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.instances.views.zhou import Architecture
+from schedgap.instances.views.zhou import Architecture, Schedule
 from schedgap.models import single_machine
 from schedgap.models._kernels import curves
 from schedgap.models.solve import build, solve
@@ -36,7 +37,7 @@ def thriftiest(a: Architecture, job: int, weights: Array) -> float:
 def choices(a: Architecture, job: int, weights: Array) -> list[tuple[float, float]]:
     """Parts of its work that a job can do in a slot at most, and what they cost, by every number of workers and PSs."""
     m, found = a.classes, []
-    total = m.usable * m.count[:, None]
+    total = m.usable * m.count[:, None] * (1 + SLACK)
     each = weights.reshape(total.shape)
     fit = largest(m, a.id == "ra", int(a.most.max()))
 
@@ -53,7 +54,7 @@ def choices(a: Architecture, job: int, weights: Array) -> list[tuple[float, floa
                 continue
             if p >= 0:
                 z = m.ps[p]
-                holds = (z <= m.capacity * (1 + 1e-9)).all(axis=1)
+                holds = (z <= m.capacity * (1 + SLACK)).all(axis=1)
                 y = cost(z, holds)
                 least = fewest(a, kind_, p, together, number)
             elif (room.max() < number) if together else (number < 2 or room @ m.count < number):
@@ -75,8 +76,8 @@ def fewest(a: Architecture, worker_type: int, ps_type: int, together: bool, numb
         if beside and not m.able[worker_type, h]:
             continue
         asked = 1.0 if together else (number - beside) * m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type]
-        servers = max(1, math.ceil(asked * (1 - 1e-9)))
-        fits = (beside * e + servers * z <= m.capacity[h] * (1 + 1e-9)).all()
+        servers = max(1, math.ceil(asked * (1 - SLACK)))
+        fits = (beside * e + servers * z <= m.capacity[h] * (1 + SLACK)).all()
         if fits and (found == 0 or servers < found):
             found = servers
     return found if together or m.room[worker_type] @ m.count >= number else 0
@@ -133,10 +134,10 @@ def test_on_one_gpu_the_fluid_of_equal_weights_is_the_optimum(jobs: list[tuple[i
             total += 2 * (slot + 1) * (left[j] == 0)
     bound = run(f"zhou.{name}.fluid", view).solution.bound
     assert bound is not None
-    assert total * (1 - 1e-3) <= bound <= total * (1 + 1e-9)
+    assert total * (1 - 1e-3) <= bound <= total * (1 + SLACK)
     over_time = run(f"zhou.{name}.intervals", view).solution.bound
     assert over_time is not None
-    assert over_time <= total * (1 + 1e-9)
+    assert over_time <= total * (1 + SLACK)
 
 
 @given(cases.small(), st.sampled_from(BOTH))
@@ -191,3 +192,16 @@ def test_thousands_of_jobs_have_a_fluid(name: str) -> None:
     found = run(f"zhou.{name}.fluid", view).solution.bound
     assert found is not None
     assert found > 0
+
+
+@pytest.mark.parametrize(("cpus", "slots"), [(0.333333336, 1), (0.33333334, 2)])
+def test_bounds_and_the_checker_agree_on_what_fits(cpus: float, slots: int) -> None:
+    """Three workers need 0.8e-8 of a server too much, which everybody allows, or 2e-8, which nobody does."""
+    case = cases.instance([cases.job(3)], [cases.servers(gpus=3, cpus=1.0)], [cases.worker(cpus=cpus)], types=())
+    view = zhou.view(case)
+    for workers, needed in ((3, 1), (2, 2)):
+        schedule = Schedule(*arrays_of([(0, 1, needed, 0, -1, [(0, workers, 0)])]), *np.zeros((4, 0), np.int64))
+        verdict = VERIFIERS.get("zhou").check(view, schedule, "zhou.ra.completion", ())
+        assert (verdict.violations == ()) == (needed >= slots), verdict.violations
+    for method in ("fluid", "intervals", "offline", "columns"):
+        assert run(f"zhou.ra.{method}", view).solution.bound == pytest.approx(1 + slots), method

@@ -21,7 +21,8 @@ from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
 from schedgap.harness.verify import differ
 from schedgap.harness.verify.history import check
-from schedgap.harness.verify.sensitive import SLACK, Speeds, most_progress
+from schedgap.harness.verify.rules import SHORTFALL
+from schedgap.harness.verify.sensitive import Speeds, most_progress
 from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, servers, simulate, workload
 from schedgap.heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
 from schedgap.instances import clock
@@ -108,7 +109,7 @@ def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: A
             np.repeat(distinct[here, 3], levels.size),
         ).reshape(here.size, -1)
         # Servers give CPUs in proportion to GPUs; a rate that is lower only by rounding is fast enough.
-        enough = rates >= distinct[here, 4][:, None] * (1 - SLACK)
+        enough = rates >= distinct[here, 4][:, None] * (1 - SHORTFALL)
         fewest[here] = np.where(enough.any(axis=1), levels[enough.argmax(axis=1)], fewest[here])
     return np.asarray(np.minimum(fewest, distinct[:, 2])[which.ravel()])
 

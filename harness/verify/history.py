@@ -18,7 +18,7 @@ import numpy as np
 
 from schedgap.harness.verify import TOLERANCE, Verdict
 from schedgap.harness.verify.rules import Rows, refuse, refusing, well_formed
-from schedgap.harness.verify.sensitive import Speeds, gangs, offered, overfull
+from schedgap.harness.verify.sensitive import Speeds, beyond, gangs, offered, overfull
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
 from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
@@ -210,8 +210,10 @@ def _speeds(facts: Facts) -> list[str]:
     rate = facts.speeds.rate(held.job, held.gpu_type, *held.enough.T)
     made = rate / (held.gpus * facts.work.rates[held.job, held.gpu_type])
     wrong = ~(np.isclose(runs.speed, made, rtol=SLIVER, atol=0.0) & (runs.speed > 0))
+    rules = beyond(held, facts.speeds.pooled.limit[held.job, held.gpu_type])
     return [
         *held.broken(held.mixed, AT + "holds GPUs of several types"),
+        *(line for odd, text in rules for line in held.broken(odd, AT + text)),
         *runs.broken(wrong, AT + "speed {speed:.9g}, but its CPUs and memory give {made:.9g}", made=made),
     ]
 

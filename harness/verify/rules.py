@@ -21,12 +21,14 @@ from schedgap.instances.arrays import Bools
 LARGEST = 2**40
 """Slots and numbers of workers stay below this value, so that their sums are exact."""
 
-SHORTFALL = 1.001e-9
-"""Relative tolerance for missing work: that of views and certificates, and a little more for the rounding of sums."""
+SHORTFALL = 1.005e-9
+"""Relative tolerance for missing work, a little less than that of views, bounds and certificates, 1.01e-9."""
 
-EXCESS = 1e-8
-"""Relative tolerance for exceeded capacity or bandwidth: ten times the rounding of views, and more than the rows of
-models leave for a solver's tolerance (:data:`schedgap.instances.elastic.machines.ROOM`)."""
+EXCESS = 1.02e-8
+"""Relative tolerance for exceeded capacity or bandwidth, and for missing CPUs or memory at a level.
+
+It is a little less than that of views, bounds and certificates, 1.05e-8, so that these allow whatever is accepted here.
+"""
 
 WHOLE = (-(2**63), 2**63)
 """Any integer: a later rule then reports one that is out of range together with its row."""

@@ -23,13 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.harness.verify.proofs.synergy import grid
-from schedgap.harness.verify.rules import Groups, Rows
-from schedgap.instances.arrays import Array, Ints
+from schedgap.harness.verify.rules import EXCESS, SHORTFALL, Groups, Rows
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.schema import Instance
 from schedgap.instances.workload import Servers, Workload
-
-SLACK = 1e-9
-"""Relative tolerance for missing CPUs or memory at a level."""
 
 
 def gangs(held: Rows) -> Groups:
@@ -51,6 +48,18 @@ def gangs(held: Rows) -> Groups:
     return gang
 
 
+def beyond(gang: Groups, limit: Array) -> list[tuple[Bools, str]]:
+    """Return the rules on the most CPUs and gigabytes `limit` ``(g, 2)`` of :func:`gangs`: who breaks each, and how.
+
+    Bounds and profiles end there. Without this limit, a gang on more servers than it needs could be faster than both.
+    """
+    most, rest = limit * (1 + EXCESS), "more than the servers that its GPUs need can have"
+    return [
+        (gang.cpus > most[:, 0], f"{{cpus:g}} CPUs, {rest}"),
+        (gang.memory_gb > most[:, 1], f"{{memory_gb:g}} GB, {rest}"),
+    ]
+
+
 def overfull(held: Rows, machines: Array, at: str) -> list[str]:
     """Report each resource that some server lacks in some round.
 
@@ -62,7 +71,7 @@ def overfull(held: Rows, machines: Array, at: str) -> list[str]:
     for capacity, (amount, unit) in zip(machines.T, amounts, strict=False):
         used, there = cells.total(amount), capacity[cells.server]
         text = f"{at}: {{used:.9g}} {unit} of {{server}} given out, {{there:g}} available"
-        lines += cells.broken(used > there * (1 + SLACK), text, used=used, there=there)
+        lines += cells.broken(used > there * (1 + EXCESS), text, used=used, there=there)
     return lines
 
 
@@ -133,7 +142,7 @@ class Speeds:
         order = np.argsort(kind, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1) if len(job) else ():
             *levels, rates = self.grid(int(job[part[0]]), int(gpu_type[part[0]]))
-            amounts = (amount[part] * (1 + SLACK) for amount in (cpus, memory_gb))
+            amounts = (amount[part] * (1 + EXCESS) for amount in (cpus, memory_gb))
             c, m = (np.searchsorted(axis, amount, "right") for axis, amount in zip(levels, amounts, strict=True))
             out[part] = np.pad(rates, ((1, 0), (1, 0)))[c, m]
         return out
@@ -229,13 +238,13 @@ def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
     if not pooled.able[job, i]:
         return np.zeros(0), np.zeros((0, 3))
     *levels, rates = speeds.grid(job, i)
-    fits = [axis <= most * (1 + SLACK) for axis, most in zip(levels, pooled.limit[job, i], strict=True)]
+    fits = [axis <= most * (1 + EXCESS) for axis, most in zip(levels, pooled.limit[job, i], strict=True)]
     rate = rates[np.ix_(*fits)]
     inside = (axis[fit] for axis, fit in zip(levels, fits, strict=True))
     c, m = (axis.ravel() for axis in np.meshgrid(*inside, indexing="ij"))
     best = np.pad(np.maximum.accumulate(np.maximum.accumulate(rate, axis=0), axis=1), ((1, 0), (1, 0)))
     below = np.maximum(best[:-1, 1:], best[1:, :-1])
-    keep = ((rate > below) & (rate >= pooled.fair[job, i] * (1 - SLACK))).ravel()
+    keep = ((rate > below) & (rate >= pooled.fair[job, i] * (1 - SHORTFALL))).ravel()
     gpus = np.full(int(keep.sum()), speeds.work.gpus[job])
     return rate.ravel()[keep], np.column_stack((gpus, c[keep], m[keep]))
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, slotted
-from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, well_formed
-from schedgap.harness.verify.sensitive import SLACK, gangs, most_progress, offered, overfull, speeds_of
+from schedgap.harness.verify.rules import EXCESS, LARGEST, Range, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.sensitive import beyond, gangs, most_progress, offered, overfull, speeds_of
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, P99, PLACEMENT, RUN, Schedule, View
 
@@ -101,15 +101,14 @@ def _gangs(facts: Facts) -> list[str]:
     runs = facts.gangs
     # A placed gang that holds more GPUs than it has may hold more of everything.
     extra = runs.gpus / runs.gang
-    limit = facts.speeds.pooled.limit[runs.job, runs.gpu_type] * extra[:, None] * (1 + SLACK)
-    least = runs.gang * (1 - SLACK)
+    limit = facts.speeds.pooled.limit[runs.job, runs.gpu_type] * extra[:, None]
+    least = runs.gang * (1 - EXCESS)
     half = runs.gpus < least if facts.problem == PLACEMENT.id else runs.gpus != runs.gang
     rules = [
         (half, "{gpus:g} GPUs, its gang needs all {gang} or none"),
         (runs.mixed, "holds GPUs of several types"),
         (runs.uneven > EVEN, "its CPUs and memory are not in proportion to its GPUs over servers"),
-        (runs.cpus > limit[:, 0], "{cpus:g} CPUs, more than the servers that its GPUs need can have"),
-        (runs.memory_gb > limit[:, 1], "{memory_gb:g} GB, more than the servers that its GPUs need can have"),
+        *beyond(runs, limit),
         (runs.rate <= 0, "makes no progress with what it holds"),
     ]
     return [line for odd, text in rules for line in runs.broken(odd, f"{AT}{text}{{more}}", " ({count} of this kind)")]

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.clock import njit
-from schedgap.instances.elastic.options import ROUNDING
 
 TIE = 1e-9
 """Fraction of the largest utility by which payoffs may differ and still count as equal."""
@@ -139,7 +138,7 @@ def several_servers(least: Ints, m: int, number: int, share: float) -> tuple[int
     if total < number:
         return host, fewest
     for h in range(least.shape[0]):
-        ps = int(np.ceil((number - min(number - 1, least[h, m])) * share * (1 - ROUNDING)))
+        ps = int(np.ceil((number - min(number - 1, least[h, m])) * share * (1 - SLACK)))
         if least[h, -1] < ps:
             continue
         emptier = host != NONE and (least[h, m], least[h, -1]) > (least[host, m], least[host, -1])

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import SLACK, Array
 from schedgap.instances.elastic import Found, Options, options_of
-from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.views.admission import UTILITY, View
 
 TIE = 1e-9
@@ -99,7 +98,7 @@ class Desk:
         view, choices, workers, servers = self.view, self.options, 0.0, 0.0
         end = view.first_start(UTILITY.id)[choices.job] + choices.slots
         in_time = end <= view.deadline[choices.job]
-        fewest = np.ceil(_share(view)[choices.worker_type] * (1 - ROUNDING))
+        fewest = np.ceil(_share(view)[choices.worker_type] * (1 - SLACK))
         ps = np.where(choices.together, 1.0, np.maximum(fewest, 1.0))
         for job in range(view.size):
             mine = np.arange(choices.first[job], choices.first[job + 1])

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.heuristics.simulator._kernels import grant
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.utility import DEADLINE, SIGMOID, Utilities
-from schedgap.instances.views.hadar import ROUNDING
 
 SLACK = 1 - 1e-9
 """Factor on costs in bounds, which must not exceed the summed costs of a gang, however the sum is rounded."""

@@ -50,12 +50,12 @@ import numpy as np
 from schedgap.heuristics.hadar.planning import Plan, Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State
-from schedgap.instances.arrays import Ints
+from schedgap.instances.arrays import ROUNDING, Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import utilities
-from schedgap.instances.views.hadar import ROUNDING, View
+from schedgap.instances.views.hadar import View
 from schedgap.instances.workload import slots_from
 
 Mode = Literal["incremental", "replan"]

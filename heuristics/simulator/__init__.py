@@ -15,8 +15,9 @@ Rules
 - If jobs may fork (HadarE), every entry of an assignment is a copy of the job on its own server: it advances at its
   own rate, and the work of the copies adds up.
 - If rates are *sensitive* (Synergy), policies also give out CPUs and memory (:class:`Shares`). A gang then uses one GPU
-  type, and its table (:mod:`schedgap.instances.sensitivity`) gives its rate at the least CPUs and the least memory that
-  any of its GPUs has. Changing CPUs and memory costs nothing. Policies do not see a job while it is profiled.
+  type and at most the CPUs and memory of as many of the largest servers as its GPUs need. Its table
+  (:mod:`schedgap.instances.sensitivity`) gives its rate at the least CPUs and the least memory that any of its GPUs
+  has. Changing CPUs and memory costs nothing. Policies do not see a job while it is profiled.
 - A gang that spans servers runs at `spread_factor` of its rate.
 - A job that has run before and holds other GPUs than in the previous round loses `restart_s` seconds of the
   round (checkpoint and restore). A first start costs nothing.

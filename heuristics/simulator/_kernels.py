@@ -9,17 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.sensitivity import Profiles
 
 compiled = njit(cache=True)
 
-JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES = range(1, 13)
+JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES, SHARE = range(1, 14)
 """Codes of the faults of an assignment; 0 means that it is valid."""
-
-SLACK = 1e-9
-"""Relative amount by which CPUs or memory may exceed a capacity, or fall short of a level."""
 
 
 class Entries(NamedTuple):
@@ -31,7 +28,11 @@ class Entries(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """``(n,)`` gang sizes, ``(n, k)`` rates of one GPU, and the ``(h,)`` types, GPUs, CPUs and gigabytes of servers."""
+    """Limits of assignments.
+
+    ``(n,)`` gang sizes, ``(n, k)`` rates of one GPU, the ``(h,)`` types, GPUs, CPUs and gigabytes of servers, and the
+    ``(k, 3)`` most GPUs, CPUs and gigabytes of a server of each type.
+    """
 
     gang: Ints
     rates: Array
@@ -39,6 +40,7 @@ class Limits(NamedTuple):
     server_gpus: Ints
     cpus: Array
     memory_gb: Array
+    largest: Array
 
 
 class Held(NamedTuple):
@@ -319,9 +321,11 @@ def speeds(
 ) -> tuple[int, int, Array]:
     """Check the CPUs and memory of valid entries, and compute their effect on the rates of gangs.
 
-    A gang advances at the pace of the fewest CPUs and the least memory per GPU. `cpus` and `memory_gb` are those of the
-    entries, `first` ``(g + 1,)`` the first entries of the gangs. Returns the fault code (0: valid), the job or server
-    at fault, and the ``(g,)`` factors on ``gang · rate of one GPU``.
+    A gang advances at the pace of the fewest CPUs and the least memory per GPU. It has at most the CPUs and memory of
+    as many of the largest servers as its GPUs need, wherever it runs: profiles and bounds go no further.
+
+    `cpus` and `memory_gb` are those of the entries, `first` ``(g + 1,)`` the first entries of the gangs. Returns the
+    fault code (0: valid), the job or server at fault, and the ``(g,)`` factors on ``gang · rate of one GPU``.
     """
     job, server, gpus = entries
     types, hosts = limits.server_type, limits.server_type.size
@@ -338,11 +342,17 @@ def speeds(
     for g in range(first.size - 1):
         j, r = job[first[g]], types[server[first[g]]]
         gang, kind, least_cpus, least_memory = limits.gang[j], tables.kind[j], np.inf, np.inf
+        all_cpus, all_memory = 0.0, 0.0
         for e in range(first[g], first[g + 1]):
             if types[server[e]] != r:
                 return TYPES, j, speed
             least_cpus = min(least_cpus, cpus[e] / gpus[e])
             least_memory = min(least_memory, memory_gb[e] / gpus[e])
+            all_cpus += cpus[e]
+            all_memory += memory_gb[e]
+        most = np.ceil(gang / limits.largest[r, 0]) * (1 + SLACK)
+        if all_cpus > most * limits.largest[r, 1] or all_memory > most * limits.largest[r, 2]:
+            return SHARE, j, speed
         a = level(tables.cpus[kind], least_cpus * gang)
         b = level(tables.memory_gb[kind], least_memory * gang)
         if a >= 0 and b >= 0:

@@ -116,7 +116,8 @@ class _Run:
         self.kernels = _kernels
         self.work, self.cluster, self.rules = work, cluster, rules
         self.limits = _kernels.Limits(
-            work.gpus, work.rates, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb
+            *(work.gpus, work.rates, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb),
+            cluster.largest(len(work.gpu_types)),
         )
         self.ready_s = work.arrival_s + rules.profiling_s
         self.round = 0
@@ -247,6 +248,7 @@ class _Run:
             f"more CPUs than server {host} has",
             f"more memory than server {host} has",
             f"job {name} holds GPUs of several types",
+            f"job {name} holds more CPUs or memory than the servers that its GPUs need can have",
         )
         raise InvalidAssignmentError(f"round {self.round}: {messages[fault - 1]}")
 

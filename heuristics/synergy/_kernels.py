@@ -9,12 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.sensitivity import Profiles
-
-SLACK = 1e-9
-"""Relative amount by which CPUs or memory may exceed the free amount, so that three thirds of a server fit."""
 
 compiled = njit(cache=True)
 
@@ -256,7 +253,7 @@ def refill(
         for i, x in enumerate(tables.cpus[kind[p]]):
             for k, y in enumerate(tables.memory_gb[kind[p]]):
                 within = held[0] <= x * (1 + SLACK) and x <= cpus and held[1] <= y * (1 + SLACK) and y <= memory
-                if within and rate[i, k] > best * (1 + SLACK):
+                if within and rate[i, k] > best * (1 + ROUNDING):
                     best, more[0], more[1] = rate[i, k], x - held[0], y - held[1]
         held += more
         hold(hosts, gangs, p, len(entries), more)
@@ -357,7 +354,7 @@ def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints
         better = False
         for p in range(gpus.size):
             for i in range(capacity.size):
-                if free[i] >= gpus[p] and worth[p, i] > worth[p, found[p]] * (1 + SLACK):
+                if free[i] >= gpus[p] and worth[p, i] > worth[p, found[p]] * (1 + ROUNDING):
                     free[found[p]] += gpus[p]
                     free[i] -= gpus[p]
                     found[p], better = i, True
@@ -367,7 +364,7 @@ def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints
                     continue
                 if free[a] + gpus[p] < gpus[q] or free[b] + gpus[q] < gpus[p]:
                     continue
-                if worth[p, b] + worth[q, a] > (worth[p, a] + worth[q, b]) * (1 + SLACK):
+                if worth[p, b] + worth[q, a] > (worth[p, a] + worth[q, b]) * (1 + ROUNDING):
                     free[a] += gpus[p] - gpus[q]
                     free[b] += gpus[q] - gpus[p]
                     found[p], found[q], better = b, a, True

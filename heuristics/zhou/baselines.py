@@ -21,9 +21,9 @@ from typing import Literal
 import numpy as np
 
 from schedgap.heuristics.registry import Context
-from schedgap.instances.arrays import Array, Ints, members
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints, members
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
-from schedgap.instances.elastic.options import ROUNDING, largest
+from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import Architecture, Schedule
 
 MOST_WORKERS = 30
@@ -145,7 +145,7 @@ class Cluster:
             kept, wanted = previous.get(job), int(self.configurations.wanted[job])
             if kept:
                 touched = np.flatnonzero(kept.placement.workers + kept.placement.ps)
-                free = self.ledger.free[touched, :, 0] + ROUNDING * self.a.machines.capacity[touched]
+                free = self.ledger.free[touched, :, 0] + SLACK * self.a.machines.capacity[touched]
                 kept = kept if (self.ledger.use(kept.placement)[touched] <= free).all() else None
             if kept:
                 self.ledger.book(kept.placement)
@@ -226,7 +226,7 @@ def _fair(cluster: Cluster, waiting: list[int]) -> dict[int, int]:
         job = waiting[i]
         number = workers.get(job, 0)
         more = need[i] if number else first[i]
-        if number >= configurations.most[job] or (more > free * (1 + ROUNDING)).any():
+        if number >= configurations.most[job] or (more > free * (1 + SLACK)).any():
             continue
         free = free - more
         workers[job] = number + 1

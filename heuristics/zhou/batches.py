@@ -35,9 +35,8 @@ from typing import Literal
 import numpy as np
 
 from schedgap.heuristics.registry import Guarantee
-from schedgap.instances.arrays import Ints
+from schedgap.instances.arrays import ROUNDING, Ints
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
-from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, Schedule
 

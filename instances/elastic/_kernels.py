@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.clock import njit
 
-SLACK = 1e-9
-ROUNDING = 1e-9
 BLOCK = 16
 """Slots per block of which minima are stored."""
 BELOW = 1 - 1e-9
@@ -224,7 +222,7 @@ def share(servers: Servers, m: int, p: int, workers: int, ps: int, slots: int) -
 @njit(cache=True)
 def needed(workers: int, worker_bandwidth: float, ps_bandwidth: float) -> int:
     """Return the number of parameter servers that `workers` workers on other servers require."""
-    return int(np.ceil(workers * worker_bandwidth / ps_bandwidth * (1 - ROUNDING)))
+    return int(np.ceil(workers * worker_bandwidth / ps_bandwidth * (1 - SLACK)))
 
 
 @njit(cache=True)

@@ -9,16 +9,16 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.schema import Instance, PSType, ServerGroup, WorkerType
 from schedgap.instances.workload import server_names
 
-SLACK = 1e-9
-"""Relative excess over a capacity that is tolerated, so that a third of a server fits three times."""
+ROOM = 1.5e-8
+"""What rows of models allow instead of :data:`~schedgap.instances.arrays.SLACK`.
 
-ROOM = 5 * SLACK
-"""The same tolerance in rows of models. With the solver's tolerance of 1e-9 it stays within the 1e-8 that checkers
-accept, and it is larger than :data:`SLACK`, so that models allow whatever is allowed here."""
+HiGHS 1.15.1 called models infeasible whose rows allowed hardly more than schedules needed. A schedule that needs more
+than checkers accept is refused.
+"""
 
 SUMS = 10**6
 """Most sums, counted with multiplicity, that :func:`reachable` enumerates."""
@@ -93,11 +93,15 @@ class Machines:
         return np.asarray(taken + ps[:, None] * self.ps[ps_type] if ps_type >= 0 else taken)
 
 
-def fitting(capacity: Array, need: Array) -> Ints:
-    """Return ``(h,)`` how many times `need` ``(R,)`` fits into capacities ``(h, R)``, at most :data:`PLENTY`."""
+def fitting(capacity: Array, need: Array, taken: Array | None = None) -> Ints:
+    """Return ``(h,)`` how many times `need` ``(R,)`` fits into capacities ``(h, R)``, at most :data:`PLENTY`.
+
+    Of the capacities, the amounts `taken`, which broadcast with them, are in use; the result is −1 if they exceed them.
+    """
+    free = capacity * (1 + SLACK) - (0.0 if taken is None else taken)
     positive = need > 0
-    times = np.floor(capacity[:, positive] * (1 + SLACK) / need[positive])
-    return np.asarray(times.min(axis=1, initial=PLENTY), np.int64)
+    times = np.floor(free[:, positive] / need[positive]).min(axis=1, initial=PLENTY)
+    return np.where((free < 0).any(axis=1), -1, times).astype(np.int64)
 
 
 def reachable(capacity: float, needs: Array) -> float:

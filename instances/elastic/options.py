@@ -14,13 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Decision, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Decision, Ints
 from schedgap.instances.elastic.machines import Machines, classes, fitting
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
-
-ROUNDING = 1e-9
-"""Relative tolerance in comparisons of work."""
 
 LONGEST = 1e15
 """Upper limit on the slots of a run."""
@@ -345,15 +342,15 @@ def largest(m: Machines, ring: bool, most: int) -> Ints:
 def _with_servers(m: Machines, worker: int, server: int, most: int) -> tuple[int, int]:
     room, e, z = m.room[worker], m.worker[worker], m.ps[server]
     hosts = fitting(m.capacity, z) > 0
-    next_to_ps = np.where(m.able[worker] & hosts, fitting(np.maximum(m.capacity - z, 0.0), e), 0)
+    next_to_ps = np.where(m.able[worker] & hosts, fitting(m.capacity, e, z), 0)
     total = int(room @ m.count)
     spread = 0
     per_server = m.ps_bandwidth[server] / m.worker_bandwidth[worker]
     for host in np.flatnonzero(hosts).tolist():
         for g in range(min(int(room[host]), most) + 1):
-            servers = int(fitting((m.capacity[host] - g * e)[None, :], z)[0])
-            covered = math.floor(min(servers * per_server * (1 + ROUNDING), 1e15))
+            servers = int(fitting(m.capacity[[host]], z, g * e)[0])
+            covered = math.floor(min(servers * per_server * (1 + SLACK), 1e15))
             others = min(covered, total - int(room[host]))
-            if servers and others >= 1:
+            if servers > 0 and others >= 1:
                 spread = max(spread, g + others)
     return spread, int(next_to_ps.max(initial=0))

@@ -27,9 +27,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic.machines import takes
-from schedgap.instances.elastic.options import ROUNDING, rates
+from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.generate import draws
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
@@ -208,7 +208,7 @@ def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:
     if not spec.ring:
         servers = takes(spec.ps_types)
         chosen = r.update.argmin(axis=1)
-        count = np.maximum(1, np.ceil(most * needs[kind, 3] / servers[chosen, 3] * (1 - ROUNDING)))
+        count = np.maximum(1, np.ceil(most * needs[kind, 3] / servers[chosen, 3] * (1 - SLACK)))
         taken = taken + count[:, None] * servers[chosen]
     return np.ceil(work * per_batch / most * (1 - ROUNDING)).astype(np.int64), taken
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.elastic import Elastic, Machines, Runs, machines_of
-from schedgap.instances.elastic.options import ROUNDING, rates
+from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType

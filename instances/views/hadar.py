@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Decision, Ints, members
+from schedgap.instances.arrays import ROUNDING, Array, Decision, Ints, members
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.parameters import Parameter, shown
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
@@ -28,9 +28,6 @@ SLOT_LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Slot lengths for an instance without horizon; the first that needs at most :data:`SLOTS` slots is used."""
 
 SLOTS = 2000
-
-ROUNDING = 1e-9
-"""Relative tolerance in comparisons of work and times."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -25,11 +25,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Decision, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Decision, Ints
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
-from schedgap.instances.sensitivity import ROUNDING, Profiles, least_per_gpu, profiles
+from schedgap.instances.sensitivity import Profiles, least_per_gpu, profiles
 from schedgap.instances.workload import GangView, Servers, Workload, hopeless_note, servers, slots_from, workload
 
 ROUNDS_S = (300.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
@@ -65,8 +65,9 @@ class Pools:
         hosts, amounts = cluster.with_gpus(types), cluster.amounts
         total = np.array([amounts[h].sum(axis=0) for h in hosts])
         least = least_per_gpu(cluster, types)
-        largest = np.array([amounts[h].max(axis=0) if h.size else np.zeros(3) for h in hosts])
-        return Pools(total[:, 0].astype(np.int64), total[:, 1], total[:, 2], least[:, 0], least[:, 1], largest)
+        return Pools(
+            total[:, 0].astype(np.int64), total[:, 1], total[:, 2], least[:, 0], least[:, 1], cluster.largest(types)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,8 +274,8 @@ def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
         levels = (tables.cpus[kind], tables.memory_gb[kind])
         limit = math.ceil(gpus / pools.largest[i, 0]) * pools.largest[i, 1:]
         share = gpus * np.array([pools.cpus_per_gpu[i], pools.memory_gb_per_gpu[i]])
-        top = [int((axis <= most * (1 + ROUNDING)).sum()) for axis, most in zip(levels, limit, strict=True)]
-        at = [int((axis <= most * (1 + ROUNDING)).sum()) - 1 for axis, most in zip(levels, share, strict=True)]
+        top = [int((axis <= most * (1 + SLACK)).sum()) for axis, most in zip(levels, limit, strict=True)]
+        at = [int((axis <= most * (1 + SLACK)).sum()) - 1 for axis, most in zip(levels, share, strict=True)]
         needs.limit[kind, i] = limit
         if min(at) < 0 or rate[at[0], at[1]] <= 0:
             continue

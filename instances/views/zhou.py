@@ -19,10 +19,10 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints, nothing
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints, nothing
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, options_of, printed_rings
 from schedgap.instances.elastic.machines import able, fitting, takes
-from schedgap.instances.elastic.options import ROUNDING, rates
+from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -179,7 +179,7 @@ class Architecture(Elastic):
         """
         share = 1 / max(math.log2(self.price_base), 1e-12)
         m, o = self.classes, self.options
-        room = share * m.capacity * (1 + ROUNDING)
+        room = share * m.capacity * (1 + SLACK)
         worker = (m.able & np.all(m.worker[:, None, :] <= room, axis=2)).any(axis=1)
         server = np.all(m.ps[:, None, :] <= room, axis=2).any(axis=1)
         small = worker[o.worker_type] & np.append(server, True)[o.ps_type]
@@ -196,7 +196,7 @@ class Architecture(Elastic):
         taken = o.workers * m.worker.sum(axis=1)[o.worker_type]
         part = o.workers[:, None] * _largest_part(m.worker, m.capacity, m.room > 0)[o.worker_type]
         if self.id == "ps":
-            ratio = m.worker_bandwidth[o.worker_type] / m.ps_bandwidth[o.ps_type] * (1 - ROUNDING)
+            ratio = m.worker_bandwidth[o.worker_type] / m.ps_bandwidth[o.ps_type] * (1 - SLACK)
             servers = np.where(o.together, 1, np.maximum(np.ceil(o.workers * ratio), 1))
             hosts = np.array([fitting(m.capacity, need) > 0 for need in m.ps])
             taken = taken + servers * m.ps.sum(axis=1)[o.ps_type]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances import rigid
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import SLACK, Array
 from schedgap.instances.views import gavel, hadar, synergy, zhou
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, duals, listed, unit_of, whole
 from schedgap.models.hadar.fluid import gangs
@@ -20,7 +20,7 @@ from schedgap.models.rigid.bounds import Least, arrived, goal_of, least, machine
 from schedgap.models.rigid.starts import Starts
 from schedgap.models.single_machine import Best, bound_of
 from schedgap.models.solve import SolveOptions
-from schedgap.models.synergy.configurations import totals
+from schedgap.models.synergy.configurations import capacity
 from schedgap.models.synergy.jct import run_of
 
 WIDE = 4 * MARGIN
@@ -78,13 +78,13 @@ def of_gangs(view: hadar.View) -> tuple[Array, float, Array]:
 
 def of_rounds(view: synergy.View) -> tuple[Array, float, Array]:
     """Return capacities, unit of time and arrivals in Synergy's models."""
-    return totals(view).ravel(), 1.0, view.workload.arrival_s[view.possible]
+    return capacity(view).ravel(), 1.0, view.workload.arrival_s[view.possible]
 
 
 def of_slots(view: zhou.View, problem: str) -> tuple[Array, float, Array]:
     """Return capacities, unit of time and arrivals in Zhou's models; one arrival at 0 turns the mean into a sum."""
     classes = view.of(problem).classes
-    return (classes.usable * classes.count[:, None]).ravel(), 1.0, np.zeros(1)
+    return (classes.usable * classes.count[:, None] * (1 + SLACK)).ravel(), 1.0, np.zeros(1)
 
 
 def mean(view: Any, outcome: Outcome, options: SolveOptions, *, counted: Counted) -> Proof | None:
@@ -136,11 +136,11 @@ def last_round(view: synergy.View, outcome: Outcome, options: SolveOptions) -> P
     """Prove Synergy's makespan bound by prices of GPUs, CPUs and memory, and of the longest job."""
     if outcome.solution.row_duals is None:
         return None
-    run, capacity = run_of(view), totals(view)
-    prices, own = -duals(outcome.solution, "resource_rounds", capacity.shape), np.zeros(len(view.possible))
-    own[run.earliest.argmax()] = max(1.0 - float((np.maximum(prices, 0) * capacity).sum()), 0.0)
-    p, v, content = normalised(prices.ravel(), own, capacity.ravel())
-    spent = run.volume((p * capacity.ravel())[capacity.ravel() > 0]) + v * run.alone
+    run, there = run_of(view), capacity(view)
+    prices, own = -duals(outcome.solution, "resource_rounds", there.shape), np.zeros(len(view.possible))
+    own[run.earliest.argmax()] = max(1.0 - float((np.maximum(prices, 0) * there).sum()), 0.0)
+    p, v, content = normalised(prices.ravel(), own, there.ravel())
+    spent = run.volume((p * there.ravel())[there.ravel() > 0]) + v * run.alone
     return ends(run.start, v, spent, content | {"slot_s": view.slot_s})
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from schedgap.instances.arrays import Bools, Ints
-from schedgap.instances.elastic.options import ROUNDING
+from schedgap.instances.arrays import ROUNDING, Bools, Ints
 from schedgap.models.columns import Choice, Columns, Domain, Generated, Packer, choose
 from schedgap.models.elastic.generation import Pricing
 from schedgap.models.elastic.jobs import ElasticJobs, Scheduled, columns_of

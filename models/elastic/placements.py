@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.elastic import Machines, Options, Runs
-from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.errors import NotApplicableError
 from schedgap.models.elastic.jobs import ElasticJobs
 
@@ -43,7 +42,7 @@ def placements(m: Machines, worker_type: int, ps_type: int, together: bool, work
 
     The PS type is −1 for ring all-reduce.
     """
-    free = m.capacity * (1 + ROUNDING)
+    free = m.capacity * (1 + SLACK)
     e, z = m.worker[worker_type], m.ps[ps_type] if ps_type >= 0 else np.zeros(len(m.resources))
     room = m.room[worker_type].tolist()
     if together:
@@ -55,7 +54,7 @@ def placements(m: Machines, worker_type: int, ps_type: int, together: bool, work
             if np.count_nonzero(split) > 1:
                 yield tuple((h, n, 0) for h, n in enumerate(split) if n)
         return
-    ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
+    ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - SLACK)
     for host in range(m.size):
         for local in range(min(room[host], workers - 1) + 1):
             servers = max(1, math.ceil((workers - local) * ratio))
@@ -180,7 +179,7 @@ def _count(m: Machines, worker_type: int, ps_type: int, together: bool, workers:
     """Return the number of placements of each number of workers, as :func:`placements` yields them."""
     if not workers.size:
         return np.zeros(0)
-    free, e = m.capacity * (1 + ROUNDING), m.worker[worker_type]
+    free, e = m.capacity * (1 + SLACK), m.worker[worker_type]
     z = m.ps[ps_type] if ps_type >= 0 else np.zeros(len(m.resources))
     room = m.room[worker_type]
     if together:
@@ -190,12 +189,12 @@ def _count(m: Machines, worker_type: int, ps_type: int, together: bool, workers:
     if ps_type < 0:
         ways = _ways(room, most)[workers]
         return np.asarray(ways - (room >= workers[:, None]).sum(axis=1))
-    ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
+    ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - SLACK)
     counts = np.zeros(len(workers))
     # Equal hosts have equal numbers of placements.
     hosts, count = np.unique(np.column_stack((m.capacity, room)), axis=0, return_counts=True)
     for host, times in zip(hosts, count.tolist(), strict=True):
-        capacity, most_local = host[:-1] * (1 + ROUNDING), int(host[-1])
+        capacity, most_local = host[:-1] * (1 + SLACK), int(host[-1])
         others = np.delete(room, int(np.flatnonzero((np.column_stack((m.capacity, room)) == host).all(axis=1))[0]))
         ways = _ways(others, most)
         for i, number in enumerate(workers.tolist()):

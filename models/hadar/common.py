@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import ROUNDING, View
+from schedgap.instances.arrays import ROUNDING, Array, Ints
+from schedgap.instances.views.hadar import View
 
 LARGEST = 40_000_000
 """Jobs times slots up to which column generation runs by default: it keeps utilities and prices of all in memory."""

@@ -9,8 +9,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, View
+from schedgap.instances.arrays import ROUNDING, Array, Ints
+from schedgap.instances.views.hadar import COMPLETE, FORKED, UTILITY, View
 from schedgap.models.columns import Generated
 from schedgap.models.hadar.common import able, best_progress, classes, somebody_rejected, too_large
 from schedgap.models.intervals import NOBODY, Fluid, Goal, Pricing, Tightest, first_edges, stated, tightest

@@ -20,8 +20,8 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import FORKED, ROUNDING, Schedule, View
+from schedgap.instances.arrays import ROUNDING, Array, Ints
+from schedgap.instances.views.hadar import FORKED, Schedule, View
 from schedgap.models.columns import (
     Choice,
     Columns,

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import Ints
+from schedgap.instances.arrays import ROUNDING, Ints
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.hadar import BETA, COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
+from schedgap.instances.views.hadar import BETA, COMPLETE, UTILITY, Schedule, View, placed
 from schedgap.models.hadar.common import add_finish, nobody_completes, somebody_rejected, usable
 from schedgap.models.registry import model
 from schedgap.models.solve import Solution, counted

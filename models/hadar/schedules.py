@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.hadar import ROUNDING, View
+from schedgap.instances.views.hadar import View
 from schedgap.models.hadar.common import usable
 
 MOST_SCHEDULES = 60_000

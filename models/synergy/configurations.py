@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.views.synergy import Schedule, View
 
 SMALLEST = 2e-9
@@ -60,13 +59,8 @@ def units(view: View) -> Array:
 
 
 def capacity(view: View) -> Array:
-    """Return the ``(k, 3)`` GPUs, CPUs and gigabytes of each type, enlarged by the rounding of levels."""
-    return totals(view) * (1 + ROUNDING)
-
-
-def totals(view: View) -> Array:
-    """Return the ``(k, 3)`` GPUs, CPUs and gigabytes of each type."""
-    return np.column_stack((view.pools.gpus.astype(float), view.pools.cpus, view.pools.memory_gb))
+    """Return the ``(k, 3)`` GPUs, CPUs and gigabytes of each type, with the slack of capacities."""
+    return np.column_stack((view.pools.gpus.astype(float), view.pools.cpus, view.pools.memory_gb)) * (1 + SLACK)
 
 
 def fitting(view: View) -> Bools:
@@ -89,7 +83,7 @@ def configurations(
     if kinds is not None:
         where = where & np.isin(np.arange(len(where)), kinds)[:, None]
     kind, gpu_type = np.nonzero(where)
-    limit = view.needs.limit[kind, gpu_type] * (1 + ROUNDING)
+    limit = view.needs.limit[kind, gpu_type] * (1 + SLACK)
     within = (tables.cpus[kind] <= limit[:, :1])[:, :, None] & (tables.memory_gb[kind] <= limit[:, 1:])[:, None, :]
     rate = np.where(within, tables.rate[kind, gpu_type], NOWHERE)
     kept = rate >= 0.0 if idle else rate > 0.0

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.views.synergy import MAKESPAN, P99, RUN, View
 from schedgap.models import percentile, single_machine
 from schedgap.models.registry import Outcome
 from schedgap.models.simulated import bounds_simulations
 from schedgap.models.single_machine import INTERVALS, Jobs, Ways, closed_form
 from schedgap.models.solve import SolveOptions, counted
-from schedgap.models.synergy.configurations import capacity, configurations, fitting, totals, units
+from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +53,7 @@ def run_of(view: View) -> Run:
     kinds, kind = np.unique(view.profiles.kind[jobs], return_inverse=True)
     held = configurations(view, fitting(view), kinds)
     first = np.searchsorted(held.kind, kinds)
-    total = totals(view)
+    total = capacity(view)
     resources = np.argwhere(total > 0)
     part = held.held()[:, resources[:, 1]] / total[resources[:, 0], resources[:, 1]]
     part[held.gpu_type[:, None] != resources[:, 0]] = 0.0
@@ -62,7 +61,7 @@ def run_of(view: View) -> Run:
     fair = view.needs.fair[kinds]
     speed = (fair / fair.max(axis=1, keepdims=True)).mean(axis=0) * view.pools.gpus
     start = view.arrival[jobs].astype(float) * view.slot_s
-    work = view.workload.work[jobs] * (1 - 2 * ROUNDING)
+    work = view.workload.work[jobs] * (1 - ROUNDING)
     alone = work / best[kind.ravel()]
     return Run(
         start=start,
@@ -103,8 +102,9 @@ def build_intervals(
     .. math:: v_j = E_j \cdot \min_{i,c,m} \alpha_i \cdot (g_j/G_i, c/C_i, m/M_i) / W_j[c,m,i]
 
     of the cluster. Jobs start no earlier than the first round at or after their arrival. The bound covers gangs over
-    several servers, because they advance at the pace of the least amount per GPU; rounds only delay jobs. All jobs have
-    weight 1, completion times count from the arrival, and the objective is their mean.
+    several servers: they advance at the pace of the least amount per GPU, and have at most the CPUs and memory of as
+    many servers as their GPUs need (:attr:`~schedgap.instances.views.synergy.Needs.limit`), also in simulations. Rounds
+    only delay jobs. All jobs have weight 1, completion times count from the arrival, and the objective is their mean.
 
     See Also
     --------

@@ -16,8 +16,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
@@ -145,8 +144,8 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     """
     wanted = wanted or _demands_of(view)
     m = _servers(view, wanted)
-    fit = np.minimum(np.floor((1 + ROUNDING) / wanted.part.max(axis=1)), wanted.count[wanted.demand])
-    holds = (wanted.part <= 1 + ROUNDING).all(axis=1)  # whether a whole job fits on the empty server
+    fit = np.minimum(np.floor((1 + SLACK) / wanted.part.max(axis=1)), wanted.count[wanted.demand])
+    holds = (wanted.part <= 1 + SLACK).all(axis=1)  # whether a whole job fits on the empty server
     most = dict(zip(m.CELLS, np.where(holds, fit, 0).astype(int).tolist(), strict=True))
     m.whole = pyo.Var(m.CELLS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d, i: (0, most[d, i]))
     m.split = pyo.Var(m.DEMANDS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d: (0, m.jobs[d]))

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import Array, Ints, members
+from schedgap.instances.arrays import ROUNDING, Array, Ints, members
 from schedgap.instances.registry import Problem
-from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
 from schedgap.models.registry import Kind, model, no_decision, no_reason, solve_built
 from schedgap.models.solve import Solution, SolveOptions, counted

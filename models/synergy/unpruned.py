@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.arrays import ROUNDING
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
 from schedgap.models.registry import model
 from schedgap.models.solve import Solution

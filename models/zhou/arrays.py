@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
-from schedgap.instances.elastic.options import ROUNDING
 from schedgap.models.solve import Session, SolveOptions, StandardForm
 from schedgap.models.solve.form import RowBlocks
 from schedgap.models.statements import largest
@@ -54,7 +53,8 @@ def placement_form(
     ring = choice.ps_type < 0
     e = machines.worker[choice.worker_type]
     z = np.zeros_like(e) if ring else machines.ps[choice.ps_type]
-    covers = 0.0 if ring else machines.ps_bandwidth[choice.ps_type] / machines.worker_bandwidth[choice.worker_type]
+    ratio = 0.0 if ring else machines.ps_bandwidth[choice.ps_type] / machines.worker_bandwidth[choice.worker_type]
+    covers = ratio * (1 + ROOM)
     within = free + ROOM * machines.capacity
     workers = np.minimum(fitting(within, e), choice.most) * (machines.able[choice.worker_type] & (cost[0] <= limit))
     # No solution needs more parameter servers than cover all workers.
@@ -104,7 +104,6 @@ def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], fr
     rows.add(zeros + 1, zeros + np.inf, (1.0, at, all_y), (1.0, at, all_s), (-1.0, at, y), (-1.0, at, s))
     if not ring:
         rows.add(any_less, zeros, (1.0, at, s), (-ps, at, k))
-        # Unrounded, as in models.zhou.placement.
         covered = (-min(covers, choice.most), at, s)
         rows.add(any_less, zeros + choice.most, (1.0, at, all_y), (-1.0, at, y), covered, (choice.most, at, k))
     return rows

@@ -14,10 +14,10 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
-from schedgap.instances.elastic.options import ROUNDING, largest
+from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, View
 from schedgap.models import intervals
 from schedgap.models.registry import Outcome, model
@@ -91,7 +91,7 @@ def run_of(a: Architecture) -> Run:
     jobs, m = np.flatnonzero(a.weight > 0), a.classes
     alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
     job, worker_type, ps_type, worker_slots, ps_slots, time = rows
-    total = m.usable * m.count[:, None]
+    total = m.usable * m.count[:, None] * (1 + SLACK)
     start = a.arrival[jobs].astype(float)
     hosts = np.array([fitting(m.capacity, z) > 0 for z in m.ps], bool).reshape(len(m.ps), m.size)
     return Run(
@@ -202,12 +202,11 @@ def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Servin
     """Return how many workers PSs on one host serve there and elsewhere, for PSs that serve up to `most` workers."""
     e, z = m.worker[worker_type], m.ps[ps_type]
     room = fitting(m.capacity, z)
-    covers = m.ps_bandwidth[ps_type] / m.worker_bandwidth[worker_type] * (1 + 2 * ROUNDING)
+    covers = m.ps_bandwidth[ps_type] / m.worker_bandwidth[worker_type] * (1 + 2 * SLACK)
     servers = np.arange(1, max(1, min(int(room.max()), math.ceil(most / covers))) + 1)
     beside = np.full(len(servers), -1, np.int64)
     for i in range(m.size):
-        left = np.maximum(m.capacity[i] - servers[:, None] * z, 0.0)
-        fits = fitting(left, e) if m.able[worker_type, i] else np.zeros_like(servers)
+        fits = fitting(m.capacity[i], e, servers[:, None] * z) if m.able[worker_type, i] else np.zeros_like(servers)
         beside = np.maximum(beside, np.where(servers <= room[i], fits, -1))
     elsewhere = np.floor(servers * covers)
     return Serving(np.where((beside >= 0) & (elsewhere >= 1), beside + elsewhere, 0).astype(np.int64))

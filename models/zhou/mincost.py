@@ -15,10 +15,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options_of
-from schedgap.instances.elastic.machines import SLACK
-from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models.registry import Outcome, model
 from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
@@ -202,7 +200,7 @@ class _Workers:
         m, z = self.machines, self.machines.ps[ps_type]
         price = np.where(times(self.free, z) > 0, z @ self.paid, np.inf).min(axis=0)
         beside = np.minimum(self.room.max(axis=0), number - 1)
-        ratio = m.worker_bandwidth[self.worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
+        ratio = m.worker_bandwidth[self.worker_type] / m.ps_bandwidth[ps_type] * (1 - SLACK)
         return np.asarray(workers + np.maximum(np.ceil((number - beside) * ratio), 1) * price)
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
-from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
@@ -28,7 +27,7 @@ def room(m: Machines, chosen: Choices, most: Ints) -> tuple[Ints, Ints]:
     useful = np.maximum(1, np.ceil(most * (m.worker_bandwidth[chosen.worker_type] / m.ps_bandwidth[chosen.ps_type])))
     ps = np.minimum(np.stack([fitting(m.capacity, need) for need in m.ps])[chosen.ps_type], useful[:, None])
     taken = chosen.workers[:, None, None] * m.worker[chosen.worker_type][:, None] + m.ps[chosen.ps_type][:, None]
-    fits = (taken <= m.capacity * (1 + ROUNDING)).all(axis=2) & m.able[chosen.worker_type]
+    fits = (taken <= m.capacity * (1 + SLACK)).all(axis=2) & m.able[chosen.worker_type]
     out = chosen.together[:, None] & ~fits
     return np.where(out, 0, workers), np.where(out, 0, ps).astype(np.int64)
 
@@ -170,9 +169,9 @@ def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
 
     if not hosts:
         return
-    # A PS that covers more than all workers is as good as one that covers all. Rounding is left to the solver: with
-    # ratios times 1 + 1e-9, HiGHS 1.15.1 called a placement optimal that costs 3 % too much (one of 2,000).
-    ratio = machines.ps_bandwidth[chosen.ps_type] / machines.worker_bandwidth[chosen.worker_type]
+    # A PS that covers more than all workers is as good as one that covers all. With ratios times 1 + 1e-9, HiGHS 1.15.1
+    # called a placement optimal that costs 3 % too much (one of 2,000).
+    ratio = machines.ps_bandwidth[chosen.ps_type] / machines.worker_bandwidth[chosen.worker_type] * (1 + ROOM)
     m.covers = pyo.Param(m.CHOICES, initialize={k: min(x, m.most[k]) for k, x in enumerate(ratio.tolist())})
     m.has = pyo.Var(hosts, domain=pyo.Binary)
 
