@@ -29,6 +29,13 @@ SLACK = 1.05e-8
 Six times 0.166666667 are thus a whole. It, too, is a little more than checkers accept, 1.02e-8.
 """
 
+ROOM = 1.5e-8
+"""What rows of models allow instead of :data:`SLACK`.
+
+HiGHS 1.15.1 called models infeasible whose rows allowed hardly more than schedules needed. A schedule that needs more
+than checkers accept is refused.
+"""
+
 
 def nothing() -> Ints:
     """Return an empty integer array, the default of dataclass fields."""

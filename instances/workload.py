@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import Instance, Job, Tenant
 from schedgap.instances.utility import Utilities, utilities
@@ -22,9 +22,9 @@ NEVER = 2.0**53
 
 
 def slots_from(times_s: Array, slot_s: float) -> Ints:
-    """Return the first slots (from 0) that begin at or after these times, with a relative tolerance of 1e-9."""
+    """Return the first slots (from 0) that begin at or after these times, up to :data:`ROUNDING`."""
     with np.errstate(over="ignore"):  # infinity is after any horizon, too
-        return np.minimum(np.ceil(times_s / slot_s * (1 - 1e-9)), NEVER).astype(np.int64)
+        return np.minimum(np.ceil(times_s / slot_s * (1 - ROUNDING)), NEVER).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,6 @@ from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.schema import Instance, PSType, ServerGroup, WorkerType
 from schedgap.instances.workload import server_names
 
-ROOM = 1.5e-8
-"""What rows of models allow instead of :data:`~schedgap.instances.arrays.SLACK`.
-
-HiGHS 1.15.1 called models infeasible whose rows allowed hardly more than schedules needed. A schedule that needs more
-than checkers accept is refused.
-"""
-
 SUMS = 10**6
 """Most sums, counted with multiplicity, that :func:`reachable` enumerates."""
 

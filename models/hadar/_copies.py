@@ -7,11 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.clock import njit
-
-DONE = 1e-9
-"""Fraction of a job's work that may be missing because of rounding."""
 
 WHOLE = 20_000
 """GPU slots of a job up to which whole GPUs are searched for; beyond, whole and divisible GPUs hardly differ."""
@@ -81,7 +78,7 @@ def ends_divisible(prices, low, high, arrival, work, progress, worth, paid):  # 
             unit, amount = heapq.heappop(heap)
             done -= amount
             cost += unit * amount
-        if t >= latest and done >= work * (1 - DONE):
+        if t >= latest and done >= work * (1 - ROUNDING):
             over = max(done - work, 0.0) * -heap[0][0] if len(heap) > 0 else 0.0
             paid[t] = worth[t] - cost + over
 
@@ -188,7 +185,7 @@ def cheapest(offer, last, need, number):  # type: ignore[no-untyped-def]
         at[g] = np.argmin(reduced[g, : there[g] + 1])
         least[g] = reduced[g, at[g]]
     bound = multiplier * need + least.sum()
-    if best <= bound + DONE * abs(bound):
+    if best <= bound + ROUNDING * abs(bound):
         return best, best
     first, end, final = at.copy(), at.copy(), 0
     for g in range(groups):
@@ -292,7 +289,7 @@ def price(prices, capacity, which, jobs, worth, floor, uses, out):  # type: igno
         bounded(j, capacity, limit[j], uses, low, high)
         ends_divisible(prices, low, high, arrival[j], work[j], progress[j], worth[j], paid)
         group, pace = groups_of(progress[j])
-        need = work[j] * (1 - DONE) - (low.sum(axis=1) * progress[j]).sum()
+        need = work[j] * (1 - ROUNDING) - (low.sum(axis=1) * progress[j]).sum()
         offer = Offer(prices, low, high, cells_by_unit(prices, low, high, arrival[j], progress[j]), group, pace)
         basis = (low * prices).sum()
         most[i], sure, last = floor[j], floor[j], -1

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from schedgap.instances.arrays import ROUNDING
 from schedgap.instances.clock import njit
 
 INFINITE = 1e300
-DONE = 1e-9
-"""Fraction of a job's work that may be missing because of rounding."""
 
 
 @njit(cache=True)
@@ -30,7 +29,7 @@ def residuals(progress, work, most):  # type: ignore[no-untyped-def]
         while i >= 0:
             count[i] += 1
             now -= progress[i]
-            if now > DONE * work:
+            if now > ROUNDING * work:
                 break
             now += count[i] * progress[i]
             count[i] = 0
@@ -53,16 +52,16 @@ def automaton(left, progress, work):  # type: ignore[no-untyped-def]
     after = np.zeros(levels, np.int32)
     at = np.zeros(levels, np.int64)
     for s in range(len(left)):
-        if s > 0 and left[s] - left[s - 1] <= DONE * work:
+        if s > 0 and left[s] - left[s - 1] <= ROUNDING * work:
             state[s] = last
             continue
         same = last > 0
         for k in range(levels):
             then = left[s] - progress[k]
             after[k] = 0
-            if then > DONE * work:
+            if then > ROUNDING * work:
                 # The work left after a slot grows with the work left now: one pointer per level suffices.
-                while left[at[k]] < then - DONE * work:
+                while left[at[k]] < then - ROUNDING * work:
                     at[k] += 1
                 after[k] = state[at[k]]
             same = same and after[k] == table[last, k]
@@ -91,8 +90,8 @@ def grid(progress, work, credit, smallest, largest):  # type: ignore[no-untyped-
             trial[k] = max(1, int(progress[k] * size / work + 0.5))
             low = min(low, trial[k] / progress[k])
             high = max(high, trial[k] / progress[k])
-        lower = max(1, int(np.ceil((work - credit) * low * (1 - 2 * DONE) - 1e-9)))
-        upper = int(np.floor(work * high * (1 + DONE))) + 1
+        lower = max(1, int(np.ceil((work - credit) * low * (1 - 2 * ROUNDING) - 1e-9)))
+        upper = int(np.floor(work * high * (1 + ROUNDING))) + 1
         if (upper - lower) / lower < best and upper <= 2 * largest:
             best = (upper - lower) / lower
             units[:] = trial
@@ -489,7 +488,7 @@ def follow(choice, states, when, sure_when, a, progress, work, level):  # type: 
     """
     table, need, enough = states
     trail(choice, table, need, when, a, level)
-    if work_of(level, progress) >= work * (1 - DONE):
+    if work_of(level, progress) >= work * (1 - ROUNDING):
         return when, True
     if sure_when >= 0:
         trail(choice, table, enough, sure_when, a, level)
@@ -540,7 +539,7 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
         charge(prices, covers, j, gpus[j], own, dearer)
         bounds = uses[:, np.searchsorted(uses[0], j) : np.searchsorted(uses[0], j, side="right")]
         bind(bounds, room, held, free, forced)
-        a, target = arrival[j], work[j] * (1 - DONE)
+        a, target = arrival[j], work[j] * (1 - ROUNDING)
         table = tables[offset[j] : offset[j + 1]].reshape(-1, kept[j])
         speeds = progress[j, : np.count_nonzero(progress[j])]
         cost = np.empty((len(begin) - 1, len(speeds)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.instances.arrays import SLACK, Array, Bools, Ints
+from schedgap.instances.arrays import ROOM, SLACK, Array, Bools, Ints
 from schedgap.instances.views.synergy import Schedule, View
 
 SMALLEST = 2e-9
@@ -59,8 +59,8 @@ def units(view: View) -> Array:
 
 
 def capacity(view: View) -> Array:
-    """Return the ``(k, 3)`` GPUs, CPUs and gigabytes of each type, with the slack of capacities."""
-    return np.column_stack((view.pools.gpus.astype(float), view.pools.cpus, view.pools.memory_gb)) * (1 + SLACK)
+    """Return the ``(k, 3)`` GPUs, CPUs and gigabytes of each type, as rows of models allow them."""
+    return np.column_stack((view.pools.gpus.astype(float), view.pools.cpus, view.pools.memory_gb)) * (1 + ROOM)
 
 
 def fitting(view: View) -> Bools:

@@ -16,7 +16,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import SLACK, Array, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
@@ -151,9 +151,12 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     m.split = pyo.Var(m.DEMANDS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d: (0, m.jobs[d]))
     m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
 
+    # Split jobs may fill a server to the last digit, so rows and the solver's tolerance together stay within SLACK.
+    enough = 1 + SLACK - 2 * ROUNDING
+
     @m.Constraint(m.RESOURCES, m.HOSTS)
     def capacity_15_17(m: Any, r: int, i: int) -> Any:
-        return sum(m.held[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= m.room[r, i]
+        return sum(m.held[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= m.room[r, i] * enough
 
     in_servers(m)
 

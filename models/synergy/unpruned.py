@@ -11,7 +11,7 @@ from schedgap.instances.arrays import ROUNDING
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
 from schedgap.models.registry import model
 from schedgap.models.solve import Solution
-from schedgap.models.synergy.configurations import Configurations, configurations, ideal_schedule
+from schedgap.models.synergy.configurations import Configurations, capacity, configurations, ideal_schedule
 from schedgap.models.synergy.throughput import mixed_cluster
 
 LARGEST = 20_000
@@ -50,8 +50,8 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
     m.weight = pyo.Param(m.JOBS, initialize={j: float(view.weight[j]) for j in m.JOBS})
     fair = view.needs.fair[view.profiles.kind, pool] * (1 - ROUNDING)
     m.fair = pyo.Param(m.JOBS, initialize={j: float(fair[j]) for j in m.JOBS})
-    m.C = pyo.Param(initialize=float(view.pools.cpus[pool]))
-    m.M = pyo.Param(initialize=float(view.pools.memory_gb[pool]))
+    _, cpus, memory_gb = capacity(view)[pool].tolist()
+    m.C, m.M = pyo.Param(initialize=cpus), pyo.Param(initialize=memory_gb)
     m.y = pyo.Var(m.PAIRS, domain=pyo.Binary)
 
     @m.Objective(sense=pyo.maximize)

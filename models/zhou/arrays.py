@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import ROUNDING, Array, Ints
+from schedgap.instances.arrays import ROOM, ROUNDING, Array, Ints
 from schedgap.instances.elastic import Machines
-from schedgap.instances.elastic.machines import ROOM, fitting
+from schedgap.instances.elastic.machines import fitting
 from schedgap.models.solve import Session, SolveOptions, StandardForm
 from schedgap.models.solve.form import RowBlocks
 from schedgap.models.statements import largest

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
+from schedgap.instances.arrays import ROOM, ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic import Machines
-from schedgap.instances.elastic.machines import ROOM, fitting
+from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped

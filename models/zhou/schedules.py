@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.elastic.machines import ROOM
+from schedgap.instances.arrays import ROOM, ROUNDING, Array, Ints
 from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models import elastic
 from schedgap.models.registry import model, no_decision
