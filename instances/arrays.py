@@ -17,19 +17,19 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 ROUNDING = 1.01e-9
-"""Relative amount of a job's work or of a time that may be missing.
+"""Relative amount of a job's work, of a time, or of the CPUs or memory of a level that may be missing.
 
 It is a little more than checkers accept, so that no bound excludes an accepted schedule. Both are a little more than a
 billionth, because numbers such as 1e9 and 1 are common.
 """
 
-SLACK = 1.05e-8
-"""Relative amount by which a capacity or bandwidth may be exceeded, or a level of CPUs or memory be missed.
+SLACK = 1.15e-8
+"""Relative amount by which a capacity or bandwidth may be exceeded, so that six times 0.166666667 are a whole.
 
-Six times 0.166666667 are thus a whole. It, too, is a little more than checkers accept, 1.02e-8.
+Checkers accept 1.02e-8, which together with :data:`ROUNDING` is a little less.
 """
 
-ROOM = 1.5e-8
+ROOM = 1.6e-8
 """What rows of models allow instead of :data:`SLACK`.
 
 HiGHS 1.15.1 called models infeasible whose rows allowed hardly more than schedules needed. A schedule that needs more

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import SLACK, Array, Bools, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance, MatrixSensitivity, PipelineSensitivity, Sensitivity
 from schedgap.instances.workload import Servers, Workload
@@ -60,8 +60,8 @@ class Profiles(NamedTuple):
 
     def level(self, kind: Ints, cpus: Array, memory_gb: Array) -> tuple[Ints, Ints]:
         """Return the indices ``(x,)`` of the highest levels at or below the amounts ``(x,)``, −1 if there are none."""
-        a = (self.cpus[kind] <= cpus[:, None] * (1 + SLACK)).sum(axis=1) - 1
-        b = (self.memory_gb[kind] <= memory_gb[:, None] * (1 + SLACK)).sum(axis=1) - 1
+        a = (self.cpus[kind] <= cpus[:, None] * (1 + ROUNDING)).sum(axis=1) - 1
+        b = (self.memory_gb[kind] <= memory_gb[:, None] * (1 + ROUNDING)).sum(axis=1) - 1
         return a, b
 
     def rate_of(self, kind: Ints, gpu_type: Ints, cpus: Array, memory_gb: Array) -> Array:
@@ -147,4 +147,4 @@ def pipeline_rate(pipeline: PipelineSensitivity, gpu_rate: Array, cpus: Array, m
     with np.errstate(divide="ignore", over="ignore"):
         fetched = np.where(missed_mb > 0, pipeline.storage_mb_per_s / missed_mb, np.inf)
     rate = np.minimum(np.minimum(gpu_rate, cpus * pipeline.prep_rate_per_cpu), fetched)
-    return np.asarray(np.where(memory_gb * (1 + SLACK) >= pipeline.process_memory_gb, rate, 0.0))
+    return np.asarray(np.where(memory_gb * (1 + ROUNDING) >= pipeline.process_memory_gb, rate, 0.0))

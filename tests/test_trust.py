@@ -209,7 +209,7 @@ def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_that_it_c
 
 
 def contradictions(rows: Iterable[Row]) -> list[str]:
-    """Return where a decision contradicts a bound or a proof; one that exceeds a capacity by 1.02e-8 is just refused."""
+    """Return where a decision contradicts a bound or proof. One that exceeds a capacity by 1.02e-8 is just refused."""
     return [line for row in rows for line in row.violations if "beaten" in line or "infeasible" in line]
 
 
@@ -238,7 +238,7 @@ def test_no_bound_is_beaten_where_needs_are_nearly_parts_of_a_server(
 def test_no_bound_is_beaten_where_levels_are_nearly_shares(
     case: Instance, hosts: list[float], levels: list[float]
 ) -> None:
-    """The printed ILP1 allowed no excess at all, and was called infeasible beside a verified round."""
+    """Not the printed ILP1: HiGHS 1.15.1 loses its optimum to a level of 0.9999999995 CPUs, which is then reported."""
     content = case.model_dump()
     for group in content["cluster"]["servers"]:
         group["cpus"] *= 1 + hosts[0] / 2
@@ -247,5 +247,5 @@ def test_no_bound_is_beaten_where_levels_are_nearly_shares(
         grid = job["sensitivity"]
         for axis, more in (("cpus_per_gpu", levels[:4]), ("memory_gb_per_gpu", levels[4:])):
             grid[axis] = [x * (1 + e / 2) for x, e in zip(grid[axis], more, strict=True)]
-    methods = ["synergy.ilp1", "synergy.ilp1.unpruned", "synergy.lp1", "synergy.lp2.*", "synergy.jct*", "synergy.tune"]
+    methods = ["synergy.ilp1", "synergy.lp1", "synergy.lp2.*", "synergy.jct*", "synergy.tune", "synergy.drf"]
     assert not contradictions(compare_here(validate(content, "near"), methods).rows)

@@ -12,7 +12,7 @@ from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import clean
-from schedgap.instances.arrays import SLACK, Array
+from schedgap.instances.arrays import ROUNDING, SLACK, Array
 from schedgap.instances.text import counted
 from schedgap.instances.views.synergy import RUN, Schedule, View
 
@@ -58,7 +58,7 @@ def _speedups(view: View, name: str, kind: int) -> Speedups:
     tables, needs = view.profiles, view.needs
     i = view.preference[kind][0]
     gpus = int(tables.gpus[kind])
-    limit, share = needs.limit[kind, i] * (1 + SLACK), needs.share[kind, i] * (1 + SLACK)
+    limit, share = needs.limit[kind, i] * (1 + SLACK), needs.share[kind, i] * (1 + ROUNDING)
     cpus, memory_gb = tables.cpus[kind], tables.memory_gb[kind]
     few, small = cpus <= limit[0], memory_gb <= limit[1]
     speedup = (tables.rate[kind, i][np.ix_(few, small)] / needs.fair[kind, i]).T

@@ -22,12 +22,16 @@ LARGEST = 2**40
 """Slots and numbers of workers stay below this value, so that their sums are exact."""
 
 SHORTFALL = 1.005e-9
-"""Relative tolerance for missing work, a little less than that of views, bounds and certificates, 1.01e-9."""
+"""Relative tolerance for missing work, or for CPUs or memory missing at a level.
+
+It is a little less than that of views, bounds and certificates, 1.01e-9.
+"""
 
 EXCESS = 1.02e-8
-"""Relative tolerance for exceeded capacity or bandwidth, and for missing CPUs or memory at a level.
+"""Relative tolerance for exceeded capacity or bandwidth.
 
-It is a little less than that of views, bounds and certificates, 1.05e-8, so that these allow whatever is accepted here.
+Views, bounds and certificates allow 1.15e-8: more than this and what is missing at a level together, so that they allow
+whatever is accepted here.
 """
 
 WHOLE = (-(2**63), 2**63)

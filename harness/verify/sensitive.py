@@ -142,7 +142,7 @@ class Speeds:
         order = np.argsort(kind, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1) if len(job) else ():
             *levels, rates = self.grid(int(job[part[0]]), int(gpu_type[part[0]]))
-            amounts = (amount[part] * (1 + EXCESS) for amount in (cpus, memory_gb))
+            amounts = (amount[part] * (1 + SHORTFALL) for amount in (cpus, memory_gb))
             c, m = (np.searchsorted(axis, amount, "right") for axis, amount in zip(levels, amounts, strict=True))
             out[part] = np.pad(rates, ((1, 0), (1, 0)))[c, m]
         return out

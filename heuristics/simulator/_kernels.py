@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import SLACK, Array, Bools, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Bools, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.sensitivity import Profiles
 
@@ -310,7 +310,7 @@ def advance(
 def level(levels: Array, amount: float) -> int:
     """Return the index of the highest level at or below an amount, −1 below the lowest."""
     at = -1
-    while at + 1 < levels.size and levels[at + 1] <= amount * (1 + SLACK):
+    while at + 1 < levels.size and levels[at + 1] <= amount * (1 + ROUNDING):
         at += 1
     return at
 
@@ -335,9 +335,9 @@ def speeds(
         used_cpus[server[e]] += cpus[e]
         used_memory[server[e]] += memory_gb[e]
     for h in range(hosts):
-        if used_cpus[h] > limits.cpus[h] * (1 + SLACK):
+        if used_cpus[h] > limits.cpus[h] * (1 + ROUNDING):
             return CPUS, h, speed
-        if used_memory[h] > limits.memory_gb[h] * (1 + SLACK):
+        if used_memory[h] > limits.memory_gb[h] * (1 + ROUNDING):
             return MEMORY, h, speed
     for g in range(first.size - 1):
         j, r = job[first[g]], types[server[first[g]]]
@@ -350,7 +350,7 @@ def speeds(
             least_memory = min(least_memory, memory_gb[e] / gpus[e])
             all_cpus += cpus[e]
             all_memory += memory_gb[e]
-        most = np.ceil(gang / limits.largest[r, 0]) * (1 + SLACK)
+        most = np.ceil(gang / limits.largest[r, 0]) * (1 + ROUNDING)
         if all_cpus > most * limits.largest[r, 1] or all_memory > most * limits.largest[r, 2]:
             return SHARE, j, speed
         a = level(tables.cpus[kind], least_cpus * gang)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Bools, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.sensitivity import Profiles
 
@@ -44,7 +44,7 @@ def fits(hosts: Hosts, h: int, gpus: int, want: Array) -> bool:
     """Return whether server `h` has `gpus` free GPUs, and the CPUs and gigabytes of `want`."""
     enough = hosts.free[h] >= gpus
     for r in range(2):
-        enough &= hosts.left[h, r] + SLACK * hosts.capacity[h, r] >= want[r]
+        enough &= hosts.left[h, r] + ROUNDING * hosts.capacity[h, r] >= want[r]
     return bool(enough)
 
 
@@ -73,7 +73,7 @@ def room(hosts: Hosts, h: int, gpus: int, want: Array) -> int:
     most = min(hosts.free[h], gpus)
     for r in range(2):
         if want[r] > 0:
-            parts = (hosts.left[h, r] + SLACK * hosts.capacity[h, r]) * gpus / want[r]
+            parts = (hosts.left[h, r] + ROUNDING * hosts.capacity[h, r]) * gpus / want[r]
             most = min(most, int(max(parts, 0.0)))
     return int(most)
 
@@ -132,7 +132,7 @@ def hold(hosts: Hosts, gangs: Gangs, p: int, count: int, amount: Array) -> None:
 def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> None:
     """Let gangs on an overfull server fall back, those furthest above their base first, until the server is not."""
     entries, left, capacity = gangs.entries, hosts.left, hosts.capacity
-    while left[h, 0] < -SLACK * capacity[h, 0] or left[h, 1] < -SLACK * capacity[h, 1]:
+    while left[h, 0] < -ROUNDING * capacity[h, 0] or left[h, 1] < -ROUNDING * capacity[h, 1]:
         best, most = -1, 0.0
         for e in range(count):
             p = entries[e, 0]
@@ -247,12 +247,12 @@ def refill(
         held = gangs.amount[p]
         if held[0] >= want[p, 0] and held[1] >= want[p, 1]:
             continue
-        cpus = min(want[p, 0], spare(hosts, gangs, p, 0)) * (1 + SLACK)
-        memory = min(want[p, 1], spare(hosts, gangs, p, 1)) * (1 + SLACK)
+        cpus = min(want[p, 0], spare(hosts, gangs, p, 0)) * (1 + ROUNDING)
+        memory = min(want[p, 1], spare(hosts, gangs, p, 1)) * (1 + ROUNDING)
         best, more, rate = -1.0, np.zeros(2), tables.rate[kind[p], types[p]]
         for i, x in enumerate(tables.cpus[kind[p]]):
             for k, y in enumerate(tables.memory_gb[kind[p]]):
-                within = held[0] <= x * (1 + SLACK) and x <= cpus and held[1] <= y * (1 + SLACK) and y <= memory
+                within = held[0] <= x * (1 + ROUNDING) and x <= cpus and held[1] <= y * (1 + ROUNDING) and y <= memory
                 if within and rate[i, k] > best * (1 + ROUNDING):
                     best, more[0], more[1] = rate[i, k], x - held[0], y - held[1]
         held += more

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.model_catalogue import MODELS
 from schedgap.instances.schema import MatrixSensitivity
 from schedgap.instances.sensitivity import Profiles, pipeline_rate
@@ -104,7 +104,7 @@ def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = 
     error = np.zeros((*rate.shape[:2], rate.shape[3]))
     for kind, i in np.ndindex(*rate.shape[:2]):
         axes = (tables.cpus[kind], tables.memory_gb[kind])
-        a, b = (int((x <= most * (1 + SLACK)).sum()) for x, most in zip(axes, limit[kind, i], strict=True))
+        a, b = (int((x <= most * (1 + ROUNDING)).sum()) for x, most in zip(axes, limit[kind, i], strict=True))
         if min(a, b) == 0:
             continue
         true = tables.rate[kind, i, :a, :b]

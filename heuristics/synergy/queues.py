@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.synergy.mechanisms import alignments, dominant, penalties
-from schedgap.instances.arrays import SLACK, Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.views.synergy import View
 
 
@@ -99,10 +99,10 @@ def filled(view: View, waiting: Waiting) -> Array:
     used = np.zeros(3)
     rank = np.full(waiting.jobs.size, np.inf)
     served = 0
-    while heap and used[0] < 1 - SLACK:
+    while heap and used[0] < 1 - ROUNDING:
         share, _, owner = heapq.heappop(heap)
         i = queues[owner].pop()
-        if (used + demand[i]).max() <= 1 + SLACK:
+        if (used + demand[i]).max() <= 1 + ROUNDING:
             used += demand[i]
             held[owner] += demand[i]
             rank[i] = served

@@ -25,7 +25,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Decision, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Bools, Decision, Ints
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -274,8 +274,8 @@ def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
         levels = (tables.cpus[kind], tables.memory_gb[kind])
         limit = math.ceil(gpus / pools.largest[i, 0]) * pools.largest[i, 1:]
         share = gpus * np.array([pools.cpus_per_gpu[i], pools.memory_gb_per_gpu[i]])
-        top = [int((axis <= most * (1 + SLACK)).sum()) for axis, most in zip(levels, limit, strict=True)]
-        at = [int((axis <= most * (1 + SLACK)).sum()) - 1 for axis, most in zip(levels, share, strict=True)]
+        top = [int((axis <= most * (1 + ROUNDING)).sum()) for axis, most in zip(levels, limit, strict=True)]
+        at = [int((axis <= most * (1 + ROUNDING)).sum()) - 1 for axis, most in zip(levels, share, strict=True)]
         needs.limit[kind, i] = limit
         if min(at) < 0 or rate[at[0], at[1]] <= 0:
             continue

@@ -36,7 +36,7 @@ def grid(curve: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple
     missed = curve["item_mb_per_iteration"] * (1 - cached)
     fetched = np.divide(curve["storage_mb_per_s"], missed, out=np.full(len(memory), np.inf), where=missed > 0)
     rates = np.minimum(np.minimum(gang * rate, cpus[:, None] * curve["prep_rate_per_cpu"]), fetched)
-    return cpus, memory, np.where(memory * ROOM >= curve["process_memory_gb"], rates, 0.0)
+    return cpus, memory, np.where(memory * MORE >= curve["process_memory_gb"], rates, 0.0)
 
 
 class Sensitive(Gangs):
@@ -78,7 +78,7 @@ class Sensitive(Gangs):
         rates, gpus = [0.0] * len(self.types), self.jobs[j]["gpus"]
         for i, (_, cpus, memory), rate in self.held[self.kind[j]]:
             each = [
-                min(g.get(x, 0.0) / g["gpus"] for g in self.of_type[i]) * gpus * ROOM for x in ("cpus", "memory_gb")
+                min(g.get(x, 0.0) / g["gpus"] for g in self.of_type[i]) * gpus * MORE for x in ("cpus", "memory_gb")
             ]
             if cpus <= each[0] and memory <= each[1]:
                 rates[i] = rate  # the last rate, at the highest levels, counts; it can be lower than at lower levels
