@@ -118,6 +118,7 @@ GANGS = ["hadar.p2.columns", "hadar.p2.columns.complete"]
 HUGE = "gen/2000jobs?jobs=20000&servers_per_type=500"
 
 GOALS = [
+    *(Goal("gen/20jobs", model, 1e-6, 60) for model in PAIRS),  # proved, up to the rounding of bounds
     *(Goal("gen/50jobs", model, 0.001, 60) for model in PAIRS),
     *(Goal("gen/200jobs", model, 0.0005, 60) for model in GANGS),
     *(Goal("gen/200jobs", model, 0.01, 60) for model in ELASTIC),
