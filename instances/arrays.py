@@ -26,7 +26,7 @@ billionth, because numbers such as 1e9 and 1 are common.
 SLACK = 1.15e-8
 """Relative amount by which a capacity or bandwidth may be exceeded, so that six times 0.166666667 are a whole.
 
-Checkers accept 1.02e-8, which together with :data:`ROUNDING` is a little less.
+Checkers accept 1.02e-8, which together with :data:`ROUNDING` is a little less. What lies between the two is refused.
 """
 
 ROOM = 1.6e-8

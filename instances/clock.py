@@ -62,7 +62,8 @@ if not TYPE_CHECKING:
         """Return ``numba.njit(**options)`` with a stricter cache; the clock stands still while it compiles.
 
         Numba's cache depends on a kernel's own file only, so that a kernel keeps an old version of another kernel
-        inlined in it. Here a kernel is recompiled after a change of any file that defines a kernel it may call.
+        inlined in it, and old values of constants from other files. Here a kernel is recompiled after a change of any
+        file that defines a kernel it may call, and of any number in the namespaces of these kernels.
         """
         decorate = _compiler()(**options)
 
@@ -70,9 +71,13 @@ if not TYPE_CHECKING:
             kernel = decorate(function)
             cache_file = vars(kernel._cache).get("_cache_file")
             if cache_file is not None:
-                callees = (value for value in function.__globals__.values() if isinstance(value, type(kernel)))
-                files = sorted({callee.py_func.__code__.co_filename for callee in (kernel, *callees)})
-                cache_file._source_stamp = [(file, os.stat(file).st_mtime_ns) for file in files]
+                callees = [value for value in function.__globals__.values() if isinstance(value, type(kernel))]
+                stamp: set[tuple[str, float]] = set()
+                for called in (kernel, *callees):
+                    file, names = called.py_func.__code__.co_filename, called.py_func.__globals__
+                    stamp |= {(file, os.stat(file).st_mtime_ns)}
+                    stamp |= {(name, value) for name, value in names.items() if isinstance(value, int | float)}
+                cache_file._source_stamp = sorted(stamp)
             return kernel
 
         return stamped

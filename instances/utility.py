@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.schema import job as schema
 from schedgap.instances.schema.job import Job
 
@@ -56,7 +56,7 @@ class Utilities(NamedTuple):
         jobs, d = np.broadcast_arrays(np.asarray(jobs, np.int64), np.asarray(duration_s, float))
         shape, a, b, c = self.of(jobs)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            late = np.where(d <= b, 0.0, (d - b) / c)
+            late = np.where(d <= b * (1 + ROUNDING), 0.0, (d - b) / c)
             choices = a / d, a / (1.0 + np.exp(b * (d - c))), a * (1.0 - np.minimum(late, 1.0))
         return np.asarray(np.choose(shape, choices))
 

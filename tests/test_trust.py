@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import admission_cases
 import pyomo.environ as pyo
 import pytest
 import synergy_cases
@@ -194,18 +195,43 @@ def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int
         assert row.verified is not False, (row.method, row.violations)
 
 
-def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_that_it_calls(tmp_path: Path) -> None:
-    """Numba alone goes on with what it has put in from the other file before."""
+def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_or_constants(tmp_path: Path) -> None:
+    """Numba alone goes on with what it has put in from the other files before."""
     decorated = "from schedgap.instances.clock import njit\n@njit(cache=True)\n"
+    inner = f"from amounts import MORE\n{decorated}def more(x):\n    return x + MORE"
     (tmp_path / "outer.py").write_text(f"from inner import more\n{decorated}def twice(x):\n    return 2 * more(x)\n")
-    told = "from outer import twice; print(twice(1), sum(twice.stats.cache_hits.values()))"
-    found = []
-    for amount in (1, 1, 2):
-        if not found or amount == 2:
-            (tmp_path / "inner.py").write_text(f"{decorated}def more(x):\n    return x + {amount}\n")
-        done = subprocess.run([sys.executable, "-c", told], cwd=tmp_path, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-B", "-c", "from outer import twice; print(twice(1), *twice.stats.cache_hits.values())"]
+    found, changes = (
+        [],
+        ({"inner": inner, "amounts": "MORE = 1"}, {}, {"amounts": "MORE = 2"}, {"inner": f"{inner} + 1"}),
+    )
+    for change in changes:
+        for name, text in change.items():
+            (tmp_path / f"{name}.py").write_text(f"{text}\n")
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         found.append(done.stdout.split())
-    assert found == [["4", "0"], ["4", "1"], ["6", "0"]]
+    assert found == [["4"], ["4", "1"], ["6"], ["8"]]
+
+
+@pytest.mark.parametrize(("deadline_s", "slot_s"), [(3.0, 1.0), (3.0 * (1 - 5e-10), 1.0), (0.3, 0.1)])
+def test_a_completion_at_the_deadline_is_in_time_for_everybody(deadline_s: float, slot_s: float) -> None:
+    """0.3 s are more than three slots of 0.1 s; models called 0 the optimum where the checker accepted 100."""
+    job = admission_cases.job(1, 2, deadline=deadline_s, seconds=slot_s, transfer_s=0.0)
+    content = admission_cases.instance([job], [("w", 1, 1)], slots=4).model_dump()
+    content["jobs"][0]["utility"] = {"kind": "linear_deadline", "amplitude": 100.0}
+    content["horizon"]["slot_s"] = slot_s
+    case = validate(content, "due")
+    rows = compare_here(case, ["admission.columns", "admission.offline", "admission.online"]).rows
+    assert [(row.verified, row.objective) for row in rows] == [(True, 100.0)] * 3
+
+
+@pytest.mark.parametrize("more", [0.0, 1e-9, 9e-9])
+def test_levels_that_hardly_exceed_a_server_are_placed_without_fragments(more: float) -> None:
+    table = synergy_cases.matrix([1.0, 2.0 * (1 + more)], [10.0], [[0.5], [1.0]])
+    hosts = [synergy_cases.servers(2, gpus=2, cpus=4.0, memory_gb=100.0)]
+    case = synergy_cases.instance([synergy_cases.job(sensitivity=table)] * 3, hosts)
+    (row,) = compare_here(case, ["synergy.lp2.min_fragments"]).rows
+    assert (row.verified, row.objective, row.own_bound) == (True, 0.0, 0.0)
 
 
 def contradictions(rows: Iterable[Row]) -> list[str]:

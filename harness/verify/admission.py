@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
-from schedgap.harness.verify.proofs.basics import utility
-from schedgap.harness.verify.rules import SHORTFALL, refusing
+from schedgap.harness.verify.proofs.basics import MORE, utility
+from schedgap.harness.verify.rules import refusing
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, View
@@ -63,7 +63,7 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
 def deadlines(view: View) -> Ints:
     """Return the ``(n,)`` slots by which jobs must complete: their deadlines, or the end of the horizon."""
     due = [view.slots if job.deadline_s is None else job.deadline_s / view.slot_s for job in view.instance.jobs]
-    return np.array([min(math.floor(slot * (1 + SHORTFALL)), view.slots) for slot in due], np.int64)
+    return np.array([min(math.floor(slot * MORE), view.slots) for slot in due], np.int64)
 
 
 QUANTITIES = ("admitted", "rejected", "colocated", "completion")

@@ -165,7 +165,7 @@ def _times(facts: Facts) -> list[str]:
     """Check that rounds begin at multiples of the round length, in order, before the horizon."""
     start_s, rules, decision_s = facts.trace.start_s, facts.trace.rules, facts.trace.decision_s
     number, rounds = start_s / rules.round_s, facts.rounds
-    off = ~(np.abs(number - rounds.number) <= TOLERANCE) | (np.diff(rounds.number, prepend=-1) < 1)
+    off = ~np.isclose(number, rounds.number, ROUNDING, ROUNDING) | (np.diff(rounds.number, prepend=-1) < 1)
     until = f"the simulation ends at {rules.until_s:g} s"
     return [
         *rounds.broken(off, f"round at {{row}}: rounds begin at multiples of {rules.round_s:g} s, one after another"),
@@ -194,7 +194,7 @@ def _absent(facts: Facts, rows: Rows, does: str) -> list[str]:
     start_s, profiling_s = trace.start_s[rows.row], trace.rules.profiling_s
     early = "before its arrival" + (f" and {profiling_s:g} s of profiling" if profiling_s else "")
     return [
-        *rows.broken(start_s < (work.arrival_s + profiling_s)[rows.job] * (1 - SLIVER), f"{AT}{does} {early}"),
+        *rows.broken(start_s * (1 + ROUNDING) < (work.arrival_s + profiling_s)[rows.job], f"{AT}{does} {early}"),
         *rows.broken(start_s >= trace.completion_s[rows.job], f"{AT}{does} after its completion"),
         *rows.broken(start_s >= work.leave_s[rows.job], f"{AT}{does} after its tenant has left"),
     ]

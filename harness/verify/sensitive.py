@@ -22,8 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schedgap.harness.verify.proofs.basics import LESS, MORE, ROOM
 from schedgap.harness.verify.proofs.synergy import grid
-from schedgap.harness.verify.rules import EXCESS, SHORTFALL, Groups, Rows
+from schedgap.harness.verify.rules import EXCESS, Groups, Rows
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.schema import Instance
 from schedgap.instances.workload import Servers, Workload
@@ -142,7 +143,7 @@ class Speeds:
         order = np.argsort(kind, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1) if len(job) else ():
             *levels, rates = self.grid(int(job[part[0]]), int(gpu_type[part[0]]))
-            amounts = (amount[part] * (1 + SHORTFALL) for amount in (cpus, memory_gb))
+            amounts = (amount[part] * MORE for amount in (cpus, memory_gb))
             c, m = (np.searchsorted(axis, amount, "right") for axis, amount in zip(levels, amounts, strict=True))
             out[part] = np.pad(rates, ((1, 0), (1, 0)))[c, m]
         return out
@@ -238,13 +239,13 @@ def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
     if not pooled.able[job, i]:
         return np.zeros(0), np.zeros((0, 3))
     *levels, rates = speeds.grid(job, i)
-    fits = [axis <= most * (1 + EXCESS) for axis, most in zip(levels, pooled.limit[job, i], strict=True)]
+    fits = [axis <= most * ROOM for axis, most in zip(levels, pooled.limit[job, i], strict=True)]
     rate = rates[np.ix_(*fits)]
     inside = (axis[fit] for axis, fit in zip(levels, fits, strict=True))
     c, m = (axis.ravel() for axis in np.meshgrid(*inside, indexing="ij"))
     best = np.pad(np.maximum.accumulate(np.maximum.accumulate(rate, axis=0), axis=1), ((1, 0), (1, 0)))
     below = np.maximum(best[:-1, 1:], best[1:, :-1])
-    keep = ((rate > below) & (rate >= pooled.fair[job, i] * (1 - SHORTFALL))).ravel()
+    keep = ((rate > below) & (rate >= pooled.fair[job, i] * LESS)).ravel()
     gpus = np.full(int(keep.sum()), speeds.work.gpus[job])
     return rate.ravel()[keep], np.column_stack((gpus, c[keep], m[keep]))
 
@@ -282,4 +283,4 @@ def bounds(options: Menu, count: Array) -> Array:
     prices = np.stack(best)
     # the largest profit of a job of each class at each of the prices
     profit = np.maximum.reduceat(value - prices @ part.T, np.searchsorted(of, np.arange(count.shape[1])), axis=1)
-    return np.asarray((prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])
+    return np.asarray((ROOM * prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])

@@ -66,7 +66,7 @@ class Facts:
         pooled, runs = self.speeds.pooled, self.gangs
         runs.gang = work.gpus[runs.job]
         # Amounts count per GPU of the gang; placements may hold more GPUs than the gang has.
-        enough = runs.enough * (runs.gang / runs.gpus)[:, None]
+        enough = runs.enough * np.minimum(runs.gang / runs.gpus, 1.0)[:, None]
         runs.rate = self.speeds.rate(runs.job, runs.gpu_type, *enough.T)
         self.weight = np.ones(view.size) if np.all(view.weight == 1.0) else pooled.weight
         machines = np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float)

@@ -45,7 +45,7 @@ def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Proof | None:
         mine = np.flatnonzero(kind == r)
         servers = view.servers.amounts[wanted.hosts[server_type == r]]
         room, count = np.unique(servers, axis=0, return_counts=True)
-        need, jobs = wanted.amount[mine] * (1 - MARGIN), wanted.count[mine]
+        need, jobs = wanted.amount[mine] * (1 - 2 * MARGIN), wanted.count[mine]
         sets = [np.array(list(islice(_sets(need, jobs, amounts * (1 + SLACK)), MANY + 1))) for amounts in room]
         if len(mine) and max(map(len, sets)) <= MANY and math.comb(len(mine) + 3, 3) <= CORNERS:
             worth[mine] = whole(_worth(need, jobs, room, count, sets, options), unit) * unit

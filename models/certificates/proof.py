@@ -14,7 +14,7 @@ from schedgap.models.registry import Outcome
 from schedgap.models.solve import Solution, SolveOptions
 
 MARGIN = 1e-9
-"""Margin, as a fraction of all terms of a bound, for floating-point sums and for the slack of capacities."""
+"""Margin, as a fraction of all terms of a bound, for floating-point sums."""
 
 DIGITS = 2.0**55
 """Number of units in the largest number that is rounded to whole units."""

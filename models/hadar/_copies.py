@@ -287,9 +287,10 @@ def price(prices, capacity, which, jobs, worth, floor, uses, out):  # type: igno
         j = which[i]
         paid = by_end[i]
         bounded(j, capacity, limit[j], uses, low, high)
-        ends_divisible(prices, low, high, arrival[j], work[j], progress[j], worth[j], paid)
+        least = work[j] * (1 - ROUNDING)
+        ends_divisible(prices, low, high, arrival[j], least, progress[j], worth[j], paid)
         group, pace = groups_of(progress[j])
-        need = work[j] * (1 - ROUNDING) - (low.sum(axis=1) * progress[j]).sum()
+        need = least - (low.sum(axis=1) * progress[j]).sum()
         offer = Offer(prices, low, high, cells_by_unit(prices, low, high, arrival[j], progress[j]), group, pace)
         basis = (low * prices).sum()
         most[i], sure, last = floor[j], floor[j], -1

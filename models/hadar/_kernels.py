@@ -544,7 +544,7 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
         speeds = progress[j, : np.count_nonzero(progress[j])]
         cost = np.empty((len(begin) - 1, len(speeds)))
         costs(own, dearer, free, held, order[j], among[j], gpus[j], begin, cost)
-        cheapest = least_cost(cost, begin, speeds, work[j], a)
+        cheapest = least_cost(cost, begin, speeds, target, a)
         most[i], sure[i], when, _, _ = greedy(
             cost, begin, speeds, target, worth[j], a, slots, cheapest, floor[j], paid, payoffs, steps
         )

@@ -16,7 +16,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
+from schedgap.instances.arrays import ROOM, SLACK, Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
@@ -151,12 +151,9 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     m.split = pyo.Var(m.DEMANDS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d: (0, m.jobs[d]))
     m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
 
-    # Split jobs may fill a server to the last digit, so rows and the solver's tolerance together stay within SLACK.
-    enough = 1 + SLACK - 2 * ROUNDING
-
     @m.Constraint(m.RESOURCES, m.HOSTS)
     def capacity_15_17(m: Any, r: int, i: int) -> Any:
-        return sum(m.held[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= m.room[r, i] * enough
+        return sum(m.held[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= m.room[r, i] * (1 + ROOM)
 
     in_servers(m)
 
@@ -254,7 +251,7 @@ def vertex(view: View, options: SolveOptions) -> Outcome:
 def _fractions(wanted: Demands, room: Array, count: Ints, options: SolveOptions) -> Solution:
     """Solve LP2 for `count` ``(D,)`` jobs in the free fractions `room` ``(3, s)`` of the servers.
 
-    Servers may be full to the last CPU, and the checker accepts no overflow: HiGHS's default tolerance of 1e-7 is too
+    Servers may be full to the last CPU, and the checker accepts hardly more: HiGHS's default tolerance of 1e-7 is too
     loose.
     """
     form = placement_form(wanted.part, wanted.host, wanted.demand, count, room, wanted.host.astype(float))
@@ -295,10 +292,10 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
         return _after(first, solution, build_s, None, wanted)
     whole = np.rint(solution.array(model.whole))
     split = np.rint(solution.array(model.split)).astype(np.int64)
-    # The MILP's fractions respect the servers' capacity only up to its tolerance, and the checker has none.
+    # The rows of the MILP allow more than the checker, so fractions that fill servers are chosen again.
     used = np.zeros((3, len(wanted.hosts)))
     np.add.at(used.T, wanted.host, wanted.part * whole[:, None])
-    rest = _fractions(wanted, 1 - used, split, options).column_values
+    rest = _fractions(wanted, np.maximum(1 - used, 0.0), split, options).column_values
     x = whole + (solution.array(model.x) if rest is None else rest)
     # The number of split jobs is an integer, so the bound can be rounded up.
     bound = None if solution.bound is None else float(math.ceil(solution.bound - FRACTION))

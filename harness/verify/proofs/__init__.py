@@ -8,9 +8,10 @@ A certificate names an instance, a problem and a bound, and has multipliers from
 duality: at any prices ≥ 0 of capacity, no schedule is worth more than all capacity costs plus, for each job, the most
 it can be worth by itself after paying these prices. The instance is read from ``instances/`` next to ``certificates/``.
 Each problem's rule computes the best responses with code of its own, and adds up integers, fractions, or floats rounded
-to the safe side. As in the problems themselves, 1.01e-9 of a job's work or of a time may be missing, and capacities may
-be exceeded by 1.15e-8. Whatever the instance does not determine is taken from the certificate and printed: slots and
-rounds, the jobs of a round, what placed jobs hold, and the time by which weight counts.
+to the safe side. As in the problems themselves, 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level
+may be missing, and capacities may be exceeded by 1.15e-8. Whatever the instance does not determine is taken from the
+certificate and printed: slots and rounds, the jobs of a round, what placed jobs hold, and the time by which weight
+counts.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ Data = Mapping[str, Any]
 """An instance, or a certificate, as plain data."""
 
 LESS, MORE = 1 - 1.01e-9, 1 + 1.01e-9
-"""As in the problems themselves, 1.01e-9 of a job's work or of a time may be missing."""
+"""As in the problems, 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level may be missing."""
 
 ROOM = 1 + 1.15e-8
-"""As in the problems themselves, capacities and bandwidths may be exceeded, or levels be missed, by 1.15e-8."""
+"""As in the problems, capacities and bandwidths may be exceeded by 1.15e-8."""
 
 LOW, HIGH = 1 - 1e-11, 1 + 1e-12
 """Factors that round sums of costs, and values, to the safe side; they exceed floating-point errors."""

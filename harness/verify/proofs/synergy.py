@@ -127,7 +127,8 @@ def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
     for name, (i, *amounts), worth in zip(proof["round"], proof["held"], proof["worth"], strict=True):
         j, fair = index[name], held.fair(index[name])[i]
         near = (rate for k, use, rate in held.held[held.kind[j]] if k == i and np.allclose(use[1:], amounts, 1e-9, 0.0))
-        require(next(near, 0.0) >= fair * LESS > 0, f"{name} does not reach its fair progress with what it holds")
+        enough = max(near, default=0.0) >= fair * LESS > 0
+        require(enough, f"{name} does not reach its fair progress with what it holds")
         require(worth >= 0, "a worth is negative")
         pools[i][(held.jobs[j]["gpus"], *amounts), worth * unit] += 1
     split = 0
