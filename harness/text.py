@@ -25,11 +25,11 @@ def clean(text: object, limit: int | None = None) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return `text` in at most `limit` characters, with … in place of the middle if it is too long."""
+    """Return `text` in at most `limit` characters, with … in place of some words in its middle if it is too long."""
     if len(text) <= limit:
         return text
-    head = limit // 2
-    return f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
+    head, tail = text[: limit // 2], text[len(text) - (limit - limit // 2 - 1) :]
+    return f"{head[: head.rfind(' ') + 1] or head}…{tail[max(tail.find(' '), 0) :]}"
 
 
 def number(value: float | None, digits: int = 4) -> str:

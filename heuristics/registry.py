@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from schedgap.instances.errors import NotApplicableError, UsageError
-from schedgap.instances.registry import PAPERS, MethodSpec, Registry
+from schedgap.instances.registry import MethodSpec, Registry
 from schedgap.instances.schema import Instance
 
 Oracle = Callable[[str, Any], Any]
@@ -60,7 +60,7 @@ class HeuristicSpec(MethodSpec):
         Heuristics that round a model's optimum need ``models.oracle``. Raises `NotApplicableError` if the method does
         not apply.
         """
-        view = PAPERS.get(self.paper).view(instance)
+        view = self.view(instance)
         if reason := self.skip(view):
             raise NotApplicableError(reason)
         return self.run(view, Context(np.random.default_rng(seed), oracle or _no_oracle))

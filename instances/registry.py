@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import fnmatch
 import functools
@@ -321,3 +322,11 @@ class MethodSpec(Parametrised):
     claims: tuple[str, ...] = ()
     skip: Callable[[Any], str | None] = no_reason
     too_large: Callable[[Any], str | None] = no_reason
+
+    def view(self, instance: Any) -> Any:
+        """Return the paper's view of an instance, or a copy for a method of a plug-in, which may write to its arrays.
+
+        All others share one view: bounds and checkers would read what a careless method left in it.
+        """
+        view = PAPERS.get(self.paper).view(instance)
+        return copy.deepcopy(view, {id(instance): instance}) if plugins.owners([self.id]) else view

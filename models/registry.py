@@ -125,7 +125,7 @@ class ModelSpec(MethodSpec):
         The keyword arguments are fields of :class:`~schedgap.models.solve.SolveOptions`. It raises `NotApplicableError`
         if the model cannot run on the instance.
         """
-        view = PAPERS.get(self.paper).view(instance)
+        view = self.view(instance)
         if reason := self.skip(view):
             raise NotApplicableError(f"{self.id} on {instance.name}: {reason}")
         return self.run(view, SolveOptions(**options)).solution

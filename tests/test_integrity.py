@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import Command
 
@@ -106,8 +107,20 @@ def test_a_damaged_line_is_named_until_its_result_is_there_again(folder: Path) -
     )
     kept = reopen(folder)
     assert (len(kept.rows), kept.meta["damaged"]) == (2, ["1 damaged line of the journal, 1 result missing"])
+    (folder / "rows.jsonl").write_bytes(lines[0] + b"\n")
+    assert reopen(folder).meta["damaged"] == ["2 results missing from the journal"]
     sg.compare("paper/oef-eq1", METHODS, bound=False, resume=folder)
     assert (len(reopen(folder).rows), reopen(folder).meta["damaged"]) == (3, [])
+
+
+def test_ctrl_c_while_a_run_is_resumed_leaves_its_tables_whole(folder: Path) -> None:
+    def interrupt(tasks: int) -> None:
+        raise KeyboardInterrupt
+
+    whole = pd.read_parquet(folder / "rows.parquet")
+    other = sg.compare("paper/oef-eq1", ["oef.rounding"], bound=False, resume=folder, on_start=interrupt)
+    assert (other.interrupted, len(other.rows)) == (True, 3)
+    assert pd.read_parquet(folder / "rows.parquet").equals(whole)
 
 
 def forge(folder: Path, change: Callable[[Any], Any], name: str = "run.json") -> None:

@@ -19,6 +19,7 @@ from test_conformance import broken
 
 import schedgap as sg
 from schedgap.harness.compare.methods import specs
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import plugins
@@ -324,6 +325,19 @@ def test_what_goes_wrong_in_a_method_is_a_row(answer: Any, reason: str) -> None:
     where = r" \(test_plugins\.py, line \d+\)" if "no_such_field" in reason else ""
     assert row.status == "error"
     assert re.fullmatch(re.escape(reason) + where, row.reason)
+
+
+@pytest.mark.parametrize("method", ["oef.mine", "oef.efficiency"])
+def test_a_method_that_writes_to_its_view_changes_nobody_elses(method: str, tmp_path: Path) -> None:
+    """The bound was 2 instead of 5, and the method optimal."""
+    text = MINE.replace("    print", "    view.speedups[:] = np.minimum(view.speedups, 1.0)\n    print")
+    sg.load_plugin(written(tmp_path, f"import numpy as np{text}"))
+    spec, instance = sg.heuristics.get("oef.mine"), sg.load("paper/oef-eq1")
+    spec.decide(instance)
+    assert sg.models.get("oef.efficiency").solve(instance).bound == pytest.approx(5.0)
+    rows = {row.method: row for row in compare_here(instance, ["oef.mine", "oef.efficiency"]).rows}
+    assert rows["oef.mine"].verified
+    assert rows[method].best_bound == pytest.approx(5.0)
 
 
 def test_what_goes_wrong_in_a_policy_is_a_row() -> None:

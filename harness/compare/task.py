@@ -184,7 +184,7 @@ def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
 
 def _run(task: MethodTask, spec: Spec) -> MethodResult:
     paper = PAPERS.get(spec.paper)
-    view = paper.view(task.instance)
+    view = spec.view(task.instance)
     reason = spec.skip(view)
     if reason is None and not task.limits.all_sizes and (size := spec.too_large(view)):
         reason = f"{TOO_LARGE} without --all: {size}"
@@ -197,7 +197,8 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
     if result.decision is None:
         return result
     began = clock.now()
-    verdict = VERIFIERS.get(paper.id).check(view, result.decision, spec.problem, spec.claims)
+    seen = paper.view(task.instance)
+    verdict = VERIFIERS.get(paper.id).check(seen, result.decision, spec.problem, spec.claims)
     violations, objective = list(verdict.violations), verdict.objective
     if solution:
         second, claimed = solution.cross_check, solution.objective if spec.kind != "baseline" else None

@@ -192,6 +192,9 @@ class _Run(Generic[F]):
             while tasks := plan(list(self.done.values())):
                 self._stage({task.key: task for task in tasks}, workers, running)
             self.meta["interrupted"] = False
+        if self.meta["interrupted"] and self.earlier:  # the tables keep what this run did not get to
+            self.meta["plan"] = list(dict.fromkeys([*self.meta["plan"], *self.earlier.meta["plan"]]))
+            self.done = {result.key: result for result in sound(self.study, self.earlier)} | self.done
         self.meta["duration_s"] = time.perf_counter() - began
 
     def concluded(self) -> F:
@@ -269,7 +272,8 @@ def reopen(folder: str | Path, kind: str | None = None) -> Any:
 def sound(study: Study[Any], stored: Stored) -> list[Any]:
     """Return the intact results in the order of the plan, and list the damaged ones in ``stored.meta["damaged"]``.
 
-    An unreadable line does not show which result it held; such lines are counted if planned results are missing.
+    An unreadable line does not show which result it held, and a shorter journal none; what is missing of the plan is
+    counted, unless the run was interrupted or merged without it.
     """
     results, damaged = [], []
     for key in stored.meta["plan"]:
@@ -279,9 +283,10 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
         except DAMAGE as error:
             damaged.append(clean(error, 200))
     missing = len(stored.meta["plan"]) - len(results) - len(damaged)
-    if stored.damaged and missing:
-        lines = counted(stored.damaged, "damaged line")
-        damaged.append(f"{lines} of the journal, {counted(missing, 'result')} missing")
+    expected = len(stored.meta["plan"]) if stored.meta["interrupted"] else stored.meta.get("missing", 0)
+    if missing and (stored.damaged or missing > expected):
+        lines = f"{counted(stored.damaged, 'damaged line')} of the journal, " if stored.damaged else ""
+        damaged.append(f"{lines}{counted(missing, 'result')} missing{'' if lines else ' from the journal'}")
     stored.meta["damaged"] = damaged
     return results
 

@@ -134,10 +134,9 @@ OURS = Path(__file__).parents[2], *map(Path, sysconfig.get_paths().values())
 
 def _where(error: Exception) -> str:
     """Return the last line of the user's own code, such as a plug-in's, in which an error occurred, if any."""
-    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    own = [
-        f" ({file.name}, line {line})" for file, line in frames if file.is_absolute() and not {*OURS} & {*file.parents}
-    ]
+    frames = traceback.extract_tb(error.__traceback__)
+    files = [(Path(frame.filename), frame.lineno) for frame in frames if not frame.filename.startswith("<")]
+    own = [f" ({file.name}, line {line})" for file, line in files if not {*OURS} & {*file.parents}]
     return own[-1] if own else ""
 
 
