@@ -265,6 +265,8 @@ class Audit(Found[Finding]):
     @property
     def headline(self) -> str:
         """The number of claims and of verdicts of each kind, in one sentence."""
+        if not self.rows:
+            return "No claim was tried."
         kinds = Counter(kind(finding) for finding in self.rows)
         papers = len({finding.claim.paper for finding in self.rows})
         of = counted(len(self.rows), "claim") + (f" of {papers} papers" if papers > 1 else "")

@@ -118,8 +118,9 @@ class Worker:
         except (EOFError, OSError):
             self.process.join(1.0)
             code = self.process.exitcode
-            killed = f"{signal.Signals(-code).name}: out of memory, or killed from outside" if code and code < 0 else ""
-            reason = "error", f"the worker died ({killed or f'exit code {code}'})"
+            end = f"exit code {code}" if code is None or code >= 0 else signal.Signals(-code).name
+            cause = ": out of memory, or killed from outside" if end == "SIGKILL" else ""
+            reason = "error", f"the worker died ({end}{cause})"
         self.stop()
         return self.task.failed(*reason)
 

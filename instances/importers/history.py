@@ -155,7 +155,7 @@ def to_instance(log: Log, options: Options) -> Instance:
     if frame["weight"].isna().any():
         frame["weight"] = frame["weight"].fillna(frame["gpus"])
         derived.append(f"the weight of a job is its number of {log.unit}s: the log has no weights")
-    name, users = log.path.name.split(".")[0], filter(None, frame["user"])
+    name, users = Path(log.path.name.removesuffix(".gz")).stem, filter(None, frame["user"])
     began = origin + offset if log.dates else None
     jobs = _instance_jobs(frame, origin)
     groups = [ServerGroup(name=n, count=1, gpu_type=pool, gpus=gpus) for n, (pool, gpus) in servers.items()]
