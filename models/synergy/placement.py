@@ -28,6 +28,9 @@ from schedgap.models.synergy.ideal import FRACTION, ideal_round
 LARGEST = 2_500
 """Jobs times servers up to which fewest fragments are searched for by default; 128 jobs on 16 servers take a second."""
 
+FULL = 1 + 1e-8
+"""Fraction of a server that may be in use if all of it is not enough; the checker accepts 1 + 1.02e-8."""
+
 
 @dataclass(frozen=True, eq=False)
 class Demands:
@@ -242,22 +245,27 @@ def vertex(view: View, options: SolveOptions) -> Outcome:
         return Outcome(first, None)
     began = clock.now()
     wanted = demands(view, ideal)
-    solution = _fractions(wanted, np.ones((3, len(wanted.hosts))), wanted.count, options)
+    solution = _fractions(wanted, np.zeros((3, len(wanted.hosts))), wanted.count, options)
     decision = None if solution.column_values is None else placed(view, wanted, solution.column_values)
     build_s = clock.now() - began - solution.times.transfer_s - solution.times.solve_s
     return _after(first, checked(solution, options, build_vertex, view, wanted), build_s, decision, wanted)
 
 
-def _fractions(wanted: Demands, room: Array, count: Ints, options: SolveOptions) -> Solution:
-    """Solve LP2 for `count` ``(D,)`` jobs in the free fractions `room` ``(3, s)`` of the servers.
+def _fractions(wanted: Demands, used: Array, count: Ints, options: SolveOptions) -> Solution:
+    """Solve LP2 for `count` ``(D,)`` jobs next to the `used` fractions ``(3, s)`` of the servers.
 
     Servers may be full to the last CPU, and the checker accepts hardly more: HiGHS's default tolerance of 1e-7 is too
-    loose.
+    loose. If there is no solution, each server is a little larger (:data:`FULL`).
     """
-    form = placement_form(wanted.part, wanted.host, wanted.demand, count, room, wanted.host.astype(float))
-    session = Session(form, replace(options, method="simplex", mip_start=None, basis=None))
-    session.set_option("primal_feasibility_tolerance", 1e-10)
-    return session.run()
+    for full in (1.0, FULL):
+        room = np.maximum(full - used, 0.0)
+        form = placement_form(wanted.part, wanted.host, wanted.demand, count, room, wanted.host.astype(float))
+        session = Session(form, replace(options, method="simplex", mip_start=None, basis=None))
+        session.set_option("primal_feasibility_tolerance", 1e-10)
+        solution = session.run()
+        if solution.column_values is not None:
+            break
+    return solution
 
 
 def placement_form(held: Array, server: Ints, demand: Ints, jobs: Ints, room: Array, cost: Array) -> StandardForm:
@@ -295,7 +303,7 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
     # The rows of the MILP allow more than the checker, so fractions that fill servers are chosen again.
     used = np.zeros((3, len(wanted.hosts)))
     np.add.at(used.T, wanted.host, wanted.part * whole[:, None])
-    rest = _fractions(wanted, np.maximum(1 - used, 0.0), split, options).column_values
+    rest = _fractions(wanted, used, split, options).column_values
     x = whole + (solution.array(model.x) if rest is None else rest)
     # The number of split jobs is an integer, so the bound can be rounded up.
     bound = None if solution.bound is None else float(math.ceil(solution.bound - FRACTION))
