@@ -247,7 +247,7 @@ NEAR = st.sampled_from([0.0, 1e-9, -1e-9, 2e-9, 5e-9, 9e-9, 1e-8, 2e-8])
 def test_no_bound_is_beaten_where_needs_are_nearly_parts_of_a_server(
     parts: int, more: float, ps: float, larger: float, faster: float, longer: float, chunks: int
 ) -> None:
-    """Of 150 such instances, bounds were beaten on 92 when they allowed less of an excess than the checker."""
+    """On 150 such instances, 92 bounds were beaten when they allowed less of an excess than the checker."""
     workers = [zhou_cases.worker(cpus=(1 + more) / parts)]
     types = [zhou_cases.ps(cpus=ps * (1 + larger), bandwidth_gbps=1.0 + faster)]
     jobs = [
