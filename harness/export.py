@@ -27,7 +27,7 @@ from schedgap.instances import load
 from schedgap.instances.canonical import read_mapping, validate, write_atomically
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.importers.table import read_text
-from schedgap.instances.registry import PAPERS, unknown
+from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.content import dumps
 from schedgap.models import MODELS, ModelSpec
@@ -90,7 +90,7 @@ def exported(method: str, instance: Instance) -> Export:
     spec = MODELS.get(method)
     if spec.implied:
         raise NotApplicableError(f"{spec.id} generates its columns as needed; the full model is too large for a file")
-    view = PAPERS.get(spec.paper).view(instance)
+    view = spec.view(instance)
     if reason := spec.skip(view):
         raise NotApplicableError(f"{spec.id} on {instance.name}: {reason}")
     try:
@@ -263,7 +263,7 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
         subfolder = re.sub(r"[^A-Za-z0-9_.-]", "_", instance.name)
         for spec in MODELS:
             try:
-                view = PAPERS.get(spec.paper).view(instance)
+                view = spec.view(instance)
                 reason = spec.skip(view) or spec.too_large(view)
                 export = None if reason else exported(spec.id, instance)
             except NotApplicableError as error:

@@ -71,13 +71,12 @@ if not TYPE_CHECKING:
             kernel = decorate(function)
             cache_file = vars(kernel._cache).get("_cache_file")
             if cache_file is not None:
-                callees = [value for value in function.__globals__.values() if isinstance(value, type(kernel))]
-                stamp: set[tuple[str, float]] = set()
-                for called in (kernel, *callees):
-                    file, names = called.py_func.__code__.co_filename, called.py_func.__globals__
-                    stamp |= {(file, os.stat(file).st_mtime_ns)}
-                    stamp |= {(name, value) for name, value in names.items() if isinstance(value, int | float)}
-                cache_file._source_stamp = sorted(stamp)
+                callees = (value for value in function.__globals__.values() if isinstance(value, type(kernel)))
+                called = [one.py_func for one in (kernel, *callees)]
+                cache_file._source_stamp = [
+                    (file, os.stat(file).st_mtime_ns, {n: x for n, x in names.items() if isinstance(x, int | float)})
+                    for file, names in sorted({one.__code__.co_filename: one.__globals__ for one in called}.items())
+                ]
             return kernel
 
         return stamped

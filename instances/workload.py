@@ -102,7 +102,8 @@ class Servers:
 
     def largest(self, types: int) -> Array:
         """Return the ``(k, 3)`` most GPUs, CPUs and gigabytes of a server of each type, 0 if no server has its GPUs."""
-        return np.array([self.amounts[h].max(axis=0, initial=0.0) for h in self.with_gpus(types)]).reshape(types, 3)
+        amounts = self.amounts
+        return np.array([amounts[h].max(axis=0, initial=0.0) for h in self.with_gpus(types)]).reshape(types, 3)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

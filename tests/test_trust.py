@@ -201,11 +201,8 @@ def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_or_consta
     inner = f"from amounts import MORE\n{decorated}def more(x):\n    return x + MORE"
     (tmp_path / "outer.py").write_text(f"from inner import more\n{decorated}def twice(x):\n    return 2 * more(x)\n")
     command = [sys.executable, "-B", "-c", "from outer import twice; print(twice(1), *twice.stats.cache_hits.values())"]
-    found, changes = (
-        [],
-        ({"inner": inner, "amounts": "MORE = 1"}, {}, {"amounts": "MORE = 2"}, {"inner": f"{inner} + 1"}),
-    )
-    for change in changes:
+    found = []
+    for change in ({"inner": inner, "amounts": "MORE = 1"}, {}, {"amounts": "MORE = 2"}, {"inner": f"{inner} + 1"}):
         for name, text in change.items():
             (tmp_path / f"{name}.py").write_text(f"{text}\n")
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

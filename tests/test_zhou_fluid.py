@@ -37,7 +37,7 @@ def thriftiest(a: Architecture, job: int, weights: Array) -> float:
 def choices(a: Architecture, job: int, weights: Array) -> list[tuple[float, float]]:
     """Parts of its work that a job can do in a slot at most, and what they cost, by every number of workers and PSs."""
     m, found = a.classes, []
-    total = m.usable * m.count[:, None] * (1 + SLACK)
+    total = m.allowed
     each = weights.reshape(total.shape)
     fit = largest(m, a.id == "ra", int(a.most.max()))
 
@@ -134,10 +134,10 @@ def test_on_one_gpu_the_fluid_of_equal_weights_is_the_optimum(jobs: list[tuple[i
             total += 2 * (slot + 1) * (left[j] == 0)
     bound = run(f"zhou.{name}.fluid", view).solution.bound
     assert bound is not None
-    assert total * (1 - 1e-3) <= bound <= total * (1 + SLACK)
+    assert total * (1 - 1e-3) <= bound <= total * (1 + 1e-9)
     over_time = run(f"zhou.{name}.intervals", view).solution.bound
     assert over_time is not None
-    assert over_time <= total * (1 + SLACK)
+    assert over_time <= total * (1 + 1e-9)
 
 
 @given(cases.small(), st.sampled_from(BOTH))

@@ -285,8 +285,8 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
     missing = len(stored.meta["plan"]) - len(results) - len(damaged)
     expected = len(stored.meta["plan"]) if stored.meta["interrupted"] else stored.meta.get("missing", 0)
     if missing and (stored.damaged or missing > expected):
-        lines = f"{counted(stored.damaged, 'damaged line')} of the journal, " if stored.damaged else ""
-        damaged.append(f"{lines}{counted(missing, 'result')} missing{'' if lines else ' from the journal'}")
+        what, lines = f"{counted(missing, 'result')} missing", counted(stored.damaged, "damaged line")
+        damaged.append(f"{lines} of the journal, {what}" if stored.damaged else f"{what} from the journal")
     stored.meta["damaged"] = damaged
     return results
 

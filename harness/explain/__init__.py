@@ -214,7 +214,7 @@ def _counted(found: list[Block], sizes: Sizes | None) -> Iterator[Block]:
 def _guarantee(spec: HeuristicSpec, instance: Instance) -> str:
     name = clean(instance.name, 120)
     try:
-        guarantee = spec.guarantee(PAPERS.get(spec.paper).view(instance))
+        guarantee = spec.guarantee(spec.view(instance))
     except NotApplicableError as error:
         return f"None on {name}: {clean(error, 300)}."
     if guarantee is None:

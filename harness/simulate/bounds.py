@@ -22,7 +22,6 @@ from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workloa
 from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.instances import clock, plugins
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon, Instance
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> t
 
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
-    view = PAPERS.get(spec.paper).view(endless)
+    view = spec.view(endless)
     if reason := spec.skip(view):
         raise NotApplicableError(reason)
     options = Limits(time_limit_s=bound.limit_s).options(0)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.harness.verify.proofs.basics import LESS, MORE, ROOM
+from schedgap.harness.verify.proofs.basics import LESS, MORE, STRETCH
 from schedgap.harness.verify.proofs.synergy import grid
 from schedgap.harness.verify.rules import EXCESS, Groups, Rows
 from schedgap.instances.arrays import Array, Bools, Ints
@@ -71,7 +71,7 @@ def overfull(held: Rows, machines: Array, at: str) -> list[str]:
     amounts = (held.gpus, "GPUs"), (held.cpus, "CPUs"), (held.memory_gb, "GB")
     for capacity, (amount, unit) in zip(machines.T, amounts, strict=False):
         used, there = cells.total(amount), capacity[cells.server]
-        text = f"{at}: {{used:.9g}} {unit} of {{server}} given out, {{there:g}} available"
+        text = f"{at}: {{used:.12g}} {unit} of {{server}} given out, {{there:g}} available"
         lines += cells.broken(used > there * (1 + EXCESS), text, used=used, there=there)
     return lines
 
@@ -239,7 +239,7 @@ def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
     if not pooled.able[job, i]:
         return np.zeros(0), np.zeros((0, 3))
     *levels, rates = speeds.grid(job, i)
-    fits = [axis <= most * ROOM for axis, most in zip(levels, pooled.limit[job, i], strict=True)]
+    fits = [axis <= most * STRETCH for axis, most in zip(levels, pooled.limit[job, i], strict=True)]
     rate = rates[np.ix_(*fits)]
     inside = (axis[fit] for axis, fit in zip(levels, fits, strict=True))
     c, m = (axis.ravel() for axis in np.meshgrid(*inside, indexing="ij"))
@@ -283,4 +283,4 @@ def bounds(options: Menu, count: Array) -> Array:
     prices = np.stack(best)
     # the largest profit of a job of each class at each of the prices
     profit = np.maximum.reduceat(value - prices @ part.T, np.searchsorted(of, np.arange(count.shape[1])), axis=1)
-    return np.asarray((ROOM * prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])
+    return np.asarray((STRETCH * prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])

@@ -151,7 +151,7 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
     free = (there - loads).min(axis=2)
     lines = []
     for r, resource in enumerate(RESOURCES):
-        text = f"{{taken:.9g}} {resource} of {{server}} taken, {{free:.9g}} available next to the loads"
+        text = f"{{taken:.12g}} {resource} of {{server}} taken, {{free:.9g}} available next to the loads"
         lines += entries.broken(over[:, r], text, taken=entries.takes[:, r], free=free[:, r])
     base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
     part = np.divide(loads, there, out=np.zeros(loads.shape), where=there > 0)

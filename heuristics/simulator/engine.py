@@ -115,9 +115,9 @@ class _Run:
             raise ValueError("rates that depend on CPUs and memory need profiles")
         self.kernels = _kernels
         self.work, self.cluster, self.rules = work, cluster, rules
+        largest = cluster.largest(len(work.gpu_types))
         self.limits = _kernels.Limits(
-            *(work.gpus, work.rates, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb),
-            cluster.largest(len(work.gpu_types)),
+            work.gpus, work.rates, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb, largest
         )
         self.ready_s = work.arrival_s + rules.profiling_s
         self.round = 0

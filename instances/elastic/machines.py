@@ -80,18 +80,23 @@ class Machines:
         ]
         return np.array(rows, float).reshape(-1, len(self.resources))[kind]
 
+    @property
+    def allowed(self) -> Array:
+        """``(h, R)`` the most that may be in use on all servers of an entry together, see :attr:`usable`."""
+        return np.asarray(self.usable * self.count[:, None] * (1 + SLACK))
+
     def use(self, worker_type: int, ps_type: int, workers: Ints, ps: Ints) -> Array:
         """Return ``(h, R)`` resources of workers and PSs ``(h,)`` of these types; the PS type of a ring is −1."""
         taken = workers[:, None] * self.worker[worker_type]
         return np.asarray(taken + ps[:, None] * self.ps[ps_type] if ps_type >= 0 else taken)
 
 
-def fitting(capacity: Array, need: Array, taken: Array | None = None) -> Ints:
+def fitting(capacity: Array, need: Array, taken: Array | float = 0.0) -> Ints:
     """Return ``(h,)`` how many times `need` ``(R,)`` fits into capacities ``(h, R)``, at most :data:`PLENTY`.
 
     Of the capacities, the amounts `taken`, which broadcast with them, are in use; the result is −1 if they exceed them.
     """
-    free = capacity * (1 + SLACK) - (0.0 if taken is None else taken)
+    free = capacity * (1 + SLACK) - taken
     positive = need > 0
     times = np.floor(free[:, positive] / need[positive]).min(axis=1, initial=PLENTY)
     return np.where((free < 0).any(axis=1), -1, times).astype(np.int64)

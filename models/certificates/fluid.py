@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances import rigid
-from schedgap.instances.arrays import SLACK, Array
+from schedgap.instances.arrays import Array
 from schedgap.instances.views import gavel, hadar, synergy, zhou
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, duals, listed, unit_of, whole
 from schedgap.models.hadar.fluid import gangs
@@ -83,8 +83,7 @@ def of_rounds(view: synergy.View) -> tuple[Array, float, Array]:
 
 def of_slots(view: zhou.View, problem: str) -> tuple[Array, float, Array]:
     """Return capacities, unit of time and arrivals in Zhou's models; one arrival at 0 turns the mean into a sum."""
-    classes = view.of(problem).classes
-    return (classes.usable * classes.count[:, None] * (1 + SLACK)).ravel(), 1.0, np.zeros(1)
+    return view.of(problem).classes.allowed.ravel(), 1.0, np.zeros(1)
 
 
 def mean(view: Any, outcome: Outcome, options: SolveOptions, *, counted: Counted) -> Proof | None:

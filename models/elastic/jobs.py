@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import SLACK, Array, Bools, Ints
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Found, Machines, Options, Runs, runs_of
 from schedgap.models.columns import Choice, Packed, Packing
 
@@ -85,7 +85,7 @@ class Grid:
 
     def packing(self, jobs: ElasticJobs) -> Packing:
         """Return the packing problem of some jobs."""
-        capacity = self.machines.usable * self.machines.count[:, None] * (1 + SLACK)
+        capacity = self.machines.allowed
         most, parts = None, np.repeat(self.whole, self.slots)
         if parts.any():
             most = np.ones(jobs.size, np.int64)

@@ -59,8 +59,8 @@ def units(view: View) -> Array:
 
 
 def capacity(view: View) -> Array:
-    """Return the ``(k, 3)`` GPUs, CPUs and gigabytes of each type, as rows of models allow them."""
-    return np.column_stack((view.pools.gpus.astype(float), view.pools.cpus, view.pools.memory_gb)) * (1 + ROOM)
+    """Return the ``(k, 3)`` GPUs of each type, which are whole, and the CPUs and gigabytes that models' rows allow."""
+    return np.column_stack((view.pools.gpus, view.pools.cpus * (1 + ROOM), view.pools.memory_gb * (1 + ROOM)))
 
 
 def fitting(view: View) -> Bools:

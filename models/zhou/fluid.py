@@ -91,7 +91,7 @@ def run_of(a: Architecture) -> Run:
     jobs, m = np.flatnonzero(a.weight > 0), a.classes
     alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
     job, worker_type, ps_type, worker_slots, ps_slots, time = rows
-    total = m.usable * m.count[:, None] * (1 + SLACK)
+    total = m.allowed
     start = a.arrival[jobs].astype(float)
     hosts = np.array([fitting(m.capacity, z) > 0 for z in m.ps], bool).reshape(len(m.ps), m.size)
     return Run(

@@ -18,7 +18,7 @@ Data = Mapping[str, Any]
 LESS, MORE = 1 - 1.01e-9, 1 + 1.01e-9
 """As in the problems, 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level may be missing."""
 
-ROOM = 1 + 1.15e-8
+STRETCH = 1 + 1.15e-8
 """As in the problems, capacities and bandwidths may be exceeded by 1.15e-8."""
 
 LOW, HIGH = 1 - 1e-11, 1 + 1e-12

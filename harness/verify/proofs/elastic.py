@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .basics import DEAR, LESS, LOW, MORE, ROOM, Array, Data, require, slot_of, times, up, utility
+from .basics import DEAR, LESS, LOW, MORE, STRETCH, Array, Data, require, slot_of, times, up, utility
 from .packing import Packing, Uses
 
 
@@ -32,10 +32,10 @@ class Elastic(Packing):
             kinds[tuple(amount), tuple(runs)] = kinds.get((tuple(amount), tuple(runs)), 0) + group["count"]
         self.has, self.count = np.array([has for has, _ in kinds], float), np.array(list(kinds.values()))
         with np.errstate(divide="ignore", invalid="ignore"):
-            fits = np.nanmin(np.floor(self.has[:, None] * ROOM / self.need[0]), axis=2)
+            fits = np.nanmin(np.floor(self.has[:, None] * STRETCH / self.need[0]), axis=2)
         self.room = np.where([runs for _, runs in kinds], np.minimum(fits, 10**6), 0).astype(int).T
         most = [[self.most(c, r) for r in range(self.has.shape[1])] for c in range(len(self.has))]
-        self.capacity = (np.array(most) * self.count[:, None]).ravel() * ROOM
+        self.capacity = (np.array(most) * self.count[:, None]).ravel() * STRETCH
         self.ends(horizon)
 
     def most(self, c: int, resource: int) -> float:
@@ -45,8 +45,8 @@ class Elastic(Packing):
         """
         has = self.has[c]
         able = [w for w, room in zip(self.need[0], self.room, strict=True) if room[c]]
-        able += [s for s in self.need[1] if (s <= has * ROOM).all()]
-        sums, limit = np.zeros(1), has[resource] * ROOM
+        able += [s for s in self.need[1] if (s <= has * STRETCH).all()]
+        sums, limit = np.zeros(1), has[resource] * STRETCH
         for need in sorted({float(needs[resource]) for needs in able} - {0.0}):
             number = math.floor(limit / need) + 1
             if len(sums) * number > 10**6:
@@ -118,7 +118,9 @@ class Elastic(Packing):
     def place(self, which: int, m: int, p: int, together: int, number: int, slots: int) -> Array:
         """Return the cost of the cheapest placement of an option by window."""
         costs = [self.cost(which, part, kind, slots) for part, kind in enumerate((m, p)[: 2 - self.ring])]
-        return self.cheapest((m, p, together, number), costs, self.room[m][:, None], self.has[:, :, None] * ROOM, DEAR)
+        return self.cheapest(
+            (m, p, together, number), costs, self.room[m][:, None], self.has[:, :, None] * STRETCH, DEAR
+        )
 
     def cheapest(self, option: Sequence[int], costs: Sequence[Array], room: Array, free: Array, dear: float) -> Array:
         """Return the cost of the cheapest placement of an option by window, `dear` where it does not fit.
@@ -132,7 +134,7 @@ class Elastic(Packing):
             whole = np.where(room >= number, number * cost, dear).min(axis=0)
             return whole if together else spread(cost, everywhere, number, dear)
         best = np.full(cost.shape[1], dear)
-        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] / ROOM
+        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] / STRETCH
         for g in [number] if together else range(min(number - 1, room.max()) + 1):
             s = max(1, math.ceil((number - g) * ps_per_worker))
             needed = g * self.need[0][m] + s * self.need[1][p]
@@ -162,7 +164,7 @@ class Elastic(Packing):
         require(not uses, "trees of elastic jobs branch on ends only")
         first, best, upper = self.earliest[j], worth[-1], []
         # Costs may overflow on servers where a PS does not fit: prices of a capacity of 0 have no limit.
-        hosts = [(need <= self.has * ROOM).all(axis=1) for need in self.need[1]]
+        hosts = [(need <= self.has * STRETCH).all(axis=1) for need in self.need[1]]
         for option in self.options(j):
             m, p, _, number, slots = option
             if first + slots <= self.slots:
@@ -290,7 +292,7 @@ class Cheapest(Elastic):
             if bound >= best:
                 break
             (m, p, _, number, _), (free, price) = option, offer(option[4])
-            free = free + (ROOM - 1) * self.has[:, :, None]
+            free = free + (STRETCH - 1) * self.has[:, :, None]
             with np.errstate(divide="ignore", invalid="ignore"):
                 room = np.minimum(np.nanmin(np.floor(free / self.need[0][m][:, None]), axis=1), number)
             room = np.where(self.room[m][:, None] > 0, room, 0).astype(int)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .basics import HIGH, LESS, LOW, ROOM, Array, Data, Gangs, require, total
+from .basics import HIGH, LESS, LOW, STRETCH, Array, Data, Gangs, require, total
 from .elastic import Elastic
 from .synergy import Sensitive
 
@@ -111,7 +111,7 @@ class SensitiveFleet(Fleet):
 
     def __init__(self, data: Data, proof: Data) -> None:
         self.held, slot_s = Sensitive(data, proof), proof["slot_s"]
-        self.there = np.array(self.held.there, float).ravel() * ROOM
+        self.there = np.array(self.held.allowed, float).ravel()
         self.which = [j for j in range(len(self.held.jobs)) if max(self.held.fair(j)) > 0]
         self.start = [self.held.arrival[j] for j in self.which]
         self.weight = [1.0] * len(self.which)
@@ -157,13 +157,13 @@ class ElasticFleet(Elastic, Fleet):
     @cache  # noqa: B019 -- there is one object
     def serving(self, m: int, p: int, most: int) -> Array:
         """Return the fewest PSs on one server that can serve 1, 2, … workers, there and on other servers."""
-        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] / ROOM
+        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] / STRETCH
         fewest = np.full(most, 2**30)
         for c in range(len(self.has)):
             for local in range(min(self.room[m][c], most) + 1):
                 n = np.arange(local + 1, most + 1)
                 need = np.maximum(np.ceil((n - local) * ps_per_worker), 1)
-                fits = (local * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * ROOM).all(axis=1)
+                fits = (local * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * STRETCH).all(axis=1)
                 fits &= n - local <= self.room[m] @ self.count - self.room[m][c]
                 fewest[local:] = np.minimum(fewest[local:], np.where(fits, need, 2**30))
         return np.minimum.accumulate(fewest[::-1])[::-1]
@@ -176,7 +176,7 @@ class ElasticFleet(Elastic, Fleet):
             slots = np.maximum(self.work[self.which[j]] * LESS * per_batch / n, 1.0)
             ps = np.zeros(len(n)) if self.ring else np.ones(len(n)) if together else self.serving(m, p, len(n))
             whole = self.need[0][m] * n[:, None] + (0 if self.ring else self.need[1][p] * together)
-            held = (whole[:, None] <= self.has * ROOM).all(axis=2)[:, self.room[m] > 0].any(axis=1)
+            held = (whole[:, None] <= self.has * STRETCH).all(axis=2)[:, self.room[m] > 0].any(axis=1)
             fits = held if together else (n <= self.room[m] @ self.count) & (ps < 2**30)
             choices.append([x[fits] for x in (np.full(len(n), m), np.full(len(n), p), n, ps, slots)])
         return tuple(np.concatenate(column) for column in zip(*choices, strict=True))
@@ -193,7 +193,7 @@ class ElasticFleet(Elastic, Fleet):
     def each(self, part: int, prices: bytes) -> Array:
         """Return the ``(m, types)`` costs of a worker (part 0) or PS (part 1) per slot where it is cheapest."""
         by_class, need = np.frombuffer(prices).reshape(-1, *self.has.shape), self.need[part]
-        fits = (need[:, None] <= self.has * ROOM).all(axis=2) if part else self.room > 0
+        fits = (need[:, None] <= self.has * STRETCH).all(axis=2) if part else self.room > 0
         return np.asarray(np.where(fits, np.einsum("mcr,tr->mtc", by_class, need), np.inf).min(axis=2))
 
 

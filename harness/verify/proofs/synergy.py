@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .basics import LESS, MORE, ROOM, Array, Data, Gangs, require
+from .basics import LESS, MORE, STRETCH, Array, Data, Gangs, require
 
 Configuration = tuple[int, tuple[float, float, float], float]
 """GPU type; GPUs, CPUs and gigabytes; iterations per second."""
@@ -30,7 +30,7 @@ def grid(curve: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple
     span, levels = math.ceil(gang / largest[0]), []
     for top, least, most in zip(largest[1:], (1.0, 50.0), (48, 32), strict=True):
         unit = least * max(1, math.ceil(top / least / most))
-        levels.append(span * unit * np.arange(1, int(top / unit * ROOM) + 1))
+        levels.append(span * unit * np.arange(1, int(top / unit * STRETCH) + 1))
     cpus, memory = levels
     cached = np.clip((memory - curve.get("process_memory_gb", 0)) / curve["dataset_gb"], 0, 1)
     missed = curve["item_mb_per_iteration"] * (1 - cached)
@@ -52,6 +52,7 @@ class Sensitive(Gangs):
         self.there = [
             [sum(g["count"] * g.get(x, 0) for g in own) for x in ("gpus", "cpus", "memory_gb")] for own in self.of_type
         ]
+        self.allowed = [[gpus, cpus * STRETCH, memory * STRETCH] for gpus, cpus, memory in self.there]
         self.kind: list[Any] = []
         self.held: dict[Any, list[Configuration]] = {}
         for job, rates in zip(self.jobs, self.rates, strict=True):
@@ -67,7 +68,7 @@ class Sensitive(Gangs):
             if rate > 0 and job["gpus"] <= self.there[i][0]:
                 cpus, memory, table = grid(job["sensitivity"], job["gpus"], rate, largest)
                 span = math.ceil(job["gpus"] / max(g["gpus"] for g in self.of_type[i]))
-                most = [span * max(g.get(x, 0.0) for g in self.of_type[i]) * ROOM for x in ("cpus", "memory_gb")]
+                most = [span * max(g.get(x, 0.0) for g in self.of_type[i]) * STRETCH for x in ("cpus", "memory_gb")]
                 for c, row in zip(cpus, table, strict=True):
                     for m, progress in zip(memory, row, strict=True):
                         if c <= most[0] and m <= most[1]:
@@ -97,8 +98,8 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
     require(len(set(proof["round"])) == len(proof["round"]), "the round has a job twice")
     require(min(map(min, proof["prices"])) >= 0, "a price is negative")
     prices = [[unit * Fraction(p) for p in row] for row in proof["prices"]]
-    cells = [(p, c) for row, own in zip(prices, held.there, strict=True) for p, c in zip(row, own, strict=True)]
-    bound = sum((p * Fraction(c) * Fraction(ROOM) for p, c in cells), Fraction(0))
+    cells = [(p, c) for row, own in zip(prices, held.allowed, strict=True) for p, c in zip(row, own, strict=True)]
+    bound = sum((p * Fraction(c) for p, c in cells), Fraction(0))
     for j in (index[name] for name in proof["round"]):
         fair = held.fair(j)
         floors = [0.0] * len(fair) if problem == "synergy.free" else [x or math.inf for x in fair]
@@ -139,7 +140,7 @@ def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
         require(bool(((costs <= 0) | ((costs > 1e-100) & (costs < 1e100))).all()), "a price is too large or too small")
         value = float(jobs @ worth)
         for g in servers:
-            room = ROOM * np.array([g["gpus"], g.get("cpus", 0.0), g.get("memory_gb", 0.0)], float)
+            room = STRETCH * np.array([g["gpus"], g.get("cpus", 0.0), g.get("memory_gb", 0.0)], float)
             value -= g["count"] * most_worth(need, worth, jobs, room, costs) * MORE
         split += max(0, math.ceil(value)) if math.isfinite(value) else 0
     return -1, Fraction(split)
