@@ -1,4 +1,4 @@
-"""Certificate files that prove the bounds of rows; :mod:`schedgap.harness.verify.proofs` checks them without models."""
+"""Certificate files that prove the bounds of rows; :mod:`schedgap.certificates` checks them without models."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.sealed import KeptFile
-from schedgap.harness.verify import proofs
+from schedgap import certificates as rules
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
-    from schedgap.models.certificates import Proof
+    from schedgap.models.provers import Proof
 
 FOLDER = "certificates"
 
@@ -24,14 +24,14 @@ FOLDER = "certificates"
 def certificate(about: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
     """Return a certificate: the fields of `about` (instance, method, problem), bound, multipliers, and a digest."""
     content = {**about, "bound": proof.bound, **proof.content}
-    return content | {"digest": proofs.digest(content, set())}
+    return content | {"digest": rules.digest(content, set())}
 
 
 def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, Any]:
     """Return the certificate in a file; raise `UsageError` if it is damaged or certifies another bound."""
     with damage_explained(file.folder / file.name):
         content: dict[str, Any] = file.unpacked()
-        if proofs.digest(content, {"digest"}) != content["digest"]:
+        if rules.digest(content, {"digest"}) != content["digest"]:
             raise ValueError("its digest does not match its content")
         expected = {"window": None, "round_s": None, **about, "bound": bound}
         if any(content.get(name) != value for name, value in expected.items()):
@@ -48,8 +48,8 @@ def checked(content: Mapping[str, Any], instance: Instance, posed: Mapping[str, 
     if others := [name for name, value in posed.items() if stated[name] != value]:
         raise ValueError(f"its certificate is about another problem, with a different {', '.join(others)}")
     try:
-        proofs.check(content, json.loads(to_json(instance)))
-    except proofs.REFUSED as reason:
+        rules.check(content, json.loads(to_json(instance)))
+    except rules.REFUSED as reason:
         raise ValueError(f"its certificate does not hold: {reason or type(reason).__name__}") from reason
     return f"bound {content['bound']:.10g} holds"
 

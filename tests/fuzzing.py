@@ -33,7 +33,7 @@ from schedgap.harness.engine.study import check, reopen
 from schedgap.harness.simulate.run import Options as Simulated
 from schedgap.harness.simulate.run import resolve, rules_for
 from schedgap.harness.verify import VERIFIERS
-from schedgap.harness.verify.proofs import RefusedError
+from schedgap.certificates import RefusedError
 from schedgap.heuristics.simulator import InvalidAssignmentError, ProgramError, messages, servers, simulate, workload
 from schedgap.heuristics.simulator.program import Program, Scheduler
 from schedgap.instances import load

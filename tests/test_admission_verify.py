@@ -17,7 +17,7 @@ from scipy.special import expit
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS, Verdict
 from schedgap.harness.verify.admission import deadlines
-from schedgap.harness.verify.proofs.basics import utility
+from schedgap.certificates.basics import utility
 from schedgap.instances.canonical import validate
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import synergy_cases as cases
 import zhou_cases
-from certificates import EXAMPLES, checker, plain, signed, spoiled
+from certified import EXAMPLES, checker, plain, signed, spoiled
 
 from schedgap import instances
 from schedgap.harness.certificates import checked, export, read
@@ -33,7 +33,7 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.views import synergy, zhou
 from schedgap.models import MODELS
-from schedgap.models.certificates import PROVERS
+from schedgap.models.provers import PROVERS
 
 DAY = "gen/20jobs?jobs=10&servers_per_type=1&slot_s=3600"
 SMALL = {

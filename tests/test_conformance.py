@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from certificates import checker, plain, signed
+from certified import checker, plain, signed
 
 from schedgap import instances
 from schedgap.harness.compare.methods import Spec, specs, starts_from_decisions

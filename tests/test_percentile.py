@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import models
-from schedgap.harness.verify.proofs.fluid import most_in_time
+from schedgap.certificates.fluid import most_in_time
 from schedgap.heuristics.hadar import slotted
 from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from certificates import checker, plain, signed
+from certified import checker, plain, signed
 
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits

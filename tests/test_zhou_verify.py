@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS, Verdict
-from schedgap.harness.verify.proofs.basics import times
+from schedgap.certificates.basics import times
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou

@@ -18,7 +18,7 @@ from schedgap.harness.engine.study import Finished
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.export import returned
 from schedgap.harness.verify import VERIFIERS, Verdict
-from schedgap.harness.verify.proofs import RefusedError
+from schedgap.certificates import RefusedError
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import PAPERS

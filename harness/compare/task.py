@@ -30,7 +30,7 @@ from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
 from schedgap.models import MODELS, ModelSpec
-from schedgap.models.certificates import prove
+from schedgap.models.provers import prove
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 
 ROUNDING = 1e-9

@@ -25,7 +25,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Horizon, Instance
 
 if TYPE_CHECKING:
-    from schedgap.models.certificates import Proof
+    from schedgap.models.provers import Proof
     from schedgap.models.simulated import SimulationBound
 
 ENDLESS = 2**31
@@ -110,7 +110,7 @@ def wanted(policies: Iterable[PolicySpec], window: Window) -> list[tuple[str, bo
 def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
     """Return a lower bound on a metric, in seconds, and its proof, or raise `NotApplicableError`."""
     from schedgap.models import MODELS
-    from schedgap.models.certificates import prove
+    from schedgap.models.provers import prove
 
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
-from schedgap.harness.verify.proofs.basics import MORE, utility
+from schedgap.certificates.basics import MORE, utility
 from schedgap.harness.verify.rules import refusing
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Runs

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from schedgap.harness.verify.proofs.basics import times
+from schedgap.certificates.basics import times
 from schedgap.harness.verify.rules import EXCESS, LARGEST, SHORTFALL, Range, Rows, refuse, well_formed
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs

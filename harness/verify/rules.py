@@ -15,7 +15,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from schedgap.harness.verify import Verdict
-from schedgap.harness.verify.proofs.basics import RefusedError
+from schedgap.certificates.basics import RefusedError
 from schedgap.instances.arrays import Bools
 
 LARGEST = 2**40

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.harness.verify.proofs.basics import LESS, MORE, STRETCH
-from schedgap.harness.verify.proofs.synergy import grid
+from schedgap.certificates.basics import LESS, MORE, STRETCH
+from schedgap.certificates.synergy import grid
 from schedgap.harness.verify.rules import EXCESS, Groups, Rows
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.schema import Instance

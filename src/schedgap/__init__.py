@@ -4,8 +4,9 @@
 >>> instance = sg.load("paper/oef-eq1")
 >>> sg.compare(instance, methods=["oef.*"]).table[["method", "objective", "gap"]]  # doctest: +SKIP
 
-Imports run one way: :mod:`schedgap.instances` imports none of the other packages, :mod:`schedgap.models` and
-:mod:`schedgap.heuristics` import only it, and :mod:`schedgap.harness` imports all three to run, check and report.
+Imports run one way: :mod:`schedgap.instances` and :mod:`schedgap.certificates` import none of the other
+packages, :mod:`schedgap.models` imports both, :mod:`schedgap.heuristics` only the instances, and
+:mod:`schedgap.harness` imports all of them to run, check and report.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from schedgap.instances.plugins import load_plugin as load_plugin
     from schedgap.models.registry import model as model
 
-_PACKAGES = ("instances", "models", "heuristics", "harness")
+_PACKAGES = ("instances", "certificates", "models", "heuristics", "harness")
 
 __version__: str
 

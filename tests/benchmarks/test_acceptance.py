@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from certificates import EXAMPLES, checker, signed
+from certified import EXAMPLES, checker, signed
 
 from schedgap.harness.compare.run import compare
 from schedgap.harness.engine.task import Limits

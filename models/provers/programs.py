@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from schedgap.instances.views import oef, synergy
-from schedgap.models.certificates.proof import Proof, Prover, duals, listed, unit_of, whole
+from schedgap.models.provers.proof import Proof, Prover, duals, listed, unit_of, whole
 from schedgap.models.oef import printed
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import Session, SolveOptions, build, solve

@@ -10,7 +10,7 @@ import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, View
-from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
+from schedgap.models.provers.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import Session, SolveOptions
 from schedgap.models.solve.form import RowBlocks

@@ -13,9 +13,9 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
 from schedgap.models.admission.columns import admitting
-from schedgap.models.certificates.fluid import over_intervals
-from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
-from schedgap.models.certificates.tree import Leaf, Tree
+from schedgap.models.provers.fluid import over_intervals
+from schedgap.models.provers.proof import MARGIN, Proof, Prover, listed, unit_of, whole
+from schedgap.models.provers.tree import Leaf, Tree
 from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing
 from schedgap.models.hadar.forked import ForkedPricing

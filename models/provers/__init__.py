@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedgap.models.certificates import fluid, placement, prices, programs
-from schedgap.models.certificates.proof import Proof, Prover
+from schedgap.models.provers import fluid, placement, prices, programs
+from schedgap.models.provers.proof import Proof, Prover
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 

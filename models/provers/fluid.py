@@ -11,7 +11,7 @@ import numpy as np
 from schedgap.instances import rigid
 from schedgap.instances.arrays import Array
 from schedgap.instances.views import gavel, hadar, synergy, zhou
-from schedgap.models.certificates.proof import MARGIN, Proof, Prover, duals, listed, unit_of, whole
+from schedgap.models.provers.proof import MARGIN, Proof, Prover, duals, listed, unit_of, whole
 from schedgap.models.hadar.fluid import gangs
 from schedgap.models.intervals import Tightest
 from schedgap.models.percentile import Tail, longest, ranks

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from schedgap.harness.verify import proofs as checker
+from schedgap import certificates as checker
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
