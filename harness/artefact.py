@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -17,6 +17,7 @@ from schedgap.harness.engine.result import Found
 from schedgap.harness.figure import Drawing, draw_all, write_figures
 from schedgap.harness.page import blocks
 from schedgap.harness.page.frame import TEMPLATES
+from schedgap.harness.text import Side, estimate, percent, rounded
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
@@ -35,11 +36,14 @@ LATEX = TEMPLATES.overlay(
 )
 """Template environment whose delimiters leave braces to LaTeX."""
 
-NUMBERS = {
-    "objective": "{:.6g}", "best_bound": "{:.6g}", "gap": "{:.1%}", "ratio": "{:.3f}", "solve_s": "{:.3g}",
-    "ttd_s": "{:.6g}", "ttd_bound_ratio": "{:.3f}", "jct_mean_s": "{:.6g}", "jct_bound_ratio": "{:.3f}",
-}  # fmt: skip
-"""Fields of a comparison, a search or a simulation that become macros, and their formats."""
+NUMBERS: Mapping[str, Callable[[float, Side], str]] = {
+    **dict.fromkeys(("objective", "best_bound", "ttd_s", "jct_mean_s"), lambda value, side: f"{value:.6g}"),
+    **dict.fromkeys(("gap", "loss", "price_at_most"), percent),
+    **dict.fromkeys(("ttd_bound_ratio", "jct_bound_ratio"), lambda value, side: f"{rounded(value, 3, 'at most')}"),
+    "ratio": lambda value, side: f"{rounded(value, 3, side)}",
+    "solve_s": lambda value, side: f"{value:.3g}",
+}
+"""Fields of a comparison, a search or a simulation that become macros, and their formats; estimates are rounded up."""
 
 ABOUT = ("method", "policy", "heuristic")
 """Fields that name the method of a row; rows of other commands have no macros."""
@@ -118,9 +122,10 @@ def macros(rows: Iterable[Any]) -> str:
     numbers: dict[str, str] = {}
     for record in records:
         where = " ".join([_about(record), *(f"{name} {record[name]}" for name in several)])
+        side = estimate(record.get("ratio_is_upper", False))
         for name, style in NUMBERS.items():
             if isinstance(record.get(name), int | float):
-                numbers.setdefault(macro(name, where), table.latex_text(style.format(record[name])))
+                numbers.setdefault(macro(name, where), table.latex_text(style(record[name], side)))
     return "".join(rf"\newcommand{{\{name}}}{{{number}}}" + "\n" for name, number in numbers.items())
 
 

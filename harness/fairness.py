@@ -18,6 +18,7 @@ from typing import Generic, Literal, TypeVar
 
 import numpy as np
 
+from schedgap.harness.text import number
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency
 
@@ -145,7 +146,7 @@ def optimal_efficiency(view: View, devices: Array, best: float | None = None) ->
     most = float(view.capacity @ view.speedups.max(axis=0)) if best is None else best
     total = float(efficiency(view.speedups, devices).sum())
     short = total / most - 1
-    text = f"total {total:.6g} of at most {most:.6g}"
+    text = f"total {total:.6g} of at most {number(most, 6, 'at most')}"
     return Finding("optimal efficiency", short >= -TOLERANCE, most, short, text)
 
 

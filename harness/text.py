@@ -6,12 +6,19 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
-from typing import Any
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, Literal
 
 ABSENT = "–"
 NOISE = 1e-9
-"""Relative size of floating-point noise, which is subtracted before a number is rounded up."""
+"""Relative size of floating-point noise, which does not count when a number is rounded up or down."""
+
+Side = Literal["exactly", "at most", "at least"]
+"""What a printed number says about the true one; estimates are rounded so that they stay true."""
+
+DIRECTIONS = {"exactly": ROUND_HALF_EVEN, "at most": ROUND_CEILING, "at least": ROUND_FLOOR}
+SIGNS = {"at least": "≥ ", "at most": "≤ "}
+"""Signs before numbers that are limits."""
 
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
@@ -32,12 +39,15 @@ def shorten(text: str, limit: int) -> str:
     return f"{head[: head.rfind(' ') + 1] or head}…{tail[max(tail.find(' '), 0) :]}"
 
 
-def number(value: float | None, digits: int = 4) -> str:
+def number(value: float | None, digits: int = 4, side: Side = "exactly") -> str:
     """Return `value` with `digits` significant digits: ``4.154``, ``12,346``, ``1e-05``; ``–`` if absent."""
     if value is None or math.isnan(value):
         return ABSENT
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
+    if side != "exactly" and value:
+        magnitude = Decimal(value).adjusted()
+        value = float(rounded(value, max(digits - 1 - magnitude, 0) if abs(value) < 1e12 else 0, side))
     size = abs(value)
     if size >= 10**digits - 0.5 and size < 1e12:
         return f"{value:,.0f}"
@@ -45,17 +55,27 @@ def number(value: float | None, digits: int = 4) -> str:
     return "0" if text == "-0" else text
 
 
-def rounded(value: float, decimals: int, up: bool) -> Decimal:
-    """Round `value` to `decimals`, or to four digits from 1e12 on; `up` rounds upwards, except for noise."""
-    direction = ROUND_CEILING if up else ROUND_HALF_EVEN
-    exact = Decimal(value - abs(value) * NOISE if up else value)
+def limit(value: float, side: Side, digits: int = 4) -> str:
+    """Return a number that limits another one, with its sign: ``≥ 335.6``, ``≤ 12.9``."""
+    return SIGNS.get(side, "") + number(value, digits, side)
+
+
+def rounded(value: float, decimals: int, side: Side = "exactly") -> Decimal:
+    """Round `value` to `decimals`, or to four digits from 1e12 on.
+
+    What a number is *at most* is rounded up, what it is *at least* is rounded down, and noise of floating-point
+    arithmetic does not count. Every number that limits another one passes through here.
+    """
+    direction = DIRECTIONS[side]
+    noise = {"exactly": 0.0, "at most": -NOISE, "at least": NOISE}[side]
+    exact = Decimal(value + abs(value) * noise)
     if abs(value) >= 1e12:
         return Context(4, direction).create_decimal(exact)
     return exact.quantize(Decimal(1).scaleb(-decimals), direction)
 
 
-def percent(fraction: float | None, up: bool = False) -> str:
-    """Return a fraction in per cent: ``12.9 %``, ``0.05 %``, ``< 0.01 %``; for upper estimates, `up` rounds upwards."""
+def percent(fraction: float | None, side: Side = "exactly") -> str:
+    """Return a fraction in per cent, rounded to its `side`: ``12.9 %``, ``0.05 %``, ``< 0.01 %``."""
     if fraction is None or not math.isfinite(fraction):
         return number(fraction)
     value = 100.0 * fraction
@@ -64,25 +84,34 @@ def percent(fraction: float | None, up: bool = False) -> str:
         return "0 %"
     if size < 0.005:
         return "< 0.01 %" if value > 0 else "> −0.01 %"
-    return f"{rounded(value, 0 if size >= 1000 else 1 if size >= 1 else 2, up):,} %"
+    return f"{rounded(value, 0 if size >= 1000 else 1 if size >= 1 else 2, side):,} %"
 
 
 def ratio(value: float | None, is_upper: bool | None) -> str:
-    """Return a performance ratio: ``1.07`` if the optimum is proved, otherwise ``≤ 1.07``, rounded up."""
+    """Return a performance ratio: ``1.07`` if the optimum is certified, otherwise ``≤ 1.07``, rounded up."""
     if value is None or not math.isfinite(value):
         return number(value)
-    upper = is_upper is not False
-    shown = rounded(value, 3 if value < 10 else 1, upper)
-    text = f"{shown:,}"
+    side = estimate(is_upper)
+    text = f"{rounded(value, 3 if value < 10 else 1, side):,}"
     if value < 10 and text.endswith("0"):
         text = text[:-1]
-    return f"≤ {text}" if upper else text
+    return SIGNS.get(side, "") + text
 
 
-def at_most(value: float) -> str:
+def estimate(is_upper: bool | None) -> Side:
+    """Return the side of a gap or ratio: ``at most`` unless it is known to be exact (`is_upper` is ``False``)."""
+    return "exactly" if is_upper is False else "at most"
+
+
+def at_most(fraction: float) -> str:
     """Return an upper estimate in per cent: ``at most 12.9 %``, ``less than 0.01 %``."""
-    text = percent(value, up=True)
+    text = percent(fraction, "at most")
     return f"less than {text[2:]}" if text.startswith("<") else f"at most {text}"
+
+
+def at_least(fraction: float) -> str:
+    """Return a lower estimate in per cent: ``at least 12.8 %``, ``more than 0 %``."""
+    return f"at least {percent(fraction, 'at least')}" if fraction >= 0.0001 else "more than 0 %"
 
 
 def seconds(value: float | None) -> str:
@@ -135,8 +164,6 @@ def in_words(metric: str) -> str:
 
 
 MARKS = {True: "✓", False: "≠", None: ""}
-SIGNS = {"at least": "≥ ", "at most": "≤ "}
-"""Signs before published numbers that are limits."""
 
 
 def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:

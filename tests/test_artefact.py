@@ -14,6 +14,7 @@ from conftest import Command
 
 import schedgap as sg
 from schedgap.harness.artefact import bibliography, macro, macros, write
+from schedgap.harness.text import percent
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 
@@ -38,7 +39,7 @@ def test_macros_have_the_numbers_of_the_rows_and_names_of_letters(run: Any) -> N
     defined = dict(re.findall(r"\\newcommand\{\\(\w+)\}\{(.*)\}", macros(run.rows)))
     rows = {row.method: row for row in run.rows}
     assert all(name.isalpha() for name in defined)
-    assert defined["gapOefGavel"] == f"{rows['oef.gavel'].gap:.1%}".replace("%", r"\%")
+    assert defined["gapOefGavel"] == percent(rows["oef.gavel"].gap).replace("%", r"\%")
     assert float(defined["boundOefCooperative"]) == pytest.approx(rows["oef.cooperative"].best_bound, rel=1e-5)
     assert macro("gap", "hadar.p1?solver=scip") == "gapHadarPOneSolverScip"
 

@@ -107,7 +107,7 @@ def test_gap_tells_estimates_from_proved_ones() -> None:
     rows = [row("oef.a", mark, 4.0), row("oef.b", mark, 4.001, ratio_is_upper=True)]
     (item,) = drawn(Comparison({}, rows, {}), "gap")
     proved, estimate = record(item, method="oef.a"), record(item, method="oef.b")
-    assert (proved["what"], proved["value"], proved["beside"]) == ("optimum proved", pytest.approx(20.0), "20.0 %")
+    assert (proved["what"], proved["value"], proved["beside"]) == ("optimum certified", pytest.approx(20.0), "20.0 %")
     assert estimate["what"].startswith("upper estimate")
     assert (estimate["value"], estimate["beside"]) == (pytest.approx(19.98), "≤ 20.0 %")
     assert scale_of(item, "shape")["range"] == ["circle", "triangle-left"]

@@ -75,12 +75,24 @@ def run_of(*rows: Any, **meta: Any) -> Comparison:
         (t.number, (1.2e-7,), "1.2e-07"),
         (t.percent, (None,), "–"),
         (t.percent, (0.0,), "0 %"),
-        (t.percent, (1e-13, True), "0 %"),
+        (t.percent, (1e-13, "at most"), "0 %"),
         (t.percent, (1e-6,), "< 0.01 %"),
         (t.percent, (0.0005,), "0.05 %"),
         (t.percent, (0.1287,), "12.9 %"),
-        (t.percent, (0.12801, True), "12.9 %"),
-        (t.percent, (0.128, True), "12.8 %"),
+        (t.percent, (0.12801, "at most"), "12.9 %"),
+        (t.percent, (0.128, "at most"), "12.8 %"),
+        (t.percent, (0.043064, "at most"), "4.4 %"),
+        (t.percent, (0.043964, "at least"), "4.3 %"),
+        (t.number, (335.66, 4, "at least"), "335.6"),
+        (t.number, (335.64, 4, "at most"), "335.7"),
+        (t.number, (12345.6, 4, "at least"), "12,345"),
+        (t.number, (0.00012341, 4, "at most"), "0.0001235"),
+        (t.limit, (335.66, "at least"), "≥ 335.6"),
+        (t.limit, (12.84, "at most", 3), "≤ 12.9"),
+        (t.at_most, (0.043064,), "at most 4.4 %"),
+        (t.at_most, (1e-5,), "less than 0.01 %"),
+        (t.at_least, (0.043964,), "at least 4.3 %"),
+        (t.at_least, (1e-5,), "more than 0 %"),
         (t.percent, (12.345,), "1,234 %"),
         (t.percent, (math.inf,), "∞"),
         (t.ratio, (1.07, True), "≤ 1.07"),
@@ -506,7 +518,7 @@ def test_summary_by_method_counts_failures_and_names_estimates() -> None:
     run.rows[1] = run.rows[1].replace(status="error", verified=None, gap=None, ratio=None, objective=None)
     page = Page(to_html(run, []))
     assert re.search(r"hadar\.online utility online 2 of 3 1 failed ≤ ", re.sub(r"\s+", " ", page.text))
-    assert "means are shifted geometric means and count failures" in page.text
+    assert "the mean gap is arithmetic; shifted geometric means of times count failures" in page.text
 
 
 def test_limits_of_several_kinds_are_told_one_by_one() -> None:

@@ -331,8 +331,8 @@ def test_success_is_claimed_and_correct_is_checked() -> None:
     assert (lines["highs"].success, lines["highs"].correct, lines["highs"].wrong) == (1, 1, ())
     assert (lines["cbc"].success, lines["cbc"].correct) == (1, 0)
     assert lines["cbc"].wrong == ("admission.offline on paper/walkthrough",)
-    assert (lines["scip"].success, lines["scip"].failed, lines["scip"].mean_s) == (0, 1, pytest.approx(20.0))
-    assert lines["cbc"].mean_s == pytest.approx(20.0)
+    assert (lines["scip"].success, lines["scip"].failed, lines["scip"].geometric_s) == (0, 1, pytest.approx(20.0))
+    assert lines["cbc"].geometric_s == pytest.approx(20.0)
 
 
 def test_primal_dual_integral() -> None:

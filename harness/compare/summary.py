@@ -1,9 +1,9 @@
 """Summaries over many instances: gaps, times and failures of each method and solver.
 
-Times and gaps are averaged by shifted geometric means, ``exp(mean(log(x + s))) − s``, as in benchmarks of solvers:
-neither the hardest instance nor the many trivial ones dominate. A failure counts with its time limit (Mittelmann's
-benchmarks), and as never solved in a performance profile (Dolan and Moré, Mathematical Programming 91, 2002).
-Unverified decisions have no gap.
+A mean gap is the arithmetic mean. Times have shifted geometric means, ``exp(mean(log(x + s))) − s``, as in benchmarks
+of solvers: neither the hardest instance nor the many trivial ones dominate. A failure counts with its time limit
+(Mittelmann's benchmarks), and as never solved in a performance profile (Dolan and Moré, Mathematical Programming 91,
+2002). Unverified decisions have no gap.
 
 For solvers, *success* counts claims of a proved optimum or of infeasibility. *Correct* counts the claims that checks
 confirm: decision and objective hold, and no verified decision beats the bound or contradicts infeasibility.
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 TIME_SHIFT_S = 1.0
 """Shift of times, because heuristics of milliseconds and models of a minute share one table."""
 
-GAP_SHIFT = 0.01
-"""Shift of gaps, one per cent, because gaps of 0 are common."""
-
 CAVEAT = (
     "The largest proved ratio over many instances is only a lower bound on the competitive ratio: "
     "an instance that was not tried may be worse."
@@ -46,9 +43,10 @@ Measure = Literal["time", "objective"]
 class MethodSummary:
     """A method over all its results of a run: counts, certified gaps, and seconds in the solver or heuristic.
 
-    Means are shifted geometric means; in the mean time, failures count with their time limit. `gap_is_upper` says
-    whether one of the gaps is to a bound instead of a proved optimum; `largest_ratio` is to a proved optimum (see
-    :data:`CAVEAT`), on the instance `largest_on`. Absent values are ``None``.
+    `mean_gap` is the arithmetic mean. `geometric_s` is the shifted geometric mean of the times, in which failures count
+    with their time limit. `gap_is_upper` says whether one of the gaps is to a bound instead of a certified optimum;
+    `largest_ratio` is to a certified optimum (see :data:`CAVEAT`), on the instance `largest_on`. Absent values are
+    ``None``.
     """
 
     method: str
@@ -67,7 +65,7 @@ class MethodSummary:
     largest_ratio: float | None
     largest_on: str | None
     median_s: float | None
-    mean_s: float | None
+    geometric_s: float | None
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | None:
@@ -101,12 +99,12 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
             skipped=sum(row.status == "skipped" for row in group),
             median_gap=median(gaps) if gaps else None,
             largest_gap=max(gaps, default=None),
-            mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
+            mean_gap=fmean(gaps) if gaps else None,
             gap_is_upper=any(row.ratio_is_upper is not False for row in certified),
             largest_ratio=worst.ratio if worst else None,
             largest_on=worst.instance if worst else None,
             median_s=median(times) if times else None,
-            mean_s=shifted_geometric_mean(counted, TIME_SHIFT_S),
+            geometric_s=shifted_geometric_mean(counted, TIME_SHIFT_S),
         )
         summaries.append(summary)
     return summaries
@@ -191,8 +189,8 @@ class SolverSummary:
     """A solver over all models that it was given.
 
     `success` counts claims, `correct` the claims that hold, and `wrong` lists results that do not hold, whatever they
-    claim. Means are shifted geometric means over the `common` cases, which no solver skipped; failures count with their
-    time limit.
+    claim. Means are over the `common` cases, which no solver skipped. `mean_gap` is arithmetic; those of times and
+    integrals are shifted geometric means, in which failures count with their time limit.
     """
 
     solver: str
@@ -204,9 +202,9 @@ class SolverSummary:
     failed: int
     skipped: int
     common: int
-    mean_s: float | None
+    geometric_s: float | None
     mean_gap: float | None
-    mean_integral_s: float | None
+    geometric_integral_s: float | None
 
 
 def cases(rows: Iterable[Row]) -> list[Row]:
@@ -250,9 +248,9 @@ def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> li
             failed=sum(row.failed for row in group),
             skipped=sum(row.status == "skipped" for row in group),
             common=len(common),
-            mean_s=shifted_geometric_mean(times, TIME_SHIFT_S),
-            mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
-            mean_integral_s=shifted_geometric_mean(integrals, TIME_SHIFT_S),
+            geometric_s=shifted_geometric_mean(times, TIME_SHIFT_S),
+            mean_gap=fmean(gaps) if gaps else None,
+            geometric_integral_s=shifted_geometric_mean(integrals, TIME_SHIFT_S),
         )
         summaries.append(summary)
     return summaries

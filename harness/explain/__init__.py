@@ -17,7 +17,7 @@ from typing import Any
 from schedgap.harness.explain import formats
 from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of
 from schedgap.harness.explain.formats import Document, Sizes
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, number
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import HeuristicSpec
 from schedgap.heuristics.simulator import POLICIES
@@ -219,5 +219,5 @@ def _guarantee(spec: HeuristicSpec, instance: Instance) -> str:
         return f"None on {name}: {clean(error, 300)}."
     if guarantee is None:
         return "None."
-    bound = f": at most {guarantee.factor:.4g} times from the optimum" if guarantee.factor else ""
+    bound = f": at most {number(guarantee.factor, side='at most')} times from the optimum" if guarantee.factor else ""
     return f"{clean(guarantee.text, 80)} on {name}{bound}."

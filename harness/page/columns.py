@@ -8,9 +8,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from schedgap.harness.audit.row import FAILED, REFUTED
-from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
+from schedgap.harness.compare.summary import TIME_SHIFT_S
 from schedgap.harness.table import Column
-from schedgap.harness.text import ABSENT, SIGNS, clean, in_words, number, percent, ratio, seconds
+from schedgap.harness.text import ABSENT, SIGNS, clean, estimate, in_words, limit, number, percent, ratio, seconds
 from schedgap.harness.text import numbers as values
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _problem(row: Row | MethodSummary) -> str:
 
 
 def _percent(row: Row) -> str:
-    return percent(row.gap, up=row.ratio_is_upper is not False)
+    return percent(row.gap, estimate(row.ratio_is_upper))
 
 
 def _metrics(row: Row) -> str:
@@ -91,13 +91,13 @@ def _metrics(row: Row) -> str:
 def _guarantee(row: Row) -> str:
     if row.guarantee:
         return clean(row.guarantee, 40)
-    return ABSENT if row.guarantee_factor is None else f"≤ {number(row.guarantee_factor)}"
+    return ABSENT if row.guarantee_factor is None else limit(row.guarantee_factor, "at most")
 
 
 def _certified(row: Row) -> str:
     if row.bound_by != "solver" or row.certified_bound is None:
         return ABSENT
-    gap = "" if row.certified_gap is None else f" ({percent(row.certified_gap, up=True)})"
+    gap = "" if row.certified_gap is None else f" ({percent(row.certified_gap, 'at most')})"
     return number(row.certified_bound) + gap
 
 
@@ -159,13 +159,15 @@ def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
 
     def text(line: MethodSummary) -> str:
         value = getattr(line, key)
-        shown = percent(value, up=line.gap_is_upper)
+        shown = percent(value, estimate(line.gap_is_upper))
         return f"≤ {shown}" if line.gap_is_upper and value else shown
 
     return numbers(key, header, explanation, percent, text)
 
 
 MEAN = "Shifted geometric mean"
+SHORT = "shifted geom. mean"
+TIMES = f"{MEAN} of the solve times, shift {TIME_SHIFT_S:g} s; a failure counts as its time limit."
 PROVED = "Largest ratio to a proved optimum; it is only a lower bound on the competitive ratio."
 INTEGRAL = f"{MEAN} of the primal–dual integral, the gap integrated over the time allowed; shift {TIME_SHIFT_S:g} s."
 
@@ -177,11 +179,11 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     numbers("verified", "verified", "Results that passed the checker.", str, _passed, priority=4, css=""),
     numbers("trouble", "trouble", "WRONG, failed or skipped results.", str, _trouble, _bad, bad=_bad, priority=3),
     _gap("median_gap", "median gap", "Median of the certified gaps."),
-    _gap("mean_gap", "mean gap", f"{MEAN} of the certified gaps, shift {GAP_SHIFT:.0%}."),
+    _gap("mean_gap", "mean gap", "Arithmetic mean of the certified gaps."),
     _gap("largest_gap", "largest gap", "Largest of the certified gaps."),
     numbers("largest_ratio", "largest proved ratio", PROVED, partial(ratio, is_upper=False), priority=2),
     numbers("median_s", "median time", "Median solve time of the results that did not fail.", seconds, priority=1),
-    numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; a failure counts as its time limit.", seconds),
+    numbers("geometric_s", f"time, {SHORT}", TIMES, seconds, priority=2),
 )
 """Summary of one method over many instances."""
 
@@ -206,9 +208,9 @@ SOLVERS: tuple[Column[SolverSummary], ...] = (
     ),
     numbers("failed", "failed", "Runs without an answer, such as a time limit with no solution.", "{}", priority=2),
     numbers("skipped", "skipped", "Not installed, or unable to solve such a model.", "{}", priority=1),
-    numbers("mean_s", "mean time", f"{MEAN}, shift {TIME_SHIFT_S:g} s; a failure counts as its time limit.", seconds),
-    numbers("mean_gap", "mean gap", f"{MEAN} of the solver's own gaps, shift {GAP_SHIFT:.0%}.", percent),
-    numbers("mean_integral_s", "P–D integral", INTEGRAL, seconds, priority=3),
+    numbers("geometric_s", f"time, {SHORT}", TIMES, seconds, priority=2),
+    numbers("mean_gap", "mean gap", "Arithmetic mean of the gaps that the solver claims.", percent),
+    numbers("geometric_integral_s", f"P–D integral, {SHORT}", INTEGRAL, seconds, priority=3),
 )
 """Summary of one solver over the models of a run."""
 
@@ -271,8 +273,8 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     _sensitive("jct_long_p99_s", "p99 ≥ 4 h", "99th percentile for long jobs in hours.", priority=21),
     numbers("gru", "GRU", "GPU resource utilisation: share of all GPU time spent working.", percent, priority=7),
     numbers("cru", "CRU", "Cluster resource utilisation: share of server time spent working.", percent, priority=11),
-    numbers("gru_bound", "GRU ≤", MOST_BUSY, percent, priority=12),
-    numbers("cru_bound", "CRU ≤", MOST_BUSY, percent, priority=12),
+    numbers("gru_bound", "GRU ≤", MOST_BUSY, partial(percent, side="at most"), priority=12),
+    numbers("cru_bound", "CRU ≤", MOST_BUSY, partial(percent, side="at most"), priority=12),
     numbers("cpu_given", "CPUs", "Share of all CPU time that jobs held while computing.", percent, priority=15),
     numbers("cpu_needed", "needed", "The same with the fewest CPUs at which jobs are as fast.", percent, priority=16),
     numbers("lp1_share", "LP1", "Progress of a round divided by LP1's bound for the jobs picked; mean.", percent),

@@ -14,7 +14,7 @@ from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method, by_so
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame, rigid
 from schedgap.harness.page.columns import COMPARE as COLUMNS
-from schedgap.harness.page.columns import SOLVERS, SUMMARY, words
+from schedgap.harness.page.columns import MEAN, SOLVERS, SUMMARY, words
 from schedgap.harness.page.columns import numbers as of_numbers
 from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.published import COMPARE
@@ -170,8 +170,8 @@ def groups(run: Comparison) -> list[Group]:
         of_skips.append(words("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
         folded = [table(f"{len(skipped)} skipped", of_skips, skipped)] if skipped and ran is not rows else []
         if summed := summary(text, rows, allowed_s(run.meta)):
-            means = f"{summed[0].caption}; means are shifted geometric means and count failures. {summed[1]}".strip()
-            tables.insert(0, replace(summed[0], caption=means))
+            means = f"the mean gap is arithmetic; {MEAN.lower()}s of times count failures"
+            tables.insert(0, replace(summed[0], caption=f"{summed[0].caption}; {means}. {summed[1]}".strip()))
         name = f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper)
         found.append(Group(*name, tables, answer.get(paper, ""), folded))
     by_solver = solvers(run)

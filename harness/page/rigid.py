@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -153,11 +154,13 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     return shown
 
 
+LOWER = "Lower bound; it allows interruptions only if the executed schedule has some."
+
 SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
     words("objective", "objective", "The objective and its unit.", attrgetter("words")),
     numbers("executed", "executed", "Value of the executed schedule.", number),
     numbers("best", "best found", "Value of the best schedule found that interrupts no job.", number),
-    numbers("bound", "bound ≥", "Lower bound; it allows interruptions only if the executed schedule has some.", number),
+    numbers("bound", "bound ≥", LOWER, partial(number, side="at least")),
     numbers("at_most", "executed / optimum", "Upper estimate of the ratio to the optimum.", at_most),
     words("best_by", "found by", "The method that found the best schedule."),
     words("bound_by", "bound from", "The model that proved the bound."),

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
-from schedgap.harness.page.columns import hours, numbers, words
+from schedgap.harness.page.columns import numbers, words
 from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.row import BOUNDED, Bound, Simulation, SimulationRow
 from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, listed, table
-from schedgap.harness.text import ABSENT, at_most, clean, number, seconds
+from schedgap.harness.text import ABSENT, at_most, clean, limit, number, seconds
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -36,7 +36,11 @@ def caption(rows: Sequence[SimulationRow]) -> str:
         shared.append(f"JCT of {max(r.window_jobs or 0 for r in rows)} jobs (window {row.window})")
     if len({r.reference for r in rows}) == 1:
         shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
-    bounds = [f"{BOUNDED[metric][1]} ≥ {hours(s)} h ({model})" for r in rows for metric, (s, model) in r.bounds.items()]
+    bounds = [
+        f"{BOUNDED[metric][1]} {limit(s / 3600, 'at least')} h ({model})"
+        for r in rows
+        for metric, (s, model) in r.bounds.items()
+    ]
     shared += dict.fromkeys(bounds)
     return " · ".join(shared)
 
@@ -99,7 +103,7 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
         words("instance", "instance", "", lambda bound: names.get(bound.fingerprint, "")),
         words("of", "of", "", lambda bound: BOUNDED[bound.metric][1]),
         words("model", "model", "", css="method"),
-        numbers("seconds", "at least", "", lambda bound_s: f"{bound_s / 3600:.4g} h"),
+        numbers("seconds", "at least", "", lambda bound_s: f"{number(bound_s / 3600, side='at least')} h"),
         numbers("took_s", "took", "", seconds),
         words("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
     ]

@@ -17,7 +17,7 @@ from schedgap.harness.engine.result import grouped
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import clean, number, percent, ratio, seconds
+from schedgap.harness.text import SIGNS, clean, estimate, number, percent, ratio, seconds
 from schedgap.instances.arrays import Array
 from schedgap.instances.text import counted
 
@@ -99,11 +99,11 @@ def by_method(
 
 
 def _gap(row: Row) -> Record:
-    estimate = row.ratio_is_upper is not False
+    side = estimate(row.ratio_is_upper)
     return {
         "value": 100.0 * (row.gap or 0.0),
-        "what": "upper estimate" if estimate else "optimum proved",
-        "text": ("≤ " if estimate else "") + percent(row.gap, up=estimate),
+        "what": "optimum certified" if side == "exactly" else "upper estimate",
+        "text": SIGNS.get(side, "") + percent(row.gap, side),
         "objective": number(row.objective),
         "bound": number(row.best_bound),
     }
@@ -113,7 +113,7 @@ def _gap(row: Row) -> Record:
 def gap(data: Compared) -> Drawn:
     """Gap to the best certified bound, in per cent of the bound, by method; the paper's own algorithms are in bold.
 
-    Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap may be smaller.
+    Discs: the optimum is certified. Triangles: it is not, so the true gap may be smaller.
     """
     drawn = some([row for row in data.rows if row.certified])
     points = [(row, _gap(row)) for row in drawn]
@@ -126,7 +126,7 @@ def gap(data: Compared) -> Drawn:
         axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
     several = len({row.problem for row in drawn}) > 1
     warning = "Each problem has its own bound, so gaps of different problems are not comparable with one another. "
-    shapes = {"optimum proved": "circle", "upper estimate": "triangle-left"}
+    shapes = {"optimum certified": "circle", "upper estimate": "triangle-left"}
     return by_method(data, points, "gap", shapes, axis), warning * several + data.sample(drawn)
 
 
@@ -209,7 +209,7 @@ def traces(data: Compared) -> Drawn:
 def _trace(method: str, time: Array, incumbent: Array, bound: Array) -> dict[str, Any]:
     last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
     finite = np.isfinite(last)
-    end = f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}" if finite else "gap unknown"
+    end = f"gap {percent(float(last), 'at most')} after {seconds(float(time[-1]))}" if finite else "gap unknown"
     values = {"second": time, "incumbent": incumbent, "bound": bound}
     return {"method": style.name(method), "panel": f"{style.name(method)}: {end}", "end": end, **values}
 

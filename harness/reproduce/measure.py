@@ -14,7 +14,7 @@ import numpy as np
 from schedgap.harness.published import LESS_IS_BETTER, agrees, measured_as, split, value_of
 from schedgap.harness.reproduce.row import Case, Evidence, ReproducedRow, decide
 from schedgap.harness.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend
-from schedgap.harness.text import number, numbers
+from schedgap.harness.text import Side, limit, number, numbers
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.text import some
 
@@ -35,14 +35,14 @@ TRACE = 0.002
 
 @dataclass(frozen=True)
 class Found:
-    """A statistic over cases with its 95 % interval, and the bound on it with its sign and model."""
+    """A statistic over cases with its 95 % interval, and the bound on it with its side and model."""
 
     value: float
     low: float
     high: float
     cases: int
     bound: float | None = None
-    sign: str = ""
+    side: Side = "exactly"
     model: str = ""
 
     def __str__(self) -> str:
@@ -158,14 +158,14 @@ def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean
     low, high = interval(sample) if of == "mean" else (value, value)
     bounds = [_bound(quantity, case, cases) for case in cases if case.method == method and case.key in by_case]
     certified = [bound for bound in bounds if bound is not None]
-    if len(certified) < len(sample) or len({sign for _, sign, _ in certified}) != 1:
+    if len(certified) < len(sample) or len({side for _, side, _ in certified}) != 1:
         return Found(value, low, high, len(sample))
-    limit = STATISTICS[of]([bound for bound, _, _ in certified])
-    return Found(value, low, high, len(sample), limit, certified[0][1], certified[0][2])
+    extreme = STATISTICS[of]([bound for bound, _, _ in certified])
+    return Found(value, low, high, len(sample), extreme, certified[0][1], certified[0][2])
 
 
-def _bound(quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, str, str] | None:
-    """Return the certified bound on a quantity in a case, its sign, and the model.
+def _bound(quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, Side, str] | None:
+    """Return the certified bound on a quantity in a case, its side, and the model.
 
     The bound on a ratio is the largest value that the method can reach while the other method's result stays the same.
     """
@@ -176,10 +176,10 @@ def _bound(quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, str
     bound, model = case.bounds[base]
     less = base != "objective" or case.measured.get("sense") == "min"
     if not other:
-        return bound / unit, "≥" if less else "≤", model
+        return bound / unit, "at least" if less else "at most", model
     theirs = [one.measured[base] for one in cases if (one.key, one.method) == (case.key, other)]
     best, reference = (bound, theirs[0]) if less else (theirs[0], bound)
-    return (reference / best, "≤", model) if best > 0 else None
+    return (reference / best, "at most", model) if best > 0 else None
 
 
 def interval(sample: Sequence[float]) -> tuple[float, float]:
@@ -213,7 +213,7 @@ def _number(item: Number, cases: Sequence[Case]) -> Judged:
     elif one := statistic(item.method, item.quantity, cases, item.statistic):
         judged = evidence(item, one)
         fields |= {"measured": one.value, "low": one.low, "high": one.high, "cases": one.cases, "text": str(one)}
-        fields |= {} if one.bound is None else {"certified": f"{one.sign} {number(one.bound)} ({one.model})"}
+        fields |= {} if one.bound is None else {"certified": f"{limit(one.bound, one.side)} ({one.model})"}
     if judged.agrees is False and item.exact is not None and _same(fields["measured"], item.exact, TOLERANCE):
         return replace(judged, excluded=True), fields | {"certified": f"= {numbers(item.exact)} (exact)"}
     return judged, fields
@@ -237,8 +237,8 @@ def evidence(item: Number, found: Found) -> Evidence:
         "at least": found.value >= value - slack,
         "at most": found.value <= value + slack,
     }[item.relation]
-    above = found.sign == "≤" and item.relation != "at most" and value - slack > (found.bound or 0.0)
-    below = found.sign == "≥" and item.relation != "at least" and value + slack < (found.bound or 0.0)
+    above = found.side == "at most" and item.relation != "at most" and value - slack > (found.bound or 0.0)
+    below = found.side == "at least" and item.relation != "at least" and value + slack < (found.bound or 0.0)
     # A ratio points the same way if all of its interval is on the printed side of one, by more than a trace.
     alike = found.low > 1 + TRACE if value > 1 else found.high < 1 - TRACE and value < 1
     return Evidence(same, alike and bool(split(item.quantity)[1]), bool(above or below))

@@ -8,6 +8,7 @@ import numpy as np
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, measured, recomputed, solved
 from schedgap.harness.audit.row import Witness, claim
+from schedgap.harness.text import rounded
 from schedgap.harness.verify import TOLERANCE, differ
 from schedgap.heuristics.hadar.hadare import utilisation
 from schedgap.heuristics.hadar.planning import Planner, Planning, Round, literal_dp
@@ -429,7 +430,8 @@ def no_idle_node(lab: Lab) -> str:
         busy += trace.node_utilisation[:-1].tolist()
     return (
         f"a node has no copy in {lab} rounds; nodes that have done their steps wait for the next round, so they "
-        f"compute for {np.mean(busy):.0%} of these rounds on average, and {min(busy):.0%} at least"
+        f"compute for {np.mean(busy):.0%} of these rounds on average, and at least "
+        f"{rounded(100 * min(busy), 0, 'at least')} %"
     )
 
 

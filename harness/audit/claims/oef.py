@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from schedgap.harness import fairness
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
 from schedgap.harness.audit.row import Count, Witness, claim
+from schedgap.harness.text import number, rounded
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics.oef import gandiva_fair
 from schedgap.instances import load
@@ -146,7 +147,7 @@ def dilemma(lab: Lab) -> str:
     views = [replace(v, speedups=np.array([v.speedups[0], [1.0, report]])) for report in np.arange(1, 10.1, 0.25)]
     # Below 4, u2 takes u1's place in (6) and has 1 + 5 (r − 1) / 2r, less than 2.875; above, nothing changes.
     honest, lied = least(v, worth), max(-least(seen, -worth) for seen in views)
-    shown = f"u2 has {honest:.4g} with the truth, and at most {lied:.4g} with a lie"
+    shown = f"u2 has {honest:.4g} with the truth, and at most {number(lied, side='at most')} with a lie"
     lab.add(lied > honest * (1 + TOLERANCE), instance, [TOGETHER], shown)
     return shown
 
@@ -241,7 +242,8 @@ def theorem_5_4(lab: Lab) -> str:
     lab.numbers = {"largest_gain": most}
     under = Count("under-reports", lab.tested - over.tested, lab.failed - over.failed)
     text = f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}"
-    return f"{text}; under-reports gain in {under}, by up to {most:.0%}, over-reports in {over}"
+    least = rounded(100 * most, 0, "at most")
+    return f"{text}; under-reports gain in {under}, by at most {least} %, over-reports in {over}"
 
 
 @claim(

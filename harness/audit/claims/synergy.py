@@ -9,6 +9,7 @@ import numpy as np
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed
 from schedgap.harness.audit.row import claim
+from schedgap.harness.text import rounded
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.arrays import Array
 from schedgap.instances.random_instances.synergy import draw, instance, job, matrix, mix, pipelines, servers
@@ -52,7 +53,7 @@ def theorem_4_1(lab: Lab) -> str:
         lab.add(fine, case, [LP1, ILP1, *ROUNDS], shown)
         tightest = min(tightest, bound / best if best else np.inf)
     lab.numbers = {"least_ratio": float(tightest)}
-    return f"LP1 was too low on {lab} instances; it is at least {tightest:.4f} times the ILP"
+    return f"LP1 was too low on {lab} instances; it is at least {rounded(tightest, 4, 'at least')} times the ILP"
 
 
 def wanted(v: View) -> Demands | None:
@@ -91,7 +92,7 @@ def theorem_a_2(lab: Lab) -> str:
         shown = f"{split} fragmented jobs on {v.servers.size} servers"
         lab.add(split <= 3 * v.servers.size, case, ["synergy.lp2.vertex"], shown)
     lab.numbers = {"most": most}
-    return f"more than 3s in {lab} rounds; at most {most:.2f} of 3s"
+    return f"more than 3s in {lab} rounds; at most {rounded(most, 2, 'at most')} of 3s"
 
 
 def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
