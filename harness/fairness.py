@@ -1,5 +1,8 @@
 """Exact checkers of the fairness properties of OEF (§2.3.1, §5), each with a witness.
 
+Envy-freeness, equal efficiency and sharing incentive are rules of :mod:`schedgap.certificates.fairness`, which the
+checker of decisions applies, too.
+
 Envy, sharing incentive, Pareto efficiency and optimal efficiency are checked at the speedups a view *reports*, since a
 mechanism knows only these and can promise no more. To judge what tenants who misreport really get, check
 ``truthful(view)``. Strategy-proofness is about the truth: misreports are tried as reports, and gains are measured at
@@ -14,41 +17,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
+from schedgap.certificates.fairness import TOLERANCE, Finding, envy_free, equal_efficiency, sharing_incentive
 from schedgap.harness.text import number
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency
 
+__all__ = [
+    "REACH", "TOLERANCE", "Direction", "Finding", "Mechanism", "Misreport", "Worth", "adjacent", "envy_free",
+    "equal_efficiency", "least_worth", "optimal_efficiency", "own_worth", "pareto_efficient", "sharing_incentive",
+    "strategy_proof", "support_size", "truthful", "whole_tenants",
+]  # fmt: skip
+
 Mechanism = Callable[[View], Allocation]
 """Maps a view, with its reported speedups, to an allocation."""
 
-TOLERANCE = 1e-6
-"""Tolerance relative to the largest quantity compared; LP optima are feasible to about 1e-9."""
-
 REACH = 4.0
 """Largest factor, up or down, between a misreport and the truth."""
-
-W = TypeVar("W")
-
-
-@dataclass(frozen=True, eq=False)
-class Finding(Generic[W]):
-    """Whether a property holds within the tolerance, with a witness.
-
-    Each checker defines its `witness` and its `margin`, which is negative if the property fails; `text` is for tables.
-    """
-
-    name: str
-    holds: bool
-    witness: W
-    margin: float
-    text: str
-
-    def __bool__(self) -> bool:
-        return self.holds
 
 
 def truthful(view: View) -> View:
@@ -77,50 +65,6 @@ def whole_tenants(view: View, devices: Array) -> tuple[View, Array]:
         min_demand=np.array([view.min_demand[view.owner == t].min() for t in whole]),
     )
     return seen, bundle
-
-
-def envy_free(view: View, devices: Array) -> Finding[dict[tuple[str, str], float]]:
-    """Check that nobody prefers another's allocation, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
-
-    Envy is measured relative to the tenant's efficiency under an equal split, so that scales do not matter.
-
-    Witness: the efficiency per weight that a tenant would gain with the allocation of another, for every pair of
-    labels in which it is positive. Margin: minus the largest envy.
-    """
-    value = view.speedups @ (devices / view.weight[:, None]).T
-    envy = value - np.diag(value)[:, None]
-    relative = envy / (view.split_efficiency / view.weight)[:, None]
-    pairs = {(view.labels[l], view.labels[i]): float(envy[l, i]) for l, i in np.argwhere(relative > TOLERANCE)}
-    l, i = map(int, np.unravel_index(relative.argmax(), envy.shape))
-    text = f"{view.labels[l]} envies {view.labels[i]}: {value[l, i]:.6g} is more than its {value[l, l]:.6g}"
-    text = text if pairs else "nobody envies anybody"
-    return Finding("envy-free", not pairs, pairs, -float(envy.max()), text)
-
-
-def equal_efficiency(view: View, devices: Array) -> Finding[Array]:
-    """Check that all tenants have the same efficiency per weight (9c).
-
-    Witness: ``(v,)`` efficiencies per weight. Margin: minus their spread, relative to the largest.
-    """
-    level = efficiency(view.speedups, devices) / view.weight
-    low, high = int(level.argmin()), int(level.argmax())
-    spread = float(np.ptp(level) / level[high]) if level[high] > 0 else 0.0
-    text = f"{view.labels[low]} has {level[low]:.6g} per weight, {view.labels[high]} has {level[high]:.6g}"
-    return Finding("equal efficiency", spread <= TOLERANCE, level, -spread, text)
-
-
-def sharing_incentive(view: View, devices: Array) -> Finding[dict[str, float]]:
-    """Check that nobody would be better off with its weight's share of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
-
-    Witness: the loss of each tenant below its equal split, by label. Margin: the smallest relative gain over it.
-    """
-    own, alone = efficiency(view.speedups, devices), view.split_efficiency
-    relative = own / alone - 1
-    losers = {view.labels[i]: float(alone[i] - own[i]) for i in np.flatnonzero(relative < -TOLERANCE)}
-    l = int(np.argmin(relative))
-    than = "less than" if losers else "at least"
-    text = f"{view.labels[l]} gets {own[l]:.6g}, {than} the {alone[l]:.6g} of an equal split"
-    return Finding("sharing incentive", not losers, losers, float(relative[l]), text)
 
 
 def pareto_efficient(view: View, devices: Array) -> Finding[Array]:

@@ -38,7 +38,7 @@ _KEY = re.compile(rf"{_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART})*+")
 
 def to_json(instance: Instance) -> str:
     """Return the instance as canonical JSON (:func:`dumps`), without fields at their defaults."""
-    return dumps(instance.model_dump(mode="json", exclude_defaults=True)) + "\n"
+    return dumps(instance.plain) + "\n"
 
 
 def write(instance: Instance, path: str | Path) -> None:

@@ -26,14 +26,14 @@ from typing import Any
 from trace_samples import GAVEL_OLD, NODES, SAMPLES, TABLE
 
 import schedgap as sg
+from schedgap.certificates import RefusedError
 from schedgap.harness import decisions, sweep
 from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.sealed import SEAL, digests, sealed
 from schedgap.harness.engine.study import check, reopen
 from schedgap.harness.simulate.run import Options as Simulated
 from schedgap.harness.simulate.run import resolve, rules_for
-from schedgap.harness.verify import VERIFIERS
-from schedgap.certificates import RefusedError
+from schedgap.harness.verify import judge_asked
 from schedgap.heuristics.simulator import InvalidAssignmentError, ProgramError, messages, servers, simulate, workload
 from schedgap.heuristics.simulator.program import Program, Scheduler
 from schedgap.instances import load
@@ -207,7 +207,7 @@ def _tiny() -> Instance:
 def _decision(problem: str, path: Path) -> None:
     view = PAPERS.get(problem.partition(".")[0]).view(_tiny())
     with suppress(RefusedError):
-        VERIFIERS.get(problem.partition(".")[0]).check(view, decisions.read(path, view, problem), problem, ())
+        judge_asked(view, decisions.read(path, view, problem), problem, ())
 
 
 class _DoneError(Exception):

@@ -14,7 +14,7 @@ from schedgap import instances, models
 from schedgap.harness.compare.run import compare
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
@@ -38,7 +38,7 @@ def optimum(of: View, name: str = "offline") -> float:
     outcome = spec.run(of, EXACT)
     assert outcome.solution.status == "optimal"
     assert outcome.solution.bound == pytest.approx(outcome.solution.objective, rel=1e-9)
-    verdict = VERIFIERS.get("admission").check(of, outcome.decision, spec.problem, spec.claims)
+    verdict = judge(of.instance, outcome.decision, spec.problem, spec.claims)
     assert not verdict.violations
     assert verdict.objective == pytest.approx(outcome.solution.objective, rel=1e-9)
     assert verdict.objective is not None

@@ -12,7 +12,7 @@ from admission_cases import exhaustive, instance, job, small, tiny, view
 from hypothesis import given, settings
 
 from schedgap import instances
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.admission import online
 from schedgap.heuristics.admission.online import Candidate, Desk, Step, best, price, steps
@@ -382,7 +382,7 @@ def check_placement(of: View, desk: Desk, candidate: Candidate) -> None:
 @given(small())
 def test_decisions_are_verified_and_prices_only_rise(of: Instance) -> None:
     v = view(of)
-    verdict = VERIFIERS.get("admission").check(v, online(v, CONTEXT), UTILITY.id, ())
+    verdict = judge(v.instance, online(v, CONTEXT), UTILITY.id, ())
     assert not verdict.violations
     assert verdict.objective == pytest.approx(total(v), rel=1e-9, abs=1e-12)
     seen = steps(v)
@@ -403,7 +403,7 @@ def test_never_more_than_the_optimum(of: Instance) -> None:
 @pytest.mark.parametrize("ref", ["gen/20jobs", "gen/200jobs"])
 def test_generated_instances(ref: str) -> None:
     v = view(instances.load(ref))
-    verdict = VERIFIERS.get("admission").check(v, online(v, CONTEXT), UTILITY.id, ())
+    verdict = judge(v.instance, online(v, CONTEXT), UTILITY.id, ())
     assert not verdict.violations
     assert verdict.metrics["admitted"] > 0
 

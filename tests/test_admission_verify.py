@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from schedgap import instances
-from schedgap.harness.verify import VERIFIERS, Verdict
-from schedgap.harness.verify.admission import deadlines
 from schedgap.certificates.basics import utility
+from schedgap.harness.verify import Verdict, judge
+from schedgap.harness.verify.admission import deadlines
 from schedgap.instances.canonical import validate
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance
@@ -48,7 +48,7 @@ def decision(rows: list[Row]) -> Runs:
 
 def check(rows: Any, problem: str = "utility", view: View = WALK) -> Verdict:
     made = rows if isinstance(rows, Runs) else decision(rows)
-    return VERIFIERS.get("admission").check(view, made, f"admission.{problem}", ())
+    return judge(view.instance, made, f"admission.{problem}", ())
 
 
 def changed(i: int, **new: Any) -> list[Row]:

@@ -17,7 +17,7 @@ from test_hadar_columns import PRICES, tiny
 from schedgap import instances, models
 from schedgap.harness.compare.methods import related, seeds, select, verified_oracle
 from schedgap.harness.compare.run import compare
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge_asked
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances.canonical import validate
 from schedgap.instances.elastic import classes
@@ -113,7 +113,7 @@ def test_small_instances_against_the_exact_model(model: str) -> None:
         tolerance = 2e-6 * max(1.0, abs(right.objective))
         assert sign * solution.bound >= sign * right.objective - tolerance
         assert abs(solution.bound - right.objective) <= tolerance >= abs(solution.objective - right.objective)
-        verdict = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, ())
+        verdict = judge_asked(view, outcome.decision, spec.problem, ())
         assert not verdict.violations
         assert verdict.objective == pytest.approx(solution.objective)
     assert tried > 3
@@ -418,7 +418,7 @@ def test_a_model_is_no_worse_than_any_heuristic(model: str) -> None:
     own = {h.id for h in HEURISTICS if h.problem == spec.problem}
     assert own <= {seed.method for seed in found}
     outcome = spec.run(view, SolveOptions(seeds=found))
-    verdict = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, ())
+    verdict = judge_asked(view, outcome.decision, spec.problem, ())
     assert not verdict.violations
     better = max if spec.sense == "max" else min
     assert better([verdict.objective, *(seed.objective for seed in found)]) == pytest.approx(verdict.objective)

@@ -19,7 +19,7 @@ from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.result import decode, encode
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.explain import stated
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import VERIFIERS, judge
 from schedgap.instances.canonical import to_json
 from schedgap.instances.catalogue import known
 from schedgap.instances.errors import NotApplicableError
@@ -183,7 +183,7 @@ def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, 
         pytest.skip(f"no decision: {results[spec.id].row.reason}")
     view = PAPERS.get(spec.paper).view(instances.load(TINY))
     for wrong in broken(decision, ("larger", "negative", "nan", "shape")):
-        assert VERIFIERS.get(spec.paper).check(view, wrong, spec.problem, spec.claims).violations
+        assert judge(view.instance, wrong, spec.problem, spec.claims).violations
 
 
 def test_rows_have_plain_values(results: dict[str, MethodResult]) -> None:

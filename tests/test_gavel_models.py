@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import schedgap as sg
 from schedgap import instances, models
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.heuristics.hadar import slotted
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
@@ -31,7 +31,7 @@ def bound(view: View, model: str = "gavel.makespan_fluid") -> float:
 def test_no_schedule_beats_the_fluid_bound(instance: Instance) -> None:
     view = gavel.view(with_long_horizon(instance))
     schedule = slotted.schedule(view, fifo)
-    verdict = VERIFIERS.get("gavel").check(view, schedule, gavel.MAKESPAN.id, ())
+    verdict = judge(view.instance, schedule, gavel.MAKESPAN.id, ())
     assert not verdict.violations
     assert verdict.objective is not None
     assert verdict.objective == (schedule.slot.max() + 1) * view.slot_s
@@ -113,14 +113,13 @@ def test_a_job_that_never_completes_has_no_makespan() -> None:
 
 
 def test_the_checker_wants_every_job_and_well_formed_arrays() -> None:
-    view = gavel.view(linear([{"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}] * 2, {"a": 1}, slots=3, slot_s=2.0))
-    check = VERIFIERS.get("gavel").check
+    instance = linear([{"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}] * 2, {"a": 1}, slots=3, slot_s=2.0)
     both = Schedule.of(np.array([(0, 0, 0, 1), (1, 2, 0, 1)]))
-    verdict = check(view, both, gavel.MAKESPAN.id, ())
+    verdict = judge(instance, both, gavel.MAKESPAN.id)
     assert verdict.objective == verdict.quantities["makespan_s"] == 6.0
     assert not verdict.violations
-    assert "J1 is rejected" in check(view, Schedule.of(np.array([(0, 0, 0, 1)])), gavel.MAKESPAN.id, ()).violations[0]
-    assert check(view, Schedule.of(np.array([(0, 9, 0, 1)])), gavel.MAKESPAN.id, ()).objective is None
+    assert "J1 is rejected" in judge(instance, Schedule.of(np.array([(0, 0, 0, 1)])), gavel.MAKESPAN.id).violations[0]
+    assert judge(instance, Schedule.of(np.array([(0, 9, 0, 1)])), gavel.MAKESPAN.id).objective is None
 
 
 def test_bounds_hold_at_unix_times() -> None:

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances, models
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.instances import clock
 from schedgap.instances.canonical import validate
 from schedgap.instances.registry import PAPERS
@@ -114,7 +114,7 @@ def test_every_column_is_a_schedule(view: View, numbers: list[float]) -> None:
     prices = np.resize(np.array(numbers), len(view.capacity) * view.slots)
     columns = priced(Pricing(view), prices).columns
     for c in range(len(columns)):
-        verdict = VERIFIERS.get("hadar").check(view, p2.decode(view, columns.take(np.array([c]))), "hadar.utility", ())
+        verdict = judge(view.instance, p2.decode(view, columns.take(np.array([c]))), "hadar.utility", ())
         assert verdict.violations == ()
         assert verdict.objective == pytest.approx(columns.value[c])
 
@@ -204,9 +204,7 @@ def test_columns_reach_the_relaxation_and_bound_the_optimum(view: View, complete
         assert found.value == pytest.approx(relaxed.bound, abs=1e-5)
     outcome = models.get(f"hadar.p2.columns{suffix}").run(view)
     if outcome.decision is not None:
-        verdict = VERIFIERS.get("hadar").check(
-            view, outcome.decision, p2.COMPLETE.id if complete else p2.UTILITY.id, ()
-        )
+        verdict = judge(view.instance, outcome.decision, p2.COMPLETE.id if complete else p2.UTILITY.id, ())
         assert verdict.violations == ()
         assert verdict.objective == pytest.approx(outcome.solution.objective)
         assert verdict.objective <= exact.objective + 1e-6
@@ -363,6 +361,6 @@ def test_a_master_that_takes_too_long_leaves_a_true_bound_and_a_schedule(
     assert found.objective is not None
     assert found.bound >= best.objective - 1e-6
     assert found.objective >= 0.8 * best.objective
-    verdict = VERIFIERS.get("hadar").check(view, outcome.decision, models.get("hadar.p2.columns").problem, ())
+    verdict = judge(view.instance, outcome.decision, models.get("hadar.p2.columns").problem, ())
     assert not verdict.violations
     assert verdict.objective == pytest.approx(found.objective)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from schedgap import instances, models
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import validate
 from schedgap.instances.registry import PAPERS
@@ -91,7 +91,7 @@ def test_branch_and_price_finds_the_optimum(view: View) -> None:
     outcome = models.get("hadar.forked.columns").run(view)
     assert outcome.solution.status == "optimal"
     assert outcome.solution.objective == pytest.approx(exact, abs=1e-6)
-    verdict = VERIFIERS.get("hadar").check(view, outcome.decision, FORKED.id, ())
+    verdict = judge(view.instance, outcome.decision, FORKED.id, ())
     assert verdict.violations == ()
     assert verdict.objective == pytest.approx(exact, abs=1e-6)
     for other in ("hadar.forked_bound", "hadar.fluid.forked"):
@@ -126,7 +126,7 @@ def test_hadare_is_a_start_and_stays_below_the_bound() -> None:
     """HadarE's own decision on 20 jobs is read, and improved on."""
     view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
     decision = HEURISTICS.get("hadar.hadare").decide(view.instance)
-    verdict = VERIFIERS.get("hadar").check(view, decision, FORKED.id, ())
+    verdict = judge(view.instance, decision, FORKED.id, ())
     assert verdict.objective is not None
     options = SolveOptions(time_limit_s=2, seeds=(Seed("hadar.hadare", decision, verdict.objective),))
     solution = models.get("hadar.forked.columns").run(view, options).solution

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedgap.harness.verify.hadar import check
+from schedgap.harness.verify import judge
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import InstanceError, UnknownNameError
 from schedgap.instances.generate import generate
@@ -195,7 +195,7 @@ def first_come(instance: Instance, slowest: bool) -> Schedule:
 def test_the_horizon_holds_a_schedule_that_knows_nothing_of_types(ref: str, slowest: bool) -> None:
     instance = load(ref)
     view = hadar.view(instance)
-    verdict = check(view, first_come(instance, slowest), hadar.COMPLETE.id, ())
+    verdict = judge(view.instance, first_come(instance, slowest), hadar.COMPLETE.id, ())
     assert verdict.violations == ()
     assert verdict.metrics["ttd_rounds"] <= view.slots
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,10 @@ from numpy.typing import NDArray
 from schedgap import instances, models
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.schema import Instance
+from schedgap.instances.schema import Instance, LinearDeadline
 from schedgap.instances.views import hadar
 from schedgap.instances.views.hadar import View
 from schedgap.models.hadar.p1 import Places, build_p1
@@ -43,7 +41,7 @@ def optimum(method: str, view: View) -> float | None:
         return None
     assert outcome.solution.status == "optimal"
     assert outcome.solution.bound == pytest.approx(outcome.solution.objective, abs=1e-6)
-    verdict = VERIFIERS.get("hadar").check(view, outcome.decision, spec.problem, spec.claims)
+    verdict = judge(view.instance, outcome.decision, spec.problem, spec.claims)
     assert not verdict.violations
     assert verdict.objective == pytest.approx(outcome.solution.objective, abs=1e-6)
     return verdict.objective
@@ -176,20 +174,16 @@ def test_fig1_is_solved_by_all_models() -> None:
 
 def run(view: View, method: str) -> Any:
     spec = models.get(method)
-    return VERIFIERS.get("hadar").check(view, spec.run(view, EXACT).decision, spec.problem, ())
+    return judge(view.instance, spec.run(view, EXACT).decision, spec.problem, ())
 
 
-def fig1(slots: int, completion: Sequence[float] | None = None) -> View:
-    """Fig. 1 with another horizon and, instead of its utilities, `completion` less the slots to completion."""
+def fig1(slots: int, **changes: Any) -> View:
+    """Fig. 1 with another horizon and these fields of its jobs."""
     instance = instances.load("paper/hadar-fig1")
     assert instance.horizon is not None
-    changed: dict[str, Any] = {"horizon": instance.horizon.model_copy(update={"slots": slots})}
-    view = hadar.view(instance.model_copy(update=changed))
-    if completion is None:
-        return view
-    shape = np.full(3, 2)
-    line = view.utilities._replace(shape=shape, a=np.array(completion), b=np.zeros(3), c=np.array(completion))
-    return replace(view, utilities=line)
+    jobs = tuple(job.model_copy(update=changes) for job in instance.jobs)
+    horizon = instance.horizon.model_copy(update={"slots": slots})
+    return hadar.view(instance.model_copy(update={"horizon": horizon, "jobs": jobs}))
 
 
 @pytest.mark.parametrize("slots", [6, 7, 8, 10])
@@ -206,8 +200,8 @@ def test_fig1_ends_after_six_rounds_at_the_earliest() -> None:
 
 
 def test_fig1_has_a_least_sum_of_completion_times_of_twelve() -> None:
-    # Utility 100 − (slots to completion) for each of three jobs.
-    view = fig1(10, [100.0] * 3)
+    # Utility 100 − (slots to completion) for each of three jobs: 99 in the first slot, and 1 less in each later one.
+    view = fig1(10, deadline_s=1.0, utility=LinearDeadline(amplitude=99.0, grace_s=99.0))
     assert optimum("hadar.p1.complete", view) == pytest.approx(300 - 12)
     assert run(view, "hadar.p1.complete").quantities["completion_slots"].tolist() == [3, 2, 7]
 

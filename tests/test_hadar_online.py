@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import heuristics, instances
-from schedgap.harness.verify.hadar import check
+from schedgap.harness.verify import judge
 from schedgap.heuristics.hadar._kernels import worths
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import AS_PRINTED, EXACT_QUEUE, Plan, Planner, Planning, Round, literal_dp
@@ -341,7 +341,7 @@ def test_schedules_are_feasible_and_repeat(name: str, ref: str) -> None:
     v = view(example)
     spec = heuristics.get(name)
     one, two = spec.decide(example), spec.decide(example)
-    verdict = check(v, one, "hadar.utility", ())
+    verdict = judge(v.instance, one, "hadar.utility", ())
     assert not verdict.violations
     assert verdict.objective
     assert np.array_equal(one.slot, two.slot)
@@ -359,7 +359,7 @@ def test_no_job_waits_for_ever(name: str, example: Instance) -> None:
     )
     assert np.isfinite(trace.completion_s).all()
     decision = schedule(v, spec.build(example, no_oracle), spec.forks)
-    assert not check(v, decision, heuristics.get(name).problem, ()).violations
+    assert not judge(v.instance, decision, heuristics.get(name).problem, ()).violations
 
 
 def no_oracle(model: str, problem: object) -> None:
@@ -450,7 +450,7 @@ def test_options_are_checked() -> None:
 
 def test_hadar_is_between_fifo_and_the_optimum_of_figure_1() -> None:
     example = instances.load("paper/hadar-fig1")
-    objective = check(view(example), heuristics.get("hadar.online").decide(example), "hadar.utility", ()).objective
+    objective = judge(example, heuristics.get("hadar.online").decide(example), "hadar.utility", ()).objective
     assert objective is not None
     assert 0.95 * 1025 / 21 < objective <= 1025 / 21 + 1e-9
 
@@ -459,7 +459,7 @@ def test_hadar_is_between_fifo_and_the_optimum_of_figure_1() -> None:
 def test_hadar_earns_more_than_first_come_first_served(ref: str) -> None:
     example = instances.load(ref)
     worth = {
-        name: check(view(example), heuristics.get(name).decide(example), "hadar.utility", ()).objective
+        name: judge(example, heuristics.get(name).decide(example), "hadar.utility", ()).objective
         for name in ("hadar.online", "hadar.fifo")
     }
     assert (worth["hadar.online"] or 0) > (worth["hadar.fifo"] or 0)

@@ -19,7 +19,7 @@ from schedgap.harness.plots import gantt as gantt_plots
 from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged, of_schedule, of_trace, sampled
 from schedgap.harness.plots.hadar import completion_s, price_field, shares
 from schedgap.harness.plots.style import clock, completion_cdf, looks, price_map, strips
-from schedgap.harness.verify.hadar import check
+from schedgap.harness.verify import judge
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.catalogue import load
@@ -72,7 +72,7 @@ def run_of(instance: Instance, **orders: Any) -> Comparison:
     for name, order in orders.items():
         method = f"hadar.{name.replace('__', '.')}"
         schedule = by_order(view, order, blind=name == "fifo")
-        verdict = check(view, schedule, hadar.UTILITY.id, ())
+        verdict = judge(view.instance, schedule, hadar.UTILITY.id, ())
         assert verdict.violations == ()
         common = {"instance": instance.name, "fingerprint": instance.fingerprint, "paper": "hadar", "sense": "max"}
         row = Row(

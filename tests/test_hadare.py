@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import schedgap as sg
 from schedgap import heuristics, instances
-from schedgap.harness.verify.hadar import check
+from schedgap.harness.verify import judge
 from schedgap.heuristics.hadar.hadare import (
     BATCH_SIZE,
     HadarE,
@@ -302,7 +302,7 @@ def test_schedules_are_feasible_and_repeat(ref: str) -> None:
     example = instances.load(ref)
     spec = heuristics.get("hadar.hadare")
     one, two = spec.decide(example), spec.decide(example)
-    verdict = check(view(example), one, spec.problem, ())
+    verdict = judge(example, one, spec.problem, ())
     assert not verdict.violations
     assert verdict.objective
     assert np.array_equal(one.slot, two.slot)

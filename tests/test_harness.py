@@ -32,7 +32,7 @@ from schedgap.harness.engine.result import decode, encode
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.table import visible
-from schedgap.harness.verify.oef import check
+from schedgap.harness.verify import judge_asked
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json, write
@@ -474,7 +474,7 @@ def test_the_key_depends_on_content_method_seed_limits_only() -> None:
 def test_the_oef_checker_names_what_is_wrong(devices: Any, rounds: Any, violation: str) -> None:
     view = matrix_view([[1, 2], [1, 5]], [1, 1])
     decision = Allocation(np.array(devices, float), None if rounds is None else np.array(rounds))
-    assert violation in check(view, decision, "oef.envy_free", ("envy_free",)).violations
+    assert violation in judge_asked(view, decision, "oef.envy_free", ("envy_free",)).violations
 
 
 @pytest.mark.parametrize("rounds", [3, 5000])  # many numbers are kept as bytes

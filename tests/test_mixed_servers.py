@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from schedgap import heuristics, models
 from schedgap.harness.compare.run import compare_here
-from schedgap.harness.verify.hadar import check
+from schedgap.harness.verify import judge
 from schedgap.heuristics.hadar.planning import Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import Prices
 from schedgap.heuristics.simulator import POLICIES, simulate
@@ -100,7 +100,7 @@ def test_models_find_what_an_exhaustive_search_finds(instance: Instance) -> None
 def reaches(spec: models.ModelSpec, view: hadar.View, most: float) -> None:
     """Assert that a model decides what the checker finds right, and worth as much."""
     outcome = spec.run(view, SolveOptions(rel_gap=0.0))
-    verdict = check(view, outcome.decision, spec.problem, ())
+    verdict = judge(view.instance, outcome.decision, spec.problem, ())
     assert not verdict.violations
     assert verdict.objective == pytest.approx(most, abs=1e-6)
     assert outcome.solution.objective == pytest.approx(most, abs=1e-6)
@@ -124,7 +124,9 @@ def test_communication_is_counted_by_slot_and_server() -> None:
     view = hadar.view(mixed(gangs, {"a": 2, "b": 1}, {"a": 1}))
     entries = [[0, t, h, 1] for t in (0, 1) for h in (0, 2)] + [[1, t, h, 1] for t in (0, 1) for h in (0, 1)]
     held = hadar.Schedule.of(np.array(entries))
-    plain, priced = (check(view, held, problem, ()) for problem in ("hadar.utility", "hadar.utility?beta=0.25"))
+    plain, priced = (
+        judge(view.instance, held, problem, ()) for problem in ("hadar.utility", "hadar.utility?beta=0.25")
+    )
     assert not plain.violations
     assert not priced.violations
     assert plain.objective == 4.0
@@ -153,7 +155,7 @@ def test_algorithm_2_and_p1_weigh_the_same_communication(instance: Instance, cos
     online, exact = heuristics.get(f"hadar.online?communication={cost}"), models.get(f"hadar.p1.per_server?beta={cost}")
     assert online.problem == exact.problem
     assert "problem" not in vars(POLICIES.get(online.id))
-    reached = check(view, online.decide(instance), online.problem, ())
+    reached = judge(view.instance, online.decide(instance), online.problem, ())
     assert not reached.violations
     if not exact.skip(view):
         bound = exact.run(view, SolveOptions(rel_gap=0.0)).solution.bound
@@ -169,7 +171,7 @@ def test_algorithms_are_feasible_and_policies_simulate(instance: Instance) -> No
     for method in ("hadar.online", "hadar.online?beta=2", "hadar.hadare", "hadar.gavel", "hadar.tiresias"):
         spec = heuristics.get(method)
         if not spec.skip(view):
-            assert not check(view, spec.decide(instance), spec.problem, ()).violations
+            assert not judge(view.instance, spec.decide(instance), spec.problem, ()).violations
     trace = simulate(view.workload, view.servers, POLICIES.get("hadar.yarn_cs").build(instance, None), round_s=1.0)
     assert (trace.node_utilisation <= 1 + 1e-9).all()
 
@@ -202,6 +204,6 @@ def test_a_busy_server_counts_once() -> None:
     instance = mixed([JOB], {"a": 2, "b": 1}, {"a": 3})
     view = hadar.view(instance)
     held = hadar.Schedule.of(np.array([[0, t, h, n] for t in (0, 1) for h, n in ((0, 2), (1, 1))]))
-    verdict = check(view, held, "hadar.utility", ())
+    verdict = judge(view.instance, held, "hadar.utility", ())
     assert not verdict.violations
     assert verdict.metrics["busy_servers"] == 0.5

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances, models
-from schedgap.harness.verify.oef import check
+from schedgap.harness.verify import judge_asked
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view, merged, replicated
@@ -70,7 +70,7 @@ def test_lazy_rows_and_full_lp_agree(view: View, with_equals: bool) -> None:
     lazy, full = merged_cooperative(view, SolveOptions()), models.get("oef.cooperative.full").run(view)
     assert lazy.solution.objective == pytest.approx(full.solution.objective, rel=1e-6)
     assert efficiency(view.speedups, lazy.decision.devices).sum() == pytest.approx(lazy.solution.objective, rel=1e-6)
-    assert check(view, lazy.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
+    assert judge_asked(view, lazy.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
 
 
 def test_equals_are_one_tenant_of_their_total_weight() -> None:
@@ -112,7 +112,7 @@ def test_weights_without_a_small_common_denominator_are_not_replicated() -> None
 @given(views(weighted=True))
 def test_theorem_5_1_and_the_order_of_optima(view: View) -> None:
     outcome = models.get("oef.cooperative").run(view)
-    assert check(view, outcome.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
+    assert judge_asked(view, outcome.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
     totals = [optimum(m, view) for m in ("oef.cooperative", "oef.sharing_incentive", "oef.efficiency")]
     assert totals[0] <= totals[1] + 1e-6
     assert totals[1] <= totals[2] + 1e-6
@@ -125,7 +125,7 @@ def test_every_model_keeps_its_claims(view: View) -> None:
     for spec in map(models.get, LPS):
         outcome = spec.run(view)
         assert outcome.solution.status == "optimal"
-        assert check(view, outcome.decision, spec.problem, spec.claims).violations == ()
+        assert judge_asked(view, outcome.decision, spec.problem, spec.claims).violations == ()
 
 
 @settings(max_examples=30)
@@ -213,7 +213,7 @@ def test_pareto_gain_of_the_cooperative_witness() -> None:
     view = matrix_view([[1, 1.5, 2], [1, 2, 5], [1, 3, 8]], [1, 1, 1])
     gain, better = pareto_gain(view, models.oracle("oef.cooperative", view).devices)
     assert gain == pytest.approx(1 / 15, abs=1e-6)
-    assert check(view, Allocation(better), "oef.allocation", ()).violations == ()
+    assert judge_asked(view, Allocation(better), "oef.allocation", ()).violations == ()
     assert pareto_gain(EQ1, models.oracle("oef.efficiency", EQ1).devices)[0] == pytest.approx(0, abs=1e-9)
     with pytest.raises(ValueError, match="exceeds the capacity"):
         pareto_gain(EQ1, np.full((3, 2), 2.0))
@@ -228,7 +228,7 @@ def test_cooperative_out_of_time_returns_the_equal_split_and_a_bound() -> None:
     assert outcome.solution.bound is not None
     assert outcome.solution.objective is not None
     assert outcome.solution.bound >= outcome.solution.objective
-    assert check(view, outcome.decision, "oef.envy_free", ("envy_free",)).violations == ()
+    assert judge_asked(view, outcome.decision, "oef.envy_free", ("envy_free",)).violations == ()
 
 
 def published_cases() -> list[Any]:
@@ -247,7 +247,7 @@ def published_cases() -> list[Any]:
 def test_published_numbers(ref: str, entry: Any) -> None:
     view = PAPERS.get("oef").view(instances.load(ref))
     spec = models.get(entry.method)
-    verdict = check(view, spec.run(view).decision, spec.problem, spec.claims)
+    verdict = judge_asked(view, spec.run(view).decision, spec.problem, spec.claims)
     assert verdict.violations == ()
     found = np.asarray({**verdict.quantities, "objective": verdict.objective}[entry.quantity])
     if entry.exact is not None:
@@ -265,7 +265,7 @@ def test_scales_do_not_matter(seed: int, spread: float, weight: float) -> None:
     assert lazy.solution.objective == pytest.approx(full.solution.objective, rel=1e-6)
     for spec in map(models.get, LPS):
         decision = spec.run(view).decision
-        assert check(view, decision, spec.problem, spec.claims).violations == ()
+        assert judge_asked(view, decision, spec.problem, spec.claims).violations == ()
     level = efficiency(view.speedups, models.get("oef.noncooperative").run(view).decision.devices)
     assert level.min() > 0
 
@@ -273,12 +273,12 @@ def test_scales_do_not_matter(seed: int, spread: float, weight: float) -> None:
 def test_the_checker_judges_everybody_in_his_own_units() -> None:
     drowned = matrix_view([[1, 2], [1, 3], [1, 1e5]], [1, 1])
     unfair = Allocation(np.array([[0, 0], [0.5, 0], [0.5, 1]]))
-    assert any("u1 envies" in line for line in check(drowned, unfair, "oef.envy_free", ("envy_free",)).violations)
+    assert any("u1 envies" in line for line in judge_asked(drowned, unfair, "oef.envy_free", ("envy_free",)).violations)
     for weight in (1e-7, 1e7):
         view = matrix_view([[1, 2], [1, 3]], [1, 1], [weight, weight])
         all_to_one = Allocation(np.array([[0.0, 0.0], [1, 1]]))
         claims = ("envy_free", "sharing_incentive", "equal_efficiency")
-        assert len(check(view, all_to_one, "oef.envy_free", claims).violations) == 3
+        assert len(judge_asked(view, all_to_one, "oef.envy_free", claims).violations) == 3
 
 
 @pytest.mark.parametrize(
@@ -306,5 +306,7 @@ def test_numbers_too_far_apart_to_certify_are_refused(rates: Any, weights: Any, 
 )
 def test_a_problem_asks_of_every_allocation_what_its_name_says(problem: str, told: str) -> None:
     """All devices to one tenant, by a method that claims nothing."""
-    (line,) = check(EQ1, Allocation(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])), f"oef.{problem}", ()).violations
+    (line,) = judge_asked(
+        EQ1, Allocation(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])), f"oef.{problem}", ()
+    ).violations
     assert told in line

@@ -33,7 +33,7 @@ from schedgap.harness.plots.common import SHORTEST_S
 from schedgap.harness.plots.oef import CELLS, envy, per_tenant, ranked
 from schedgap.harness.plots.style import PALETTE, rows, text_colour
 from schedgap.harness.text import clean
-from schedgap.harness.verify.oef import check
+from schedgap.harness.verify import judge_asked
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.plugins import load_plugin, restore
 from schedgap.instances.schema import Instance
@@ -300,7 +300,7 @@ def test_envy_is_what_the_checker_finds() -> None:
     v = view(instance())
     for method, devices in ALLOCATIONS.items():
         x = np.array(devices, float)
-        verdict = check(v, Allocation(x), "oef.allocation", ())
+        verdict = judge_asked(v, Allocation(x), "oef.allocation", ())
         assert bool(envy(v, x).any()) != verdict.metrics["envy_free"], method
 
 

@@ -20,7 +20,7 @@ from test_conformance import broken
 import schedgap as sg
 from schedgap.harness.compare.methods import specs
 from schedgap.harness.compare.run import compare_here
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
@@ -136,7 +136,7 @@ def test_its_checker_rejects_mutilated_decisions(paper: Path) -> None:
     view = PAPERS.get("smith").view(sg.load(paper / "smith.toml"))
     for spec in (spec for spec in specs() if spec.paper == "smith" and spec.id in HEURISTICS):
         for wrong in broken(spec.run(view, None), ("larger", "negative", "nan", "shape")):
-            assert VERIFIERS.get("smith").check(view, wrong, spec.problem, ()).violations
+            assert judge(view.instance, wrong, spec.problem, ()).violations
 
 
 # every command ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 from simulated import cluster, dense, jobs
 
 from schedgap import instances
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.harness.verify.history import check
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.hadar.allox import AlloX, match
@@ -436,7 +436,7 @@ def test_model_time_gives_verified_schedules(name: str, ref: str) -> None:
     view = PAPERS.get("hadar").view(instance)
     spec = HEURISTICS.get(f"hadar.{name}")
     assert (spec.kind, spec.problem) == ("baseline", "hadar.utility")
-    verdict = VERIFIERS.get("hadar").check(view, spec.decide(instance), spec.problem, ())
+    verdict = judge(view.instance, spec.decide(instance), spec.problem, ())
     assert verdict.violations == ()
     assert verdict.objective is not None
     assert verdict.objective > 0

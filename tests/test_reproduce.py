@@ -44,7 +44,7 @@ from schedgap.harness.reproduce.row import (
 from schedgap.harness.reproduce.run import coordinates, reproduce
 from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, about, find, known, read
 from schedgap.harness.simulate.run import resolve
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.schema import Published
@@ -489,7 +489,7 @@ def test_gains_and_preferences_of_tenants_are_measured() -> None:
     def measured(example: str) -> Mapping[str, float]:
         view = oef.view(load(example))
         decision = models.get("oef.cooperative").run(view).decision
-        return VERIFIERS.get("oef").check(view, decision, "oef.envy_free", ()).metrics
+        return judge(view.instance, decision, "oef.envy_free", ()).metrics
 
     assert measured("paper/oef-fig1")["gain_max"] == pytest.approx(1.1736, abs=1e-4)
     assert measured("paper/oef-eq6")["preference_max"] == pytest.approx(3.75 / 2.25)

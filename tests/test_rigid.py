@@ -14,7 +14,7 @@ from certified import checker, plain, signed
 
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
@@ -62,7 +62,7 @@ def view(lines: list[Line], room: int = 4, others: list[int] | None = None, **hi
 
 
 def check(seen: View, schedule: Schedule, problem: str) -> Any:
-    return VERIFIERS.get("rigid").check(seen, schedule, problem, ())
+    return judge(seen.instance, schedule, problem, ())
 
 
 def placed(seen: View, order: tuple[int, ...]) -> Schedule:

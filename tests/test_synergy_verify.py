@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances, models
-from schedgap.harness.verify import VERIFIERS, Verdict, history
+from schedgap.harness.verify import Verdict, history, judge_asked
 from schedgap.harness.verify.sensitive import Speeds, bounds, menu
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, simulate
@@ -46,7 +46,7 @@ def schedule(rows: Any, rounds: Any = None, offered: Any = ()) -> Schedule:
 
 def check(rows: Any, problem: str = ROUND, claims: tuple[str, ...] = (), view: View = EXAMPLE, **more: Any) -> Verdict:
     decision = rows if isinstance(rows, Schedule) else schedule(rows, **more)
-    return VERIFIERS.get("synergy").check(view, decision, problem, claims)
+    return judge_asked(view, decision, problem, claims)
 
 
 def changed(row: int, column: int, value: float, rows: Any = TUNED) -> list[Any]:

@@ -10,7 +10,7 @@ import zhou_cases as cases
 from hypothesis import given, settings
 
 from schedgap import models
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.instances import load
 from schedgap.instances.elastic import Machines, Options, classes
 from schedgap.instances.schema import Instance
@@ -66,7 +66,7 @@ def test_bounds_hold_and_schedules_are_verified(instance: Instance) -> None:
             assert found is not None
             assert sign * bound >= sign * optimum - 1e-6 * max(1.0, abs(optimum))
             assert sign * found <= sign * optimum + 1e-6 * max(1.0, abs(optimum))
-            verdict = VERIFIERS.get("zhou").check(view, outcome.decision, spec.problem, ())
+            verdict = judge(view.instance, outcome.decision, spec.problem, ())
             assert verdict.violations == ()
             assert verdict.objective == pytest.approx(found)
 

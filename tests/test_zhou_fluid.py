@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from zhou_solved import BOTH, architecture, run
 
 from schedgap import instances
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.instances.arrays import SLACK, Array
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.schema import Instance
@@ -168,7 +168,7 @@ def test_interrupting_can_be_better_than_any_uninterrupted_schedule_and_no_worse
         job=np.array([0, 1, 0]), start=np.array([1, 2, 3]), slots=np.array([1, 1, 3]), worker_type=np.zeros(3, int),
         ps_type=np.full(3, -1), run=np.arange(3), server=np.zeros(3, int), workers=np.ones(3, int), ps=np.zeros(3, int),
     )  # fmt: skip
-    verdict = VERIFIERS.get("zhou").check(view, interrupted, "zhou.ra.preemptive", ())
+    verdict = judge(view.instance, interrupted, "zhou.ra.preemptive", ())
     assert not verdict.violations
     assert verdict.objective == 5 * 3 + 6
     bound = run("zhou.ra.fluid", view).solution.bound
@@ -201,7 +201,7 @@ def test_bounds_and_the_checker_agree_on_what_fits(cpus: float, slots: int) -> N
     view = zhou.view(case)
     for workers, needed in ((3, 1), (2, 2)):
         schedule = Schedule(*arrays_of([(0, 1, needed, 0, -1, [(0, workers, 0)])]), *np.zeros((4, 0), np.int64))
-        verdict = VERIFIERS.get("zhou").check(view, schedule, "zhou.ra.completion", ())
+        verdict = judge(view.instance, schedule, "zhou.ra.completion", ())
         assert (verdict.violations == ()) == (needed >= slots), verdict.violations
     for method in ("fluid", "intervals", "offline", "columns"):
         assert run(f"zhou.ra.{method}", view).solution.bound == pytest.approx(1 + slots), method

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import heuristics, instances, models
-from schedgap.harness.verify import VERIFIERS, Verdict
+from schedgap.harness.verify import Verdict, judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import Context, Guarantee
 from schedgap.heuristics.zhou import baselines
@@ -40,7 +40,7 @@ def context(seed: int = 0) -> Context:
 
 def judged(view: View, name: str, decision: Schedule) -> Verdict:
     spec = heuristics.get(name)
-    return VERIFIERS.get("zhou").check(view, decision, spec.problem, spec.claims)
+    return judge(view.instance, decision, spec.problem, spec.claims)
 
 
 def nothing_fits(a: Architecture, name: str) -> bool:

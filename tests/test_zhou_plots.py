@@ -21,7 +21,7 @@ from schedgap.harness.figure import figures as figures_of
 from schedgap.harness.plots.gantt import NAMED_JOBS, server_rows
 from schedgap.harness.plots.style import Group, beside_bounds, dearest, looks
 from schedgap.harness.plots.zhou import gpu_bars, price_field
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.heuristics.admission.online import steps
 from schedgap.heuristics.registry import HEURISTICS
 from schedgap.instances.catalogue import load
@@ -59,7 +59,7 @@ def row_of(instance: Instance, method: str, problem: str, objective: float | Non
 
 
 def verified(instance: Instance, view: Any, method: str, problem: str, decision: Any, **fields: Any) -> Row:
-    verdict = VERIFIERS.get(problem.split(".", 1)[0]).check(view, decision, problem, ())
+    verdict = judge(view.instance, decision, problem, ())
     assert verdict.violations == ()
     return row_of(instance, method, problem, verdict.objective, **fields)
 

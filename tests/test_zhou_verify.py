@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances
-from schedgap.harness.verify import VERIFIERS, Verdict
 from schedgap.certificates.basics import times
+from schedgap.harness.verify import VERIFIERS, Verdict
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou

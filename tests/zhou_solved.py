@@ -6,7 +6,7 @@ import pyomo.environ as pyo
 import pytest
 
 from schedgap import models
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture, View
@@ -35,7 +35,7 @@ def run(method: str, view: View, **given: object) -> Outcome:
     spec = models.get(method)
     outcome = spec.run(view, SolveOptions(rel_gap=0.0, **given))  # type: ignore[arg-type]
     if outcome.decision is not None:
-        verdict = VERIFIERS.get("zhou").check(view, outcome.decision, spec.problem, spec.claims)
+        verdict = judge(view.instance, outcome.decision, spec.problem, spec.claims)
         assert not verdict.violations
         assert verdict.objective == pytest.approx(outcome.solution.objective, rel=1e-6, abs=1e-9)
     return outcome

@@ -13,7 +13,7 @@ from schedgap.harness.audit.row import Count, Finding, Witness
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import compare_here, proved_ratio
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import TOLERANCE, VERIFIERS
+from schedgap.harness.verify import TOLERANCE, judge_asked
 from schedgap.instances import load
 from schedgap.instances.catalogue import references
 from schedgap.instances.schema import Instance
@@ -68,10 +68,9 @@ def solved(method: str, view: Any) -> models.Outcome:
     """Run a model on a view to optimality; raise `AssertionError` if its decision fails the check."""
     spec = models.get(method)
     outcome = spec.run(view, SolveOptions(rel_gap=0.0))
-    if outcome.decision is not None:
-        violations = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, spec.claims).violations
-        if violations:
-            raise AssertionError(f"{method}: {violations[0]}")
+    decision = outcome.decision
+    if decision is not None and (broken := judge_asked(view, decision, spec.problem, spec.claims).violations):
+        raise AssertionError(f"{method}: {broken[0]}")
     return outcome
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from schedgap.certificates import RefusedError
 from schedgap.harness import decisions
 from schedgap.harness.compare.methods import bounding
 from schedgap.harness.compare.row import Comparison, Row
@@ -17,8 +18,7 @@ from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.study import Finished
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.export import returned
-from schedgap.harness.verify import VERIFIERS, Verdict
-from schedgap.certificates import RefusedError
+from schedgap.harness.verify import Verdict, judge
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import PAPERS
@@ -87,7 +87,7 @@ def _row(
         view = paper.view(instance)
         decision = read(view, problem)
         if decision is not None:
-            verdict = VERIFIERS.get(paper.id).check(view, decision, problem, tuple(sorted(claims)))
+            verdict = judge(instance, decision, problem, tuple(sorted(claims)))
     except RefusedError as refused:
         violations = (*violations, *refused.args)
     violations = (*violations, *verdict.violations)

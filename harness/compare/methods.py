@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge, judge_asked
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.registry import PAPERS, in_order, matching, unknown
@@ -88,8 +88,7 @@ def bounding(paper: str, problem: str) -> list[ModelSpec]:
 
 def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Sequence[Seed]:
     """Return the known (method, decision) pairs that pass the checker for a model's problem and claims."""
-    check = VERIFIERS.get(spec.paper).check
-    judged = [(method, decision, check(view, decision, spec.problem, spec.claims)) for method, decision in known]
+    judged = [(method, made, judge(view.instance, made, spec.problem, spec.claims)) for method, made in known]
     return [Seed(m, d, v.objective) for m, d, v in judged if v.objective is not None and not v.violations]
 
 
@@ -99,7 +98,7 @@ def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
     def decide(model: str, view: Any) -> Any:
         spec = MODELS.get(model)
         decision = oracle(model, view, replace(options, cross_check=False, seeds=()))
-        if violations := VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims).violations:
+        if violations := judge_asked(view, decision, spec.problem, spec.claims).violations:
             raise NotApplicableError(f"the optimum of {model} to start from is not verified: {violations[0]}")
         return decision
 

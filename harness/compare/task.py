@@ -23,7 +23,7 @@ from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
-from schedgap.harness.verify import VERIFIERS, differ
+from schedgap.harness.verify import differ, judge, posed
 from schedgap.heuristics import HEURISTICS, Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.registry import PAPERS, Status
@@ -133,9 +133,8 @@ class MethodResult(kept.RowResult):
         if row.verified and row.objective is not None:
             confirmed.append(f"decision re-checked, objective {row.objective:.10g} recomputed")
         if self.certificate is not None and self.instance is not None:
-            view = PAPERS.get(row.paper).view(self.instance)
-            posed = VERIFIERS.get(row.paper).posed(view, row.problem)
-            confirmed.append(certificates.checked(kept.opened(self.certificate), self.instance, posed))
+            stated = posed(self.instance, row.problem)
+            confirmed.append(certificates.checked(kept.opened(self.certificate), self.instance, stated))
         if row.own_bound is not None and not row.proved:
             confirmed.append(f"bound {row.own_bound:.10g} is the solver's word")
         return "; ".join(confirmed)
@@ -172,7 +171,7 @@ def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
         paper = PAPERS.get(row.paper)
         decision: Any = kept.decode(paper.decision, file.unpacked())
         claims = find_spec(row.method).claims if row.method in MODELS or row.method in HEURISTICS else ()
-        verdict = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, claims)
+        verdict = judge(instance, decision, row.problem, claims)
         if verdict.objective is None or row.objective is None or differ(verdict.objective, row.objective):
             raise ValueError("the decision does not reach the objective of its row")
         if row.verified and verdict.violations:
@@ -197,8 +196,7 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
     if result.decision is None:
         return result
     began = clock.now()
-    seen = paper.view(task.instance)
-    verdict = VERIFIERS.get(paper.id).check(seen, result.decision, spec.problem, spec.claims)
+    verdict = judge(task.instance, result.decision, spec.problem, spec.claims)
     violations, objective = list(verdict.violations), verdict.objective
     if solution:
         second, claimed = solution.cross_check, solution.objective if spec.kind != "baseline" else None

@@ -1,19 +1,22 @@
 """Independent checkers: they re-check every constraint and claim of a decision and recompute its objective.
 
-They share no code with the models and use numpy only, never Pyomo or a solver. (The one exception finds prices for
+They read the raw instance (:mod:`schedgap.certificates.reading`) and use numpy only, never Pyomo or a solver. With
+models and heuristics they share the class of a decision, and nothing else. (The one exception to numpy finds prices for
 rounds, and any prices prove a bound.) Each paper's file registers its checker in :data:`VERIFIERS` and lists the
-paper's constraints as rules (:mod:`schedgap.harness.verify.rules`).
+paper's constraints as rules (:mod:`schedgap.harness.verify.rules`). :func:`judge` calls the right one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from schedgap.certificates.basics import Data
 from schedgap.instances.discovery import import_submodules
 from schedgap.instances.registry import Registry
+from schedgap.instances.schema import Instance
 
 TOLERANCE = 1e-6
 """Relative tolerance of all re-checks."""
@@ -54,25 +57,85 @@ class VerifierSpec:
     ----------
     id
         Id of the paper.
+    read
+        ``read(data)`` reads the raw instance, plain data as in its canonical JSON, into the facts that the checker
+        needs. They are kept for the next decisions on the instance.
     check
-        ``check(view, decision, problem, claims)`` checks a decision against a view, the rules of its problem and the
-        claims of its method; it returns a :class:`Verdict`.
+        ``check(facts, decision, problem, claims)`` checks a decision against the facts, the rules of its problem and
+        the claims of its method; it returns a :class:`Verdict`.
     quantities
         ``quantities(problem)`` lists the metrics and quantities that verdicts for a problem may contain, so that a
         published number that nothing measures is detected without running anything.
     posed
-        ``posed(view, problem)`` returns the certificate fields that the instance does not determine, with their values.
+        ``posed(facts, problem)`` returns the certificate fields that the instance does not determine, with their
+        values.
     """
 
     id: str
+    read: Callable[[Data], Any]
     check: Callable[[Any, Any, str, tuple[str, ...]], Verdict]
     quantities: Callable[[str], tuple[str, ...]] = lambda problem: ()
-    posed: Callable[[Any, str], Mapping[str, Any]] = lambda view, problem: {}
+    posed: Callable[[Any, str], Mapping[str, Any]] = lambda facts, problem: {}
 
 
-def slotted(view: Any, problem: str) -> dict[str, Any]:
-    """Return the slot length of the view, which certificates of slotted problems must state."""
-    return {"slot_s": view.slot_s}
+def judge(
+    instance: Instance | Data, decision: Any, problem: str, claims: tuple[str, ...] = (), **asked: Any
+) -> Verdict:
+    """Check a decision about an instance, by the checker of the problem's paper.
+
+    Parameters
+    ----------
+    instance
+        The instance, or its canonical JSON as a mapping. What is read of an :class:`Instance` is kept.
+    decision
+        The paper's dataclass of arrays.
+    problem, claims
+        The problem whose rules hold, and the claims of the method.
+    **asked
+        Facts that a policy asks for instead of the instance's own, by their names: the jobs of Synergy's `round`.
+
+    Raises
+    ------
+    UnknownNameError
+        If no paper has the problem.
+    """
+    spec = VERIFIERS.get(problem.partition(".")[0])
+    facts = facts_of(instance, spec.read)
+    return spec.check(replace(facts, **asked) if asked else facts, decision, problem, claims)
+
+
+def judge_asked(view: Any, decision: Any, problem: str, claims: tuple[str, ...] = ()) -> Verdict:
+    """Check the decision that somebody asked for with a view, who may have changed the facts in its `asked`."""
+    return judge(view.instance, decision, problem, claims, **getattr(view, "asked", {}))
+
+
+def posed(instance: Instance | Data, problem: str) -> Mapping[str, Any]:
+    """Return what a certificate for a problem of an instance must state, see :attr:`VerifierSpec.posed`."""
+    spec = VERIFIERS.get(problem.partition(".")[0])
+    return spec.posed(facts_of(instance, spec.read), problem)
+
+
+KEPT = 8
+"""Readings of instances that a process keeps."""
+
+_kept: dict[tuple[Callable[[Data], Any], str], Any] = {}
+
+
+def facts_of(instance: Instance | Data, read: Callable[[Data], Any]) -> Any:
+    """Return what `read` makes of the raw instance, kept for the last few instances."""
+    if not isinstance(instance, Instance):
+        return read(instance)
+    key = read, instance.fingerprint
+    if key not in _kept:
+        if len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[key] = read(instance.plain)
+    return _kept[key]
+
+
+def slotted(facts: Any, problem: str) -> dict[str, Any]:
+    """Return the slot length, which certificates of slotted problems must state."""
+    return {"slot_s": facts.slot_s}
 
 
 VERIFIERS: Registry[VerifierSpec] = Registry("verifier")

@@ -10,12 +10,13 @@ import math
 
 import numpy as np
 
+from schedgap.certificates.basics import MORE, Data, utility
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
-from schedgap.certificates.basics import MORE, utility
 from schedgap.harness.verify.rules import refusing
 from schedgap.instances.arrays import Ints
+from schedgap.instances.canonical import validate
 from schedgap.instances.elastic import Runs
-from schedgap.instances.views.admission import FROM_ARRIVAL, View
+from schedgap.instances.views.admission import FROM_ARRIVAL, View, view
 
 
 @refusing
@@ -68,4 +69,10 @@ def deadlines(view: View) -> Ints:
 
 QUANTITIES = ("admitted", "rejected", "colocated", "completion")
 
-VERIFIERS.register(VerifierSpec("admission", check, lambda problem: QUANTITIES, slotted))
+
+def read(data: Data) -> View:
+    """Return the view of an instance."""
+    return view(validate(data, "the instance"))
+
+
+VERIFIERS.register(VerifierSpec("admission", read, check, lambda problem: QUANTITIES, slotted))

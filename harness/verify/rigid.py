@@ -6,10 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from schedgap.certificates.basics import Data
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
+from schedgap.instances.canonical import validate
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, Schedule, View
+from schedgap.instances.views.rigid import view
 from schedgap.instances.workload import servers
 
 HORIZON = 2**61
@@ -121,4 +124,9 @@ def objectives(view: View, completion: Ints, idle: int) -> dict[str, float]:
     }
 
 
-VERIFIERS.register(VerifierSpec("rigid", check, lambda problem: ("wait_h", *map(metric, OBJECTIVES))))
+def read(data: Data) -> View:
+    """Return the view of an instance."""
+    return view(validate(data, "the instance"))
+
+
+VERIFIERS.register(VerifierSpec("rigid", read, check, lambda problem: ("wait_h", *map(metric, OBJECTIVES))))

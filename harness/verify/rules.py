@@ -14,8 +14,8 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from schedgap.harness.verify import Verdict
 from schedgap.certificates.basics import RefusedError
+from schedgap.harness.verify import Verdict
 from schedgap.instances.arrays import Bools
 
 LARGEST = 2**40

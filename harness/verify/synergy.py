@@ -11,11 +11,25 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.certificates.basics import Data
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, slotted
 from schedgap.harness.verify.rules import EXCESS, LARGEST, Range, Rows, refuse, refusing, well_formed
 from schedgap.harness.verify.sensitive import beyond, gangs, most_progress, offered, overfull, speeds_of
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, MAKESPAN, ORACLE, P99, PLACEMENT, RUN, Schedule, View
+from schedgap.instances.canonical import validate
+from schedgap.instances.views.synergy import (
+    FAIR,
+    FREE,
+    IDEAL,
+    MAKESPAN,
+    ORACLE,
+    P99,
+    PLACEMENT,
+    RUN,
+    Schedule,
+    View,
+    view,
+)
 
 EVEN = 1e-6
 """Relative tolerance for a server's CPUs and memory to be in proportion to its GPUs."""
@@ -310,4 +324,9 @@ def posed(view: View, problem: str) -> dict[str, Any]:
     return slotted(view, problem) | jobs
 
 
-VERIFIERS.register(VerifierSpec("synergy", check, lambda problem: QUANTITIES[problem in RUNS], posed))
+def read(data: Data) -> View:
+    """Return the view of an instance."""
+    return view(validate(data, "the instance"))
+
+
+VERIFIERS.register(VerifierSpec("synergy", read, check, lambda problem: QUANTITIES[problem in RUNS], posed))

@@ -11,10 +11,12 @@ import math
 
 import numpy as np
 
+from schedgap.certificates.basics import Data
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
 from schedgap.harness.verify.elastic import AT, Hardware, Plan
 from schedgap.harness.verify.rules import EXCESS, LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
-from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View
+from schedgap.instances.canonical import validate
+from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View, view
 
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
 
@@ -181,4 +183,9 @@ def posed(view: View, problem: str) -> dict[str, int | float]:
     return slotted(view, problem) | due
 
 
-VERIFIERS.register(VerifierSpec("zhou", check, lambda problem: QUANTITIES[problem.rpartition(".")[2]], posed))
+def read(data: Data) -> View:
+    """Return the view of an instance."""
+    return view(validate(data, "the instance"))
+
+
+VERIFIERS.register(VerifierSpec("zhou", read, check, lambda problem: QUANTITIES[problem.rpartition(".")[2]], posed))

@@ -29,7 +29,7 @@ from schedgap.instances.errors import NotApplicableError, UnknownNameError, Usag
 from schedgap.instances.parameters import Parameter, base_id, passing
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.oef import View, efficiency
+from schedgap.instances.views.oef import View, efficiency, matrix_instance
 
 Evaluator = Callable[[View], Array]
 """``evaluator(view)`` returns fractional shares ``(v, k)``."""
@@ -67,7 +67,13 @@ def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
         return lambda view: view.equal_split
     if oracle is None:
         raise UsageError(f"evaluator {name!r} needs the optimum of oef.{name}; pass oracle=models.oracle")
-    return lambda view: np.asarray(oracle(f"oef.{name}", view).devices)
+    return lambda view: np.asarray(oracle(f"oef.{name}", of_its_own(view)).devices)
+
+
+def of_its_own(view: View) -> View:
+    """Return the view with an instance of its own rows, by which a checker judges the answer to what was asked."""
+    instance = matrix_instance(view.true_speedups, view.capacity, view.weight, view.speedups)
+    return replace(view, instance=instance, gpu_types=tuple(kind.name for kind in instance.cluster.gpu_types))
 
 
 def restricted(view: View, active: Bools) -> View:

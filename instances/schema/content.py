@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from schedgap.instances.schema.base import Name, Numbers, Record, Text, rule
 from schedgap.instances.schema.cluster import Cluster, PSType, WorkerType
@@ -110,11 +110,20 @@ class Content(Record):
     published: tuple[Published, ...] = ()
 
     @cached_property
+    def plain(self) -> Mapping[str, Any]:
+        """The instance as plain data, as in its canonical JSON: without fields at their defaults. Do not change it.
+
+        Checkers and the rules of certificates read this, and nothing that was computed from it
+        (:mod:`schedgap.certificates.reading`).
+        """
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content, in hexadecimal.
 
         It excludes :data:`PRESENTATION` and fields at their defaults, so that a field added to the schema later does
         not change the fingerprints of today's instances.
         """
-        content = self.model_dump(mode="json", exclude_defaults=True, exclude=PRESENTATION)
+        content = {name: value for name, value in self.plain.items() if name not in PRESENTATION}
         return hashlib.sha256(dumps(content).encode()).hexdigest()

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from schedgap.instances.arrays import Array, Decision, Ints, members
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
-from schedgap.instances.schema import Instance, JobType
+from schedgap.instances.schema import Cluster, GpuType, Instance, JobType, ServerGroup, Tenant
 
 LARGEST_RANGE = 1e6
 """Largest ratio of one tenant's rates, or of two tenants' weights. Solvers have tolerances of 1e-7 in double precision,
@@ -32,6 +34,8 @@ class View:
 
     Attributes
     ----------
+    instance
+        The instance of the view.
     labels
         Name of each virtual tenant: the tenant's id, with the job type if the tenant has several.
     owner
@@ -48,6 +52,7 @@ class View:
         ``(v,)`` GPUs of the smallest job of each virtual tenant.
     """
 
+    instance: Instance
     tenants: tuple[str, ...]
     labels: tuple[str, ...]
     gpu_types: tuple[str, ...]
@@ -62,6 +67,11 @@ class View:
     def size(self) -> int:
         """Number of virtual tenants."""
         return len(self.labels)
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """Facts that a checker takes from whoever asks for an optimum: the order of the GPU types."""
+        return {"gpu_types": self.gpu_types}
 
     @cached_property
     def equal_split(self) -> Array:
@@ -143,31 +153,47 @@ def merged(v: View) -> tuple[View, Ints]:
     return _rows(v, first, tuple(v.labels[i] for i in first), weight), group
 
 
-def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -> View:
-    """Return a view made of plain arrays, with tenants ``u1 …`` and types ``GPU1 …``, for tests and notebooks.
+def matrix_view(speedups: ArrayLike, capacity: ArrayLike, weight: ArrayLike | None = None) -> View:
+    """Return the view of :func:`matrix_instance`, for tests and notebooks."""
+    instance = matrix_instance(speedups, capacity, weight)
+    return view(instance, order=[kind.name for kind in instance.cluster.gpu_types])
 
-    Speedups ``(n, k)``, types from slowest to fastest, are normalised by the first column; capacities ``(k,)`` are
-    devices; weights ``(n,)`` are 1 by default.
+
+def matrix_instance(
+    speedups: ArrayLike, capacity: ArrayLike, weight: ArrayLike | None = None, reported: ArrayLike | None = None
+) -> Instance:
+    """Return an instance made of plain arrays, with tenants ``u1 …`` and types ``GPU1 …``.
+
+    Parameters
+    ----------
+    speedups, reported
+        ``(n, k)`` speedups, types from slowest to fastest, and those that the tenants report, by default the same.
+    capacity, weight
+        ``(k,)`` devices, whole numbers; ``(n,)`` weights, 1 by default.
+
+    Raises
+    ------
+    ValueError
+        If a speedup or weight is not positive, or devices are not whole.
     """
-    speedups = np.asarray(speedups, float)
-    n, k = speedups.shape
-    names = tuple(f"u{i + 1}" for i in range(n))
-    normalised = speedups / speedups[:, :1]
-    return View(
-        tenants=names,
-        labels=names,
-        gpu_types=tuple(f"GPU{j + 1}" for j in range(k)),
-        owner=np.arange(n),
-        weight=np.ones(n) if weight is None else np.asarray(weight, float),
-        capacity=np.asarray(capacity, float),
-        speedups=normalised,
-        true_speedups=normalised,
-        min_demand=np.ones(n, np.int64),
-    )
+    true = np.asarray(speedups, float)
+    shown = true if reported is None else np.asarray(reported, float)
+    weights = np.ones(len(true)) if weight is None else np.asarray(weight, float)
+    types, tenants = [f"GPU{j + 1}" for j in range(true.shape[1])], []
+    for i, (w, *rows) in enumerate(zip(weights.tolist(), true.tolist(), shown.tolist(), strict=True)):
+        rates, claimed = (dict(zip(types, row, strict=True)) for row in rows)
+        kind = JobType(name="job", rates=rates, reported_rates=claimed if claimed != rates else None)
+        tenants.append(Tenant(id=f"u{i + 1}", weight=w, job_types=(kind,)))
+    groups = [
+        ServerGroup(name=name, count=1, gpu_type=name, gpus=int(devices) if devices == int(devices) else devices)
+        for name, devices in zip(types, np.asarray(capacity, float).tolist(), strict=True)
+    ]
+    cluster = Cluster(gpu_types=tuple(GpuType(name=name) for name in types), servers=tuple(groups))
+    return Instance(name="matrix", cluster=cluster, tenants=tuple(tenants))
 
 
-def view(instance: Instance) -> View:
-    """Return the OEF view of `instance`.
+def view(instance: Instance, order: Sequence[str] | None = None) -> View:
+    """Return the OEF view of `instance`; `order` has its GPU types from slowest to fastest, by default by mean rates.
 
     Job types come from the tenants if any tenant declares some, otherwise from the tenants' jobs (one job type per
     model and speedups). A job without a tenant counts as its own tenant. GPU types that the cluster lacks are left out.
@@ -185,21 +211,23 @@ def view(instance: Instance) -> View:
     if not rows:
         raise NotApplicableError(f"OEF needs tenants with a positive rate on each GPU type ({', '.join(types)})")
     true = np.array([[row.kind.rates[r] for r in types] for row in rows])
-    order = np.argsort(np.log(true).mean(axis=0), kind="stable")
+    by_rate = np.argsort(np.log(true).mean(axis=0), kind="stable").tolist()
+    column = [types.index(name) for name in order if name in types] if order else by_rate
     reported = np.array([[(row.kind.reported_rates or row.kind.rates)[r] for r in types] for row in rows])
     _check_range("rates of one tenant", np.concatenate([true, reported]))
     _check_range("weights of tenants", np.array([[row.weight for row in rows]]))
     count = Counter(row.tenant for row in rows)
     tenants = tuple(count)
     return View(
+        instance=instance,
         tenants=tenants,
         labels=tuple(f"{row.tenant}/{row.kind.name}" if count[row.tenant] > 1 else row.tenant for row in rows),
-        gpu_types=tuple(types[j] for j in order),
+        gpu_types=tuple(types[j] for j in column),
         owner=np.array([tenants.index(row.tenant) for row in rows]),
         weight=np.array([row.weight for row in rows]),
-        capacity=np.array([instance.cluster.gpus_by_type[types[j]] for j in order], float),
-        speedups=reported[:, order] / reported[:, order[:1]],
-        true_speedups=true[:, order] / true[:, order[:1]],
+        capacity=np.array([instance.cluster.gpus_by_type[types[j]] for j in column], float),
+        speedups=reported[:, column] / reported[:, column[:1]],
+        true_speedups=true[:, column] / true[:, column[:1]],
         min_demand=np.array([row.min_demand for row in rows]),
     )
 

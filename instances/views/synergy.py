@@ -19,9 +19,10 @@ of different models do not add (with ``raw=True``, iterations per second); for t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -133,6 +134,11 @@ class View(GangView):
     def types(self) -> int:
         """Number of GPU types."""
         return len(self.workload.gpu_types)
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """Facts that a checker takes from whoever asks for an optimum: the jobs of the round."""
+        return {"runnable": self.runnable}
 
     @cached_property
     def mixed(self) -> bool:

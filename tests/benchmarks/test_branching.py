@@ -17,7 +17,7 @@ import pytest
 from test_hadar_forked import optimum
 
 from schedgap import instances, models
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge_asked
 from schedgap.instances import clock
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import RANDOM
@@ -70,7 +70,7 @@ def mistake(model: str, view: Any, right: tuple[str, float | None]) -> str | Non
         return f"{found.status} and not {status}: {found.objective} against {value}, bound {found.bound}"
     if value is None:
         return None
-    verdict = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, ())
+    verdict = judge_asked(view, outcome.decision, spec.problem, ())
     if verdict.violations:
         return f"violated: {verdict.violations[0]}"
     same = all(x == pytest.approx(value, rel=CLOSE, abs=CLOSE) for x in (found.objective, verdict.objective))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from schedgap import heuristics, instances
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
@@ -99,7 +99,7 @@ def test_the_papers_ordering_on_scarce_rings(seed: int) -> None:
     total = {}
     for name in ("online", "fifo", "drf", "antman", "tiresias"):
         spec = heuristics.get(f"zhou.ra.{name}")
-        verdict = VERIFIERS.get("zhou").check(view, spec.decide(view.instance), spec.problem, ())
+        verdict = judge(view.instance, spec.decide(view.instance), spec.problem, ())
         assert verdict.violations == ()
         assert verdict.objective is not None
         total[name] = verdict.objective

@@ -45,8 +45,9 @@ WAITING = Problem("smith.waiting", "least mean completion time, one job after an
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Hours ``(n,)`` that each job takes at its best rate."""
+    """The instance, and hours ``(n,)`` that each job takes at its best rate."""
 
+    instance: Instance
     hours: NDArray[np.float64]
 
 
@@ -65,7 +66,7 @@ def view(instance: Instance) -> View:
     best = work.rates.max(axis=1)
     if not (best > 0).all():
         raise NotApplicableError(f"{instance.name}: a job runs on no GPU type")
-    return View(work.work / (work.gpus * best) / 3600)
+    return View(instance, work.work / (work.gpus * best) / 3600)
 
 
 PAPERS.register(
@@ -80,22 +81,25 @@ PAPERS.register(
 )
 
 
-def check(view: View, decision: Order, problem: str, claims: tuple[str, ...]) -> Verdict:
+def read(data: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return the hours of the jobs of a raw instance, for the checker: it shares no code with :func:`view`."""
+    best = [job["gpus"] * max(job["rates"].values()) for job in data["jobs"]]
+    work = [job["epochs"] * job.get("chunks", 1) * job.get("minibatches_per_chunk", 1) for job in data["jobs"]]
+    return np.array(work) / np.array(best) / 3600
+
+
+def check(hours: NDArray[np.float64], decision: Order, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check that every job runs once, and compute the mean completion time."""
     jobs = np.asarray(decision.jobs)
-    if jobs.dtype.kind != "i" or not np.array_equal(np.sort(jobs), np.arange(view.hours.size)):
+    if jobs.dtype.kind != "i" or not np.array_equal(np.sort(jobs), np.arange(hours.size)):
         return Verdict(None, ("an order must contain every job once",))
-    completed = view.hours[jobs].cumsum()
-    wrong = () if "shortest first" not in claims or not differ(completed.mean(), shortest(view)) else ("not the best",)
+    completed = hours[jobs].cumsum()
+    best = float(np.sort(hours).cumsum().mean())
+    wrong = () if "shortest first" not in claims or not differ(completed.mean(), best) else ("not the best",)
     return Verdict(float(completed.mean()), wrong, {"makespan": float(completed[-1])})
 
 
-def shortest(view: View) -> float:
-    """Return the mean completion time when the shortest job comes first."""
-    return float(np.sort(view.hours).cumsum().mean())
-
-
-VERIFIERS.register(VerifierSpec("smith", check, quantities=lambda problem: ("makespan",)))
+VERIFIERS.register(VerifierSpec("smith", read, check, quantities=lambda problem: ("makespan",)))
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Order:

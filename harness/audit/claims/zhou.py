@@ -12,7 +12,7 @@ import numpy as np
 
 from schedgap.harness.audit.lab import Lab, certified, measured, solved
 from schedgap.harness.audit.row import claim
-from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify import judge
 from schedgap.heuristics.zhou.batches import Plan, Way, a_maxweight, lacking, online
 from schedgap.instances import load
 from schedgap.instances.arrays import Array, Ints
@@ -274,11 +274,10 @@ def feasible(lab: Lab, arch: str, problems: str) -> str:
     scarce = built([job(1, weight=16.0)] * 11, [servers(1, 100, 0.1)], *types)
     drawn = [made for draws in (draw, draw_many, draw_roomy) for made in lab.drawn(draws, 70, draws.__name__)]
     for instance in (scarce.model_copy(update={"due_slot": 2}), *drawn):
-        seen = view(instance)
-        a = seen.architectures[arch]
+        a = view(instance).architectures[arch]
         plan = a_maxweight(a, range(a.size), a.deadline, Way())
         schedule = Schedule(**vars(runs_of(plan, 1)))
-        broken = VERIFIERS.get("zhou").check(seen, schedule, f"zhou.{arch}.weight", ()).violations
+        broken = judge(instance, schedule, f"zhou.{arch}.weight").violations
         j, methods = underpaid(a, plan), [f"zhou.{arch}.amaxweight", f"zhou.{arch}.dual"]
         shown = broken[0] if broken else f"a schedule of {a.ids[j or 0]} is worth more than its payoff"
         primal.add(not broken, instance, methods, shown)

@@ -1,0 +1,104 @@
+"""Rules of fairness of OEF (§2.3.1, §5) on plain arrays, each with a witness.
+
+Rows are virtual tenants with their weights, as in the problems: a tenant of weight π counts as π tenants of weight 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from .basics import Array
+
+TOLERANCE = 1e-6
+"""Tolerance relative to the largest quantity compared; LP optima are feasible to about 1e-9."""
+
+W = TypeVar("W")
+
+
+@dataclass(frozen=True, eq=False)
+class Finding(Generic[W]):
+    """Whether a property holds within the tolerance, with a witness.
+
+    Each rule defines its `witness` and its `margin`, which is negative if the property fails; `text` is for tables.
+    """
+
+    name: str
+    holds: bool
+    witness: W
+    margin: float
+    text: str
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+class Tenants(Protocol):
+    """Tenants that share devices: ``(v,)`` `labels` and `weight`, ``(k,)`` `capacity`, and ``(v, k)`` `speedups`."""
+
+    @property
+    def labels(self) -> Sequence[str]: ...
+    @property
+    def weight(self) -> Array: ...
+    @property
+    def capacity(self) -> Array: ...
+    @property
+    def speedups(self) -> Array: ...
+
+
+def efficiency(speedups: Array, devices: Array) -> Array:
+    """Return ``E_l = Σ_j w[l, j]·x[l, j]``, shape ``(v,)``."""
+    return np.asarray((speedups * devices).sum(axis=1))
+
+
+def equal_split(tenants: Tenants) -> Array:
+    """Return the ``(v, k)`` devices if every type is divided in proportion to the weights."""
+    return np.outer(tenants.weight / tenants.weight.sum(), tenants.capacity)
+
+
+def envy_free(tenants: Tenants, devices: Array) -> Finding[dict[tuple[str, str], float]]:
+    """Check that nobody prefers another's allocation, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
+
+    Envy is measured relative to the tenant's efficiency under an equal split, so that scales do not matter.
+
+    Witness: the efficiency per weight that a tenant would gain with the allocation of another, for every pair of
+    labels in which it is positive. Margin: minus the largest envy.
+    """
+    labels, value = tenants.labels, tenants.speedups @ (devices / tenants.weight[:, None]).T
+    envy = value - np.diag(value)[:, None]
+    relative = envy / (efficiency(tenants.speedups, equal_split(tenants)) / tenants.weight)[:, None]
+    pairs = {(labels[l], labels[i]): float(envy[l, i]) for l, i in np.argwhere(relative > TOLERANCE).tolist()}
+    l, i = map(int, np.unravel_index(relative.argmax(), envy.shape))
+    text = f"{labels[l]} envies {labels[i]}: {value[l, i]:.6g} is more than its {value[l, l]:.6g}"
+    text = text if pairs else "nobody envies anybody"
+    return Finding("envy-free", not pairs, pairs, -float(envy.max()), text)
+
+
+def equal_efficiency(tenants: Tenants, devices: Array) -> Finding[Array]:
+    """Check that all tenants have the same efficiency per weight (9c).
+
+    Witness: ``(v,)`` efficiencies per weight. Margin: minus their spread, relative to the largest.
+    """
+    labels, level = tenants.labels, efficiency(tenants.speedups, devices) / tenants.weight
+    low, high = int(level.argmin()), int(level.argmax())
+    spread = float(np.ptp(level) / level[high]) if level[high] > 0 else 0.0
+    text = f"{labels[low]} has {level[low]:.6g} per weight, {labels[high]} has {level[high]:.6g}"
+    return Finding("equal efficiency", spread <= TOLERANCE, level, -spread, text)
+
+
+def sharing_incentive(tenants: Tenants, devices: Array) -> Finding[dict[str, float]]:
+    """Check that nobody would be better off with its weight's share of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
+
+    Witness: the loss of each tenant below its equal split, by label. Margin: the smallest relative gain over it.
+    """
+    labels, own = tenants.labels, efficiency(tenants.speedups, devices)
+    alone = efficiency(tenants.speedups, equal_split(tenants))
+    relative = own / alone - 1
+    losers = {labels[i]: float(alone[i] - own[i]) for i in np.flatnonzero(relative < -TOLERANCE).tolist()}
+    l = int(np.argmin(relative))
+    than = "less than" if losers else "at least"
+    text = f"{labels[l]} gets {own[l]:.6g}, {than} the {alone[l]:.6g} of an equal split"
+    return Finding("sharing incentive", not losers, losers, float(relative[l]), text)
