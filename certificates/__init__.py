@@ -19,20 +19,35 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from . import elastic, fluid, oef, packing, rigid, synergy
 from .basics import Data, RefusedError, arrivals, require
+from .rules import RULES, register, rule_of
 
-__all__ = ["REFUSED", "RefusedError", "check", "digest", "main", "proved"]
+__all__ = [
+    "REFUSED",
+    "RULES",
+    "RefusedError",
+    "certified",
+    "check",
+    "digest",
+    "elastic",
+    "fluid",
+    "main",
+    "oef",
+    "packing",
+    "proved",
+    "register",
+    "rigid",
+    "synergy",
+]
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "published", "began_s"}
-SLOTTED: dict[str, Any] = {**packing.PROBLEMS, **elastic.PROBLEMS}
-RULES: dict[str, fluid.Rule] = {**fluid.PROBLEMS, **rigid.PROBLEMS, **oef.PROBLEMS, **synergy.PROBLEMS}
 REFUSED = RefusedError, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError
 """Exceptions by which a rule refuses a certificate: its own, and those of multipliers that do not fit the instance."""
 
@@ -51,6 +66,31 @@ def check(proof: Data, instance: Data) -> Fraction:
     """Return the bound that a certificate proves; refuse it if it claims a stronger one."""
     require(digest(instance, PRESENTATION) == proof["instance"], "it is about another instance")
     require(digest(proof, {"digest"}) == proof["digest"], "it was changed: its digest does not match its content")
+    sense, value = proved(proof, instance)
+    holds = sense * (Fraction(proof["bound"]) - value) >= 0
+    require(holds, f"only {float(value):.12g} follows, not {proof['bound']:.12g}")
+    return value
+
+
+def certified(proof: Data, instance: Data) -> float:
+    """Return the bound that follows from multipliers, rounded to the safe side, or refuse them.
+
+    The instance is not compared with the one that the certificate names: who calls this has just read it.
+    """
+    sense, value = proved(proof, instance)
+    bound = float(value)
+    require(math.isfinite(bound), "the bound that follows is infinite")
+    return bound if sense * (Fraction(bound) - value) >= 0 else math.nextafter(bound, sense * math.inf)
+
+
+def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
+    """Return the problem's sense (1 maximises, -1 minimises) and the bound that follows from the multipliers."""
+    require(proof.get("unit", 1) > 0, "the unit of prices is not positive")
+    return rule_of(proof)(posed(proof, instance), proof)
+
+
+def posed(proof: Data, instance: Data) -> Data:
+    """Return the instance that a certificate is about: some of the jobs, or rounds of a simulation."""
     if "window" in proof:
         first, count = proof["window"].split(":")
         at = arrivals(instance)
@@ -58,22 +98,7 @@ def check(proof: Data, instance: Data) -> Fraction:
         instance = {**instance, "jobs": [instance["jobs"][j] for j in order]}
     if "round_s" in proof:
         instance = {**instance, "horizon": {"slot_s": proof["round_s"], "slots": ENDLESS}}
-    sense, value = proved(proof, instance)
-    holds = sense * (Fraction(proof["bound"]) - value) >= 0
-    require(holds, f"only {float(value):.12g} follows, not {proof['bound']:.12g}")
-    return value
-
-
-def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
-    """Return the problem's sense (1 maximises, -1 minimises) and the bound that follows from the multipliers."""
-    name = proof["problem"]
-    require(proof.get("unit", 1) > 0, "the unit of prices is not positive")
-    rules = fluid.WORTH if "edges" in proof and name in fluid.WORTH else RULES
-    if name in rules:
-        return rules[name](instance, proof)
-    require(name in SLOTTED, f"there is no rule for {name}")
-    problem = SLOTTED[name](instance, proof)
-    return problem.sense, problem.value(proof)
+    return instance
 
 
 def assumptions(proof: Data) -> str:

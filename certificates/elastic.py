@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .basics import DEAR, LESS, LOW, MORE, STRETCH, Array, Data, require, slot_of, times, up, utility
-from .packing import Packing, Uses
+from .packing import Packing, Uses, by_slots
+from .rules import register
 
 
 class Elastic(Packing):
@@ -320,7 +321,7 @@ class Cheapest(Elastic):
         return Fraction(self.least(weights.index(max(weights)), cache(self.window)))
 
 
-PROBLEMS = {
+KINDS: dict[str, Callable[[Data, Data], Packing]] = {
     "admission.utility": Admission,
     "admission.from_arrival": partial(Admission, late=0),
     "zhou.ps.cost": Cheapest,
@@ -330,6 +331,8 @@ PROBLEMS = {
     "zhou.ps.weight": Weight,
     "zhou.ra.weight": partial(Weight, ring=True),
 }
+for name, kind in KINDS.items():
+    register(name, partial(by_slots, kind))
 
 
 def spread(cost: Array, room: Array, number: int, dear: float) -> Array:

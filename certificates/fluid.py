@@ -19,6 +19,7 @@ import numpy as np
 
 from .basics import HIGH, LESS, LOW, STRETCH, Array, Data, Gangs, require, total
 from .elastic import Elastic
+from .rules import register
 from .synergy import Sensitive
 
 TINY = 2.0**-70
@@ -438,7 +439,6 @@ def completion(fleet: Fleet, proof: Data) -> Fraction:
     return -over_intervals(fleet, proof, np.array([*proof["edges"], np.inf]), completions, must=True)
 
 
-Rule = Callable[[Data, Data], tuple[int, Fraction]]
 Kind = Callable[[Data, Data], Any]
 """A function that makes a fleet of an instance and a certificate."""
 
@@ -450,6 +450,11 @@ def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction], data: Data, proo
     return -1, (time_s - total(fleet.arrived_s)) / len(fleet.start) if bound is completion else time_s
 
 
+def slots(kind: Kind, data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on the weighted sum of completion times, in slots."""
+    return -1, completion(kind(data, proof), proof)
+
+
 def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int, Fraction]:
     """Return a bound on total utility, by prices over intervals; `must` requires every job to complete."""
     edges = np.array(proof["edges"], float)
@@ -459,18 +464,14 @@ def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int,
 
 COPIES = partial(GangFleet, together=True)
 TIMES = {"makespan": last_end, "mean": completion, "p99": percentile}
-PROBLEMS: dict[str, Rule] = {
-    **{f"gavel.{name}": partial(seconds, GangFleet, bound) for name, bound in TIMES.items()},
-    **{f"gavel.{name}_copies": partial(seconds, COPIES, bound) for name, bound in TIMES.items()},
-    "synergy.makespan": partial(seconds, SensitiveFleet, last_end),
-    "synergy.run": partial(seconds, SensitiveFleet, completion),
-    "synergy.p99": partial(seconds, SensitiveFleet, percentile),
-    "zhou.ps.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof), proof)),
-    "zhou.ra.preemptive": lambda data, proof: (-1, completion(ElasticFleet(data, proof, ring=True), proof)),
-}
-WORTH: dict[str, Rule] = {
-    "hadar.utility": partial(worth, partial(GangFleet, grain=1.0)),
-    "hadar.complete": partial(worth, partial(GangFleet, grain=1.0), must=True),
-    "hadar.forked": partial(worth, partial(COPIES, grain=1.0)),
-}
-"""Rules for certificates with intervals instead of slots."""
+for name, bound in TIMES.items():
+    register(f"gavel.{name}", partial(seconds, GangFleet, bound))
+    register(f"gavel.{name}_copies", partial(seconds, COPIES, bound))
+for name, bound in {"makespan": last_end, "run": completion, "p99": percentile}.items():
+    register(f"synergy.{name}", partial(seconds, SensitiveFleet, bound))
+register("zhou.ps.preemptive", partial(slots, ElasticFleet))
+register("zhou.ra.preemptive", partial(slots, partial(ElasticFleet, ring=True)))
+# Certificates with edges have prices over intervals instead of slots.
+register("hadar.utility", partial(worth, partial(GangFleet, grain=1.0)), given="edges")
+register("hadar.complete", partial(worth, partial(GangFleet, grain=1.0), must=True), given="edges")
+register("hadar.forked", partial(worth, partial(COPIES, grain=1.0)), given="edges")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .basics import Data, require
+from .rules import register
 
 Rows = list[tuple[Mapping[str, Any], float]]
 
@@ -85,4 +86,5 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     return 1, rest + sum((m * x for m, x in zip(devices, most, strict=True)), Fraction(0))
 
 
-PROBLEMS = {f"oef.{name}": efficiency for name in ("allocation", "envy_free", "equal_efficiency", "sharing_incentive")}
+for name in ("allocation", "envy_free", "equal_efficiency", "sharing_incentive"):
+    register(f"oef.{name}", efficiency)

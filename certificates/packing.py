@@ -7,7 +7,7 @@ so sums are exact and err to the safe side. In a tree, a node branches on a job'
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .basics import DEAR, LESS, LOW, MORE, NEVER, Array, Data, Gangs, require, up, work_of
+from .rules import register
 
 Uses = tuple[tuple[int, int, int, int], ...]
 """Branching decisions: job, row, and the least and the most the job takes of the row."""
@@ -319,4 +320,12 @@ class Offer(NamedTuple):
         return float(paid[done >= need * (1 - 1e-12)].min(initial=1e300))
 
 
-PROBLEMS = {"hadar.utility": Hadar, "hadar.complete": partial(Hadar, complete=True), "hadar.forked": Forked}
+def by_slots(kind: Callable[[Data, Data], Packing], data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return the bound on a packing problem of some kind, by prices of capacity in slots."""
+    problem = kind(data, proof)
+    return problem.sense, problem.value(proof)
+
+
+register("hadar.utility", partial(by_slots, Hadar))
+register("hadar.complete", partial(by_slots, partial(Hadar, complete=True)))
+register("hadar.forked", partial(by_slots, Forked))

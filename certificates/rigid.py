@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .basics import Array, Data, Gangs, require, total
-from .fluid import Fleet, Rule, completion, mean_busy_times, shortest_first
+from .fluid import Fleet, completion, mean_busy_times, shortest_first
+from .rules import register
 
 PARTS = 1024
 """Parts of weights are multiples of 1/1024."""
@@ -274,6 +275,11 @@ def at(curve: Array, slope: Array, edges: Array, times: Array) -> Array:
     return np.asarray(curve[inside] + slope[inside] * (np.clip(times, edges[0], edges[-1]) - edges[inside]))
 
 
-RULES: dict[str, Rule] = {"flow": flow, "slowdown": flow, "weighted": flow, "makespan": makespan}
-RULES["idle"] = lambda data, proof: (-1, Fraction(0))  # GPU-hours are 0 or more
-PROBLEMS = {f"rigid.{what}{how}": rule for what, rule in RULES.items() for how in ("", ".preemptive")}
+def nothing(data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return 0, a bound on idle GPU-hours: there are 0 or more."""
+    return -1, Fraction(0)
+
+
+for name, rule in {"flow": flow, "slowdown": flow, "weighted": flow, "makespan": makespan, "idle": nothing}.items():
+    register(f"rigid.{name}", rule)
+    register(f"rigid.{name}.preemptive", rule)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .basics import LESS, MORE, STRETCH, Array, Data, Gangs, require
+from .rules import register
 
 Configuration = tuple[int, tuple[float, float, float], float]
 """GPU type; GPUs, CPUs and gigabytes; iterations per second."""
@@ -172,7 +173,6 @@ def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Arra
     return most(0, room)
 
 
-PROBLEMS = {
-    **dict.fromkeys(("synergy.free", "synergy.ideal", "synergy.oracle"), progress),
-    "synergy.placement": placement,
-}
+for name in ("free", "ideal", "oracle"):
+    register(f"synergy.{name}", progress)
+register("synergy.placement", placement)

@@ -6,24 +6,26 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from schedgap import certificates as rules
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.sealed import KeptFile
-from schedgap import certificates as rules
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
-if TYPE_CHECKING:
-    from schedgap.models.provers import Proof
-
 FOLDER = "certificates"
 
 
-def certificate(about: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
-    """Return a certificate: the fields of `about` (instance, method, problem), bound, multipliers, and a digest."""
-    content = {**about, "bound": proof.bound, **proof.content}
+def certificate(about: Mapping[str, Any], multipliers: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a certificate: the fields of `about` (instance, method, problem), multipliers, their bound, and a digest.
+
+    The rule of the problem derives the bound from the multipliers and the `raw` instance, here and now. Raise one of
+    :data:`schedgap.certificates.REFUSED` if none follows.
+    """
+    content = {**about, **multipliers}
+    content["bound"] = rules.certified(content, raw)
     return content | {"digest": rules.digest(content, set())}
 
 

@@ -294,7 +294,7 @@ def _known(spec: ModelSpec, rows: Sequence[Row]) -> Entry:
     """Return the best known objective and bound of a model; for a relaxation, both are its own optimum."""
     best, valid = dict.fromkeys(KNOWN, ""), [r for r in rows if r.verified is not False and r.problem == spec.problem]
     if spec.kind != "exact":
-        own = [row.own_bound for row in valid if row.method == spec.id and row.status == "optimal"]
+        own = [row.claimed_bound for row in valid if row.method == spec.id and row.status == "optimal"]
         number = next((bound for bound in own if bound is not None), None)
         if number is None or spec.kind == "baseline":
             return best

@@ -137,9 +137,9 @@ def test_bounds_hold_where_jobs_may_choose_among_pools(seed: int) -> None:
             found = MethodTask(text, "t", seen.instance.fingerprint, f"{name}{setting}", limits=Limits(2.0)).run()
             assert found.row.own_bound is not None
             assert 0 <= found.row.own_bound <= least * (1 + 1e-9), (name, objective)
-            assert found.row.proved
+            assert not found.row.unproved
             proved = float(checker.check(plain(found.certificate), json.loads(text)))
-            assert proved == pytest.approx(found.row.proved_bound)
+            assert proved == pytest.approx(found.row.own_bound)
         outcome = MODELS.get(f"rigid.search{setting}").run(seen, SolveOptions(time_limit_s=2))
         verdict = check(seen, outcome.decision, f"rigid.{objective}")
         assert not verdict.violations

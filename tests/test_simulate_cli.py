@@ -18,6 +18,7 @@ import pytest
 from conftest import HARNESS, Command
 
 import schedgap as sg
+from schedgap import certificates as proofs
 from schedgap import instances
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
@@ -30,7 +31,6 @@ from schedgap.harness.simulate.row import FIELDS, Bound, Simulation, SimulationR
 from schedgap.harness.simulate.run import resolve
 from schedgap.harness.simulate.task import SimulationTask, history_file
 from schedgap.harness.table import to_csv, to_json, to_markdown
-from schedgap import certificates as proofs
 from schedgap.heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
 from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json

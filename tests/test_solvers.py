@@ -324,9 +324,9 @@ def test_a_row_per_solver_is_verified(tmp_path: Path) -> None:
 
 def test_success_is_claimed_and_correct_is_checked() -> None:
     row = sg.compare(WALKTHROUGH, ["admission.offline"], jobs=1).rows[0]
-    liar = row.replace(method="admission.offline?solver=cbc", objective=400.0, own_bound=400.0, key="liar")
+    liar = row.replace(method="admission.offline?solver=cbc", objective=400.0, claimed_bound=400.0, key="liar")
     slow = row.replace(method="admission.offline?solver=scip", status="time limit without incumbent", solve_s=20.0)
-    slow = slow.replace(objective=None, own_bound=None, verified=None, integral_s=20.0)
+    slow = slow.replace(objective=None, claimed_bound=None, own_bound=None, verified=None, integral_s=20.0)
     lines = {line.solver: line for line in summary.by_solver(certify([row, liar, slow]), 20.0)}
     assert (lines["highs"].success, lines["highs"].correct, lines["highs"].wrong) == (1, 1, ())
     assert (lines["cbc"].success, lines["cbc"].correct) == (1, 0)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.adversary.row import Proved, Slice
-from schedgap.harness.compare.methods import find_spec
+from schedgap.harness.compare.methods import find_spec, promised_of
 from schedgap.harness.compare.run import compare_here, proved_ratio
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
@@ -238,14 +238,17 @@ class Lab:
     def prove(self, instance: Instance) -> Proved | None:
         """Return the heuristic's ratio to the proved optimum of an instance, or ``None`` if no optimum is proved."""
         for model in self.models:
-            rows = {row.method: row for row in compare_here(instance, [self.heuristic, model], limits=self.limits).rows}
+            compared = compare_here(instance, [self.heuristic, model], limits=self.limits, probes=False)
+            rows = {row.method: row for row in compared.rows}
             row, other = rows[self.heuristic], rows[model]
-            promises = row.guarantee is None or math.isfinite(row.guarantee_factor or math.inf)
+            promised = promised_of(row, instance)
+            promises = promised is None or math.isfinite(promised.factor or math.inf)
             if not (self.anywhere or promises):
                 return None
             ratio, optimum = proved_ratio(row), row.best_bound
             if other.verified and ratio is not None and row.objective is not None and optimum is not None:
-                return Proved(instance, model, ratio, row.objective, optimum, row.guarantee, row.guarantee_factor)
+                told = (promised.text, promised.factor) if promised else (None, None)
+                return Proved(instance, model, ratio, row.objective, optimum, *told)
             if row.status == "skipped" or not row.verified:
                 return None
         return None

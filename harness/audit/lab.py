@@ -10,6 +10,7 @@ import numpy as np
 
 from schedgap import models
 from schedgap.harness.audit.row import Count, Finding, Witness
+from schedgap.harness.compare.methods import promised_of
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import compare_here, proved_ratio
 from schedgap.harness.engine.task import Limits
@@ -61,7 +62,7 @@ class Lab(Count):
 def certified(instance: Instance, methods: Sequence[str]) -> dict[str, Row]:
     """Return certified rows by method; models of any size run to optimality or for 20 s."""
     limits = Limits(time_limit_s=20.0, rel_gap=0.0)
-    return {row.method: row for row in compare_here(instance, methods, limits=limits).rows}
+    return {row.method: row for row in compare_here(instance, methods, limits=limits, probes=False).rows}
 
 
 def solved(method: str, view: Any) -> models.Outcome:
@@ -91,21 +92,21 @@ def measured(
     outside, ratios = Count("beyond the assumptions"), list[tuple[float, float, Witness]]()
     for instance in (*drawn, *(load(ref) for ref in references() if ref.startswith("worst/"))):
         row = certified(instance, [method, *exact])[method]
-        ratio, promised = proved_ratio(row), row.guarantee_factor
-        if ratio is None or promised is None:
+        ratio, promised = proved_ratio(row), promised_of(row, instance)
+        if ratio is None or promised is None or promised.factor is None:
             continue
-        shown = f"{method} is {ratio:.4g} from the proved optimum {row.best_bound:.6g}; guarantee here: {row.guarantee}"
+        shown = f"{method} is {ratio:.4g} from the proved optimum {row.best_bound:.6g}; guarantee here: {promised.text}"
         within = lab if inside(instance) else outside
-        within.add(ratio <= promised * (1 + TOLERANCE), instance, [method, *exact], shown)
-        ratios.append((ratio, promised, Witness(instance, (method, *exact), shown)))
+        within.add(ratio <= promised.factor * (1 + TOLERANCE), instance, [method, *exact], shown)
+        ratios.append((ratio, promised.factor, Witness(instance, (method, *exact), shown)))
     if not ratios:
         return f"no optimum could be proved among {what}"
-    ratio, promised, witness = max(ratios, key=lambda entry: entry[0])
-    lab.numbers = {"largest_ratio": ratio, "guarantee_there": promised, "instances": lab.tested}
+    ratio, factor, witness = max(ratios, key=lambda entry: entry[0])
+    lab.numbers = {"largest_ratio": ratio, "guarantee_there": factor, "instances": lab.tested}
     lab.also = () if lab.failed else [witness]
     often = f"exceeded {lab.failed} times" if lab.failed else "not exceeded"
     text = f"{often} on {lab.tested} instances with proved optimum ({what})"
-    text += f"; largest proved ratio {ratio:.4g}, where {promised:.4g} is promised"
+    text += f"; largest proved ratio {ratio:.4g}, where {factor:.4g} is promised"
     more = f"; exceeded {outside.failed} times on {outside.tested} more that violate an assumption"
     return text + (more if outside.tested else "")
 

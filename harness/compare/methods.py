@@ -1,7 +1,8 @@
 """Select registered methods (models and heuristics), and the decisions that models start from.
 
 A model that starts from known decisions gets all decisions of its problem, and those of wider and narrower problems
-that are feasible in it. Heuristics that were not selected run for this purpose as well, but are not in the table. The
+that are feasible in it. Heuristics that were not selected run for this purpose as well, and beside all other models, so
+that no claim of an optimum or of infeasibility stands alone. They are not in the table unless they fail a check. The
 same holds for models that run at the end for their bounds only, if a decision has no bound to be measured against.
 """
 
@@ -11,10 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from schedgap.harness.compare.row import Row
 from schedgap.harness.verify import judge, judge_asked
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.registry import PAPERS, in_order, matching, unknown
+from schedgap.instances.schema import Instance
 from schedgap.models import MODELS, ModelSpec, oracle
 from schedgap.models.solve import Seed, SolveOptions
 
@@ -74,6 +78,12 @@ def related(spec: Spec) -> list[HeuristicSpec]:
     ]
 
 
+def answering(spec: ModelSpec) -> list[HeuristicSpec]:
+    """Return the heuristics whose decisions solve a model's problem, and may thus refute what the model claims."""
+    paper = PAPERS.get(spec.paper)
+    return [h for h in HEURISTICS if h.paper == spec.paper and spec.problem in paper.wider(h.problem)]
+
+
 BOUNDING = ("matheuristic", "relaxation", "bound", "exact")
 """Kinds of models that bound their problem, the cheapest first: column generation still gives an answer at sizes where
 models that list all columns, or branch, give none."""
@@ -90,6 +100,14 @@ def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Seque
     """Return the known (method, decision) pairs that pass the checker for a model's problem and claims."""
     judged = [(method, made, judge(view.instance, made, spec.problem, spec.claims)) for method, made in known]
     return [Seed(m, d, v.objective) for m, d, v in judged if v.objective is not None and not v.violations]
+
+
+def promised_of(row: Row, instance: Instance) -> Guarantee | None:
+    """Return the guarantee that a row shows or, if none is checked on runs of its method, that of the theorem."""
+    if row.guarantee is not None:
+        return Guarantee(row.guarantee, row.guarantee_factor)
+    spec = HEURISTICS.get(row.method)
+    return spec.guarantee(spec.view(instance))
 
 
 def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:

@@ -12,6 +12,9 @@ from schedgap.harness.engine.result import CheckedRow, Found
 from schedgap.harness.verify import differ
 from schedgap.instances.registry import Status
 
+SOLVER_NAMES = {"highs": "HiGHS", "cbc": "CBC", "scip": "SCIP"}
+"""Names of solvers as they write them."""
+
 Name = tuple[str, str, int, str]
 """Fingerprint of the instance, method, seed, limits."""
 
@@ -38,22 +41,19 @@ class Row(CheckedRow):
         Problem that the objective belongs to, and whether larger (``max``) or smaller (``min``) is better.
     objective, metrics
         Objective and other metrics, recomputed from the decision by the independent checker; absent without a decision.
-    own_bound, proved_bound
-        Bound that this method reports on its problem's optimum, and the bound that its certificate proves, re-derived
-        from multipliers (absent if the solver gives no proof).
-    best_bound, bound_from, bound_by
-        The tightest bound of the problem on this instance, the method that found it, and its source: ``certified`` if
-        a certificate proves it, ``solver`` if it rests on the solver's word.
-    certified_bound, certified_gap
-        The tightest bound that a certificate proves, and the gap to it; they differ from `best_bound` and `gap` if the
-        latter rest on the solver's word.
+    claimed_bound, own_bound
+        Bound on its problem's optimum that the method (a solver or a search) reports, and the bound that follows from
+        its certificate, which a rule derived from the raw instance in this run; ``None`` without a certificate.
+    best_bound, bound_from
+        The tightest certified bound of the problem on this instance, and the method whose certificate proves it.
     gap, ratio, ratio_is_upper
         ``|best_bound − objective| / |best_bound|``; the factor by which the bound is better, at least 1; and whether
-        that is only an upper estimate (printed with ``≤``) because the optimum is not proved.
+        that is only an upper estimate (printed with ``≤``), because no verified decision reaches the bound.
     solver, integral_s
         Solver of a model, and its primal–dual integral (:func:`schedgap.harness.compare.summary.integral`).
-    guarantee, guarantee_factor
-        The paper's worst-case ratio on this instance, as text, and as a number if it is one.
+    guarantee, guarantee_factor, refuted
+        The paper's worst-case ratio on this instance, as text, and as a number if it is one; and, if a verified
+        decision is better by more than that, which one, in words.
     published
         Numbers the paper printed: list of ``{quantity, value, relation, exact, measured, agrees, exact_agrees, unit,
         where, note}``.
@@ -74,18 +74,16 @@ class Row(CheckedRow):
     seed: int = 0
     limits: str = ""
     objective: float | None = None
+    claimed_bound: float | None = None
     own_bound: float | None = None
-    proved_bound: float | None = None
     best_bound: float | None = None
     bound_from: str | None = None
-    bound_by: str | None = None
-    certified_bound: float | None = None
-    certified_gap: float | None = None
     gap: float | None = None
     ratio: float | None = None
     ratio_is_upper: bool | None = None
     guarantee: str | None = None
     guarantee_factor: float | None = None
+    refuted: str | None = None
     published: tuple[Mapping[str, Any], ...] = ()
     status: Status = "error"
     termination: str | None = None
@@ -128,17 +126,35 @@ class Row(CheckedRow):
         return self.status not in FAILED
 
     @property
+    def ok(self) -> bool:
+        """Whether the method did not fail, every certificate held, and no verified decision refutes its guarantee."""
+        return super().ok and self.refuted is None
+
+    @property
     def about(self) -> dict[str, str]:
         """Instance, method and problem that a certificate of its bound must name."""
         return {"instance": self.fingerprint, "method": self.method, "problem": self.problem}
 
     @property
-    def proved(self) -> bool:
-        """Whether its certificate proves its bound or a tighter one; if not, the bound is the solver's word."""
-        if self.proved_bound is None or self.own_bound is None:
-            return False
-        weaker = self.proved_bound - self.own_bound if self.sense == "max" else self.own_bound - self.proved_bound
-        return weaker <= 0 or not differ(self.proved_bound, self.own_bound)
+    def claim(self) -> str | None:
+        """What the solver says that no certificate shows, in words, or ``None``.
+
+        "optimal" is shown if a verified decision reaches the certified bound; nothing shows that a problem has no
+        solution.
+        """
+        says = f"{SOLVER_NAMES.get(self.solver or '', self.solver or 'the method')} calls this"
+        if self.status == "infeasible":
+            return f"{says} infeasible"
+        shown = not self.unproved if self.objective is None else self.ratio_is_upper is False
+        return f"{says} optimal" if self.status == "optimal" and not shown else None
+
+    @property
+    def unproved(self) -> bool:
+        """Whether it claims a tighter bound than any certificate proves; the claim is the solver's word."""
+        known = self.own_bound if self.best_bound is None else self.best_bound
+        if self.claimed_bound is None or known is None:
+            return self.claimed_bound is not None
+        return (self.claimed_bound < known) == (self.sense == "max") and differ(known, self.claimed_bound)
 
     @property
     def certified(self) -> bool:

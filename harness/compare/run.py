@@ -14,6 +14,7 @@ from typing import Any, Unpack
 from schedgap.harness.compare.methods import (
     BOUNDING,
     Spec,
+    answering,
     bounding,
     find_spec,
     related,
@@ -37,6 +38,7 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+from schedgap.models import ModelSpec
 
 
 def compare(
@@ -143,9 +145,15 @@ they have a proof or no time is left. ``gen/200jobs`` with all papers has nine o
 a minute of computing."""
 
 
-def compare_here(instance: Instance, methods: str | Sequence[str], *, limits: Limits | None = None) -> Comparison:
-    """Run methods in this process, without a hard time or memory limit, and certify them as :func:`compare` does."""
-    stages = staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), helpers=False)
+def compare_here(
+    instance: Instance, methods: str | Sequence[str], *, limits: Limits | None = None, probes: bool = True
+) -> Comparison:
+    """Run methods in this process, without a hard time or memory limit, and certify them as :func:`compare` does.
+
+    Without `probes`, no other heuristics run: searches start from the decisions of `methods` alone, and what models
+    claim is compared with these only.
+    """
+    stages = staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), probes=probes)
     done: list[MethodResult] = []
     while tasks := stages(done):
         done += [task.run() for task in tasks]
@@ -154,36 +162,43 @@ def compare_here(instance: Instance, methods: str | Sequence[str], *, limits: Li
 
 
 def staged(
-    tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False
+    tasks: Sequence[MethodTask], probes: bool = True, bound: bool = False
 ) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
     """Return the stages of a comparison: the heuristics that searches start from, all other methods, missing bounds.
 
-    With `helpers`, heuristics that were not selected run for the searches; with `bound`, models run for missing bounds.
+    With `probes`, heuristics that were not selected run as well: searches start from their decisions, and what models
+    claim must stand beside them. With `bound`, models run for missing bounds.
     """
     selected = {_place(task, task.method): task for task in tasks}
-    seeded = {place: task for place, task in selected.items() if starts_from_decisions(find_spec(task.method))}
-    wanted = (replace(one, method=h.id, helps=True) for one in seeded.values() for h in related(find_spec(one.method)))
+    chosen = [(task, find_spec(task.method)) for task in tasks]
+    seeded = {_place(task, task.method): task for task, spec in chosen if starts_from_decisions(spec)}
+    wanted = [replace(one, method=h.id, helps=True) for one in seeded.values() for h in related(find_spec(one.method))]
     starts = {_place(task, task.method): selected.get(_place(task, task.method), task) for task in wanted}
-    first = [task for task in starts.values() if helpers or not task.helps]
+    first = [task for task in starts.values() if probes or not task.helps]
+    models = [(task, spec) for task, spec in chosen if isinstance(spec, ModelSpec) and not starts_from_decisions(spec)]
+    probing = [replace(task, method=h.id, helps=True) for task, spec in models for h in answering(spec)]
+    known = {**starts, **selected}
+    hidden = {_place(task, task.method): task for task in probing if probes and _place(task, task.method) not in known}
     # Long tasks come first, so that no worker waits long for another's last task: searches, which share their time,
     # then other models, then heuristics.
     others = (task for place, task in selected.items() if place not in starts and place not in seeded)
-    rest = sorted(others, key=lambda task: task.method in HEURISTICS)
+    rest = [*sorted(others, key=lambda task: task.method in HEURISTICS), *hidden.values()]
 
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         if first and not done:
             return first
         if len(done) > len(first):
             return unbounded(tasks, done) if bound else []
-        verified = {result.row.name: result.decision for result in done if result.row.verified}
-        known = []
-        for task in seeded.values():  # add the decisions of heuristics that it can start from
-            places = {h.id: _place(task, h.id) for h in related(find_spec(task.method))}
-            starts = ((name, opened(verified[places[name]])) for name in sorted(places) if places[name] in verified)
-            known.append(replace(task, known=tuple(starts)))
-        return [*known, *rest]
+        return [*(_started(task, done) for task in seeded.values()), *rest]
 
     return stages
+
+
+def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
+    """Return the task of a search with the verified decisions of heuristics that it can start from."""
+    places = {_place(task, h.id) for h in related(find_spec(task.method))}
+    known = [one for one in done if one.row.verified and one.row.name in places]
+    return replace(task, known=tuple((one.row.method, opened(one.decision)) for one in sorted(known, key=_method)))
 
 
 def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
@@ -206,6 +221,10 @@ def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list
     return list(missing.values())
 
 
+def _method(result: MethodResult) -> str:
+    return result.row.method
+
+
 def _place(task: MethodTask, method: str) -> Name:
     return task.fingerprint, method, task.seed, task.limits_name
 
@@ -213,8 +232,8 @@ def _place(task: MethodTask, method: str) -> Name:
 def collected(found: Finished) -> Comparison:
     """Certify results and return the comparison, sorted by instance and by registration of methods.
 
-    Heuristics that only helped are left out. Raise `UsageError` if two rows of a method differ only in unnamed limits,
-    as may happen in merged folders.
+    Methods that only helped are left out, unless they are wrong. Raise `UsageError` if two rows of a method differ only
+    in unnamed limits, as may happen in merged folders.
     """
     about = ("instance", "fingerprint", "method", "seed", "limits")
     at = {fingerprint: i for i, fingerprint in enumerate(found.instances)}
@@ -224,7 +243,7 @@ def collected(found: Finished) -> Comparison:
         method = result.row.method
         return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
 
-    results = sorted((one for one in found.results if not one.helps or one.row.kind in BOUNDING), key=place)
+    results = sorted(found.results, key=place)
     for name, count in Counter(one.row.name for one in results if not one.helps).items():
         if count > 1:
             where = found.instances[name[0]].name
@@ -239,7 +258,7 @@ def collected(found: Finished) -> Comparison:
         for point in one.trace
     ]
     prices = {one.row.name: one.prices for one, _ in shown if one.prices is not None}
-    bounds = [row for one, row in certified if one.helps and not row.wrong]
+    bounds = [row for one, row in certified if one.helps and row.kind in BOUNDING and not row.wrong]
     return Comparison(found.meta, rows, found.instances, decisions, traces, prices, bounds, folder=found.folder)
 
 
@@ -266,48 +285,93 @@ def read_run(folder: str | Path) -> Comparison:
 def certify(rows: Iterable[Row]) -> list[Row]:
     """Fill in the best bound, gap and ratio of each row; the order is kept.
 
-    A bound applies within its instance, to its own problem and to the problems that restrict it. A decision that passed
-    the checker is a proof: a bound that it beats is wrong, is marked and not used; the same holds for a model that
-    calls the problem infeasible.
+    Only certified bounds count. One applies within its instance, to its own problem and to the problems that restrict
+    it. A decision that passed the checker is a proof: a claimed bound, a claimed infeasibility or a guarantee that it
+    refutes makes its row wrong. If it lies beyond a certified bound, both rows are wrong, and the bound is not used.
     """
-    return _among_peers(_among_peers(list(rows), _judged), _certified)
+    rows = list(rows)
+    done = {peers[0].fingerprint: iter(_certify_one(peers)) for peers in grouped(rows, "fingerprint")}
+    return [next(done[row.fingerprint]) for row in rows]
 
 
-def _among_peers(rows: Sequence[Row], judge: Callable[[Row, list[Row]], Row]) -> list[Row]:
-    """Apply `judge` to each row and the rows of the same instance."""
-    by_instance = {peers[0].fingerprint: peers for peers in grouped(rows, "fingerprint")}
-    return [judge(row, by_instance[row.fingerprint]) for row in rows]
+def _certify_one(rows: Sequence[Row]) -> list[Row]:
+    """Certify the rows of one instance."""
+    verified = [row for row in rows if row.objective is not None and row.verified]
+    bounding = [row for row in rows if row.own_bound is not None]
+    refuted = [[line for peer in verified for line in _refuted(row, peer)][:1] for row in rows]
+    beyond = [[line for peer in bounding for line in _contradicted(row, peer)][:1] for row in rows]
+    sound = [row for row in bounding if not any(_contradicted(peer, row) for peer in verified)]
+    exceeded = [next((line for peer in verified for line in _exceeded(row, peer)), None) for row in rows]
+    judged = [
+        row.replace(verified=False, violations=(*row.violations, *one, *other)) if one or other else row
+        for row, one, other in zip(rows, refuted, beyond, strict=True)
+    ]
+    judged = [row.replace(refuted=line) if line else row for row, line in zip(judged, exceeded, strict=True)]
+    return [_certified(row, judged, sound) for row in judged]
 
 
-def _judged(row: Row, peers: list[Row]) -> Row:
-    """Mark a row whose bound, or claim of infeasibility, is refuted by a verified decision."""
-    answered = row.own_bound is not None or (row.status == "infeasible" and row.kind != "baseline")
-    for peer in peers if answered else ():
-        if peer.objective is None or not peer.verified or row.problem not in _and_wider(peer):
-            continue
-        if row.own_bound is None:
-            line = f"infeasible, but {peer.method} has a decision of {row.problem}"
-        elif (peer.objective > row.own_bound) == (row.sense == "max") and differ(peer.objective, row.own_bound):
-            line = f"bound {row.own_bound:.9g} is beaten by the objective {peer.objective:.9g} of {peer.method}"
-        else:
-            continue
-        return row.replace(verified=False, violations=(*row.violations, line))
-    return row
+BROKEN = "a checker or a rule is wrong; please report this"
 
 
-def _certified(row: Row, peers: list[Row]) -> Row:
-    """Fill in a row's gap and ratio to the tightest bound that its peers have for its problem."""
-    problems = _and_wider(row)
-    sound = [peer for peer in peers if peer.own_bound is not None and peer.verified is not False]
-    bounding = [peer for peer in sound if peer.problem in problems]
+def _refuted(row: Row, peer: Row) -> list[str]:
+    """Return what a verified decision refutes of a row: its bound, or its claim of infeasibility."""
+    objective, lines = peer.objective, []
+    if objective is None or row.problem not in _and_wider(peer):
+        return []
+    if row.own_bound is not None and _better(row, objective, row.own_bound):
+        text = f"is beaten by the objective {objective:.9g} of {peer.method}: {BROKEN}"
+        lines.append(f"certified bound {row.own_bound:.9g} {text}")
+    if row.claimed_bound is not None and _better(row, objective, row.claimed_bound):
+        lines.append(
+            f"claimed bound {row.claimed_bound:.9g} is beaten by the objective {objective:.9g} of {peer.method}"
+        )
+    if row.status == "infeasible":
+        lines.append(f"infeasible, but {peer.method} has a decision of {row.problem}")
+    return lines
+
+
+def _exceeded(row: Row, peer: Row) -> list[str]:
+    """Return that a verified decision is better than the row's by more than its guarantee allows, or nothing."""
+    if row.guarantee_factor is None or peer.objective is None or row.problem not in _and_wider(peer):
+        return []
+    times = _times_better(row, peer.objective)
+    if times <= row.guarantee_factor or not differ(times, row.guarantee_factor):
+        return []
+    return [f"{row.guarantee} is refuted: {peer.method} is {times:.6g} times better"]
+
+
+def _times_better(row: Row, objective: float) -> float:
+    """Return the factor by which an objective is better than that of a verified row: 1 if not, maybe infinite."""
+    if not row.verified or row.objective is None or not _better(row, objective, row.objective):
+        return 1.0
+    return ratio(row.sense, row.objective, objective) or (math.inf if min(row.objective, objective) == 0 else 1.0)
+
+
+def _contradicted(row: Row, peer: Row) -> list[str]:
+    """Return that a verified objective lies beyond the certified bound of another row, or nothing."""
+    if row.objective is None or not row.verified or peer.own_bound is None:
+        return []
+    if peer.problem not in _and_wider(row) or not _better(row, row.objective, peer.own_bound):
+        return []
+    return [
+        f"objective {row.objective:.9g} lies beyond the certified bound {peer.own_bound:.9g} of {peer.method}: {BROKEN}"
+    ]
+
+
+def _better(row: Row, objective: float, bound: float) -> bool:
+    """Return whether an objective is better than a bound by more than rounding."""
+    return (objective > bound) == (row.sense == "max") and differ(objective, bound)
+
+
+def _certified(row: Row, peers: Sequence[Row], sound: Sequence[Row]) -> Row:
+    """Fill in a row's gap and ratio to the tightest of the `sound` certified bounds for its problem."""
+    wider = _and_wider(row)
+    bounding = [peer for peer in sound if peer.problem in wider]
     if not bounding:
         return row
-    tightest = min if row.sense == "max" else max
-    best = tightest(bounding, key=attrgetter("own_bound"))
+    best = (min if row.sense == "max" else max)(bounding, key=attrgetter("own_bound"))
     bound = float(best.own_bound or 0.0)
-    by = "certified" if best.proved else "solver"
-    proved = tightest((peer.proved_bound for peer in bounding if peer.proved_bound is not None), default=None)
-    row = row.replace(best_bound=bound, bound_from=best.method, bound_by=by, certified_bound=proved)
+    row = row.replace(best_bound=bound, bound_from=best.method)
     if row.objective is None or row.verified is False:
         return row
     reached = [peer.objective for peer in peers if peer.problem == row.problem and peer.verified]
@@ -316,7 +380,6 @@ def _certified(row: Row, peers: list[Row]) -> Row:
         gap=gap(row.objective, bound),
         ratio=ratio(row.sense, row.objective, bound),
         ratio_is_upper=not attained,
-        certified_gap=None if proved is None else gap(row.objective, proved),
     )
 
 

@@ -236,7 +236,7 @@ def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> li
         success, common = [r for r in group if r.status in SUCCESS], [r for r in group if r.case in everywhere]
         allowed = allowed_under(group[0].limits, allowed_s)
         times = [row.solve_s if row.ok and row.solve_s is not None else allowed for row in common]
-        gaps = [min(gap_of(row.objective, row.own_bound), 1.0) for row in common if row.objective is not None]
+        gaps = [min(gap_of(row.objective, row.claimed_bound), 1.0) for row in common if row.objective is not None]
         integrals = [row.integral_s if row.integral_s is not None else allowed for row in common]
         summary = SolverSummary(
             solver=group[0].method,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.certificates import REFUSED
 from schedgap.harness import certificates
 from schedgap.harness.certificates import FOLDER, certificate
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
@@ -30,7 +32,7 @@ from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
 from schedgap.models import MODELS, ModelSpec
-from schedgap.models.provers import prove
+from schedgap.models.provers import Content, prove
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 
 ROUNDING = 1e-9
@@ -135,8 +137,8 @@ class MethodResult(kept.RowResult):
         if self.certificate is not None and self.instance is not None:
             stated = posed(self.instance, row.problem)
             confirmed.append(certificates.checked(kept.opened(self.certificate), self.instance, stated))
-        if row.own_bound is not None and not row.proved:
-            confirmed.append(f"bound {row.own_bound:.10g} is the solver's word")
+        if row.claimed_bound is not None and row.unproved:
+            confirmed.append(f"bound {row.claimed_bound:.10g} is the solver's word")
         return "; ".join(confirmed)
 
     @classmethod
@@ -150,9 +152,9 @@ class MethodResult(kept.RowResult):
             file = stored.file(content["key"], _file("schedules", row))
             decision = kept.Later(partial(_decision, file, row, instance))
         proof = None
-        if row.proved_bound is not None:
+        if row.own_bound is not None:
             file = stored.file(content["key"], _file(FOLDER, row))
-            proof = kept.Later(partial(certificates.read, file, row.about, row.proved_bound))
+            proof = kept.Later(partial(certificates.read, file, row.about, row.own_bound))
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = kept.from_plain(content["prices"]) if "prices" in content else None
         decided, helps = content.get("decided", {}), content.get("helps", False)
@@ -218,20 +220,34 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, 
     """Solve a model and return its result, not yet verified, and the solution."""
     options = task.limits.options(task.seed)
     outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
-    solution, bounds = outcome.solution, spec.kind != "baseline"
-    proof = prove(spec.problem, view, outcome, options) if bounds and solution.bound is not None else None
+    solution, bounds, proof = outcome.solution, spec.kind != "baseline", None
     row = task.blank_row(
         status=solution.status,
-        own_bound=solution.bound if bounds else None,
-        proved_bound=proof.bound if proof else None,
+        claimed_bound=solution.bound if bounds else None,
         termination=f"{solution.termination}; {solution.solution_status}",
         **{name: getattr(solution, name) for name in ("nodes", "iterations", "peak_mb", "cross_check", "solver")},
         integral_s=integral(solution, task.limits.seconds) if bounds else None,
         **vars(solution.times),
         **{name: getattr(solution.size, name) for name in ("rows", "columns", "nonzeros")},
     )
-    proved = certificate(row.about, proof) if proof else None
-    return MethodResult(row, outcome.decision, tuple(solution.trace), outcome.prices, certificate=proved), solution
+    if row.claimed_bound is not None:
+        row, proof = _certified(row, prove(spec.problem, view, outcome, options), json.loads(task.instance_json))
+    return MethodResult(row, outcome.decision, tuple(solution.trace), outcome.prices, certificate=proof), solution
+
+
+def _certified(row: Row, multipliers: Content | None, raw: Mapping[str, Any]) -> tuple[Row, Any]:
+    """Return a row with the bound that its multipliers prove, and the certificate.
+
+    The rule derives the bound here, in the worker, from the raw instance. If it refuses the multipliers, the row has no
+    bound, and says why.
+    """
+    if multipliers is None:
+        return row, None
+    try:
+        proof = certificate(row.about, multipliers, raw)
+    except REFUSED as reason:
+        return row.replace(reason=f"its bound is not certified: {reason or type(reason).__name__}"), None
+    return row.replace(own_bound=proof["bound"]), proof
 
 
 def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> MethodResult:

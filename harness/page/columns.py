@@ -94,11 +94,12 @@ def _guarantee(row: Row) -> str:
     return ABSENT if row.guarantee_factor is None else limit(row.guarantee_factor, "at most")
 
 
-def _certified(row: Row) -> str:
-    if row.bound_by != "solver" or row.certified_bound is None:
-        return ABSENT
-    gap = "" if row.certified_gap is None else f" ({percent(row.certified_gap, 'at most')})"
-    return number(row.certified_bound) + gap
+def _claimed(row: Row) -> str:
+    return number(row.claimed_bound) if row.unproved else ABSENT
+
+
+def _status(row: Row) -> str:
+    return f"{row.status}?" if row.claim else row.status
 
 
 KINDS = (
@@ -112,8 +113,11 @@ VERIFIED = (
     "✓: every constraint and claim was re-checked and the objective recomputed without the solver. "
     "WRONG: a check failed. –: there was nothing to check."
 )
-CERTIFIED = "Where the bound rests on a solver's word: the tightest bound that a certificate proves, and the gap to it."
-BY = "certified: a certificate proves the bound (see examples/check_certificate.py); solver: only the solver claims it."
+CLAIMED = "A bound that the solver claims and no certificate proves; gaps and ratios do not use it."
+STATUS = (
+    "How the run ended: optimal, at a limit, with a gap, skipped, or failed. A question mark follows what only the "
+    "solver says: no certificate proves the optimum, or that there is no solution."
+)
 
 COMPARE: tuple[Column[Row], ...] = (
     words("instance", "instance", "Reference that loads the instance again.", shared=True),
@@ -130,13 +134,12 @@ COMPARE: tuple[Column[Row], ...] = (
     numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _percent),
     numbers("ratio", "ratio", RATIO, number, lambda row: ratio(row.ratio, row.ratio_is_upper), priority=2),
     numbers("guarantee", "guarantee", "The paper's worst-case ratio here.", number, _guarantee, _factor, priority=3),
-    words("status", "status", "How the run ended: optimal, at a limit, with a gap, skipped, or failed.", bad=_failed),
+    words("status", "status", STATUS, _status, bad=_failed),
     words("verified", "verified", VERIFIED, _verdict, bad=_wrong),
     numbers("solve_s", "solve", "Time spent in the solver or in the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
-    words("bound_by", "bound is", BY, priority=5),
-    numbers("certified_bound", "certified", CERTIFIED, number, _certified, priority=5),
+    numbers("claimed_bound", "claimed", CLAIMED, number, _claimed, priority=5),
     words("metrics", "properties", "Properties and further measures of the decision.", _metrics, priority=10),
 )
 

@@ -64,7 +64,9 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
         if row.wrong:
             messages += [(name, f"WRONG: {clean(v, 400)}") for v in row.violations or ("its claim does not hold",)]
         elif row.status == "infeasible":
-            messages.append((name, f"infeasible: {clean(row.problem, 60)} has no solution on this instance"))
+            messages.append((name, f"{row.claim}: {clean(row.problem, 60)} has no solution, by the solver's word"))
+        elif row.refuted:
+            messages.append((name, f"REFUTED: {clean(row.refuted, 400)}"))
         elif row.failed or row.status == "skipped":
             reason = f": {clean(row.reason, 400)}" if row.reason else ""
             messages.append((name, f"{row.status}{reason}"))
@@ -80,13 +82,13 @@ USUAL = (
 )
 """Columns that a terminal shows by default."""
 
-ON_A_WORD = ("bound_by", "certified_bound")
-"""Columns that it also shows if a bound rests on a solver's word."""
+ON_A_WORD = ("claimed_bound",)
+"""Columns that it also shows if a solver claims more than is certified."""
 
 
 def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
     """Return the blocks that the command prints: the answer, a table per paper, published numbers, and notes."""
-    style = "bold red" if any(row.wrong for row in run.rows) else "bold"
+    style = "bold red" if any(row.wrong or row.refuted for row in run.rows) else "bold"
     shown: list[Block] = [Line(line, style) for line in lines(run)]
     tables, allowed = parts(run), allowed_s(run.meta)
     for text, rows in tables:
@@ -96,7 +98,7 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
         else:
             listed = [row for row in rows if view.everything or row.status != "skipped"]
             usual = (*USUAL, *["verified"] * any(row.wrong for row in rows))
-            usual += ON_A_WORD if any(row.bound_by == "solver" for row in listed) else ()
+            usual += ON_A_WORD if any(row.unproved for row in listed) else ()
             shown += _listed(text, COLUMNS, listed, view, "gap", usual)
         shown += [*([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
@@ -279,14 +281,14 @@ def _answer(rows: Sequence[Row], brief: bool) -> str:
     kind, peers = certified[0].kind, [row for row in certified if row.problem == certified[0].problem]
     alike = _by_method(row for row in peers if row.kind == kind)
     own = next(group for group in alike if kind != "online" or group[0].method == certified[0].method)
-    far, name, word = _amount(own), _name(own), any(row.bound_by == "solver" for row in peers)
+    far, name = _amount(own), _name(own)
     if kind not in KINDS and far == "optimal":
-        proves = "reports" if word else "proves"
-        return f"{name} {proves} the optimum, {number(own[0].objective)}, in {seconds(own[0].solve_s)}"
+        return f"{name} proves the optimum, {number(own[0].objective)}, in {seconds(own[0].solve_s)}"
+    if kind not in KINDS and len(own) == 1 and (claim := own[0].claim):
+        return f"{name} finds {number(own[0].objective)}; {claim}; certified: {at_most(_gap(own[0]))} from optimal"
     if kind == "baseline" and len(alike) > 1:
         name = f"the best of {len(alike)} baselines, {name},"
     answer = f"{name} is {far}{'' if far.startswith('optimal') else ' from optimal'}"
-    answer += " (by the solver's word)" * word
     others = _by_method(row for row in peers if row.kind == "baseline" != kind)
     if not others or brief:
         return answer

@@ -5,6 +5,7 @@ The main process asks for bounds by metric; only workers import the models and k
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schedgap.certificates import REFUSED
 from schedgap.harness.certificates import certificate
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.engine.task import InstanceTask, Limits
@@ -25,7 +27,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Horizon, Instance
 
 if TYPE_CHECKING:
-    from schedgap.models.provers import Proof
+    from schedgap.models.provers import Content
     from schedgap.models.simulated import SimulationBound
 
 ENDLESS = 2**31
@@ -86,15 +88,17 @@ class BoundTask(InstanceTask[Bound]):
         """Return the bound of one model, or the reason why that does not apply; other models may."""
         from schedgap.models import MODELS
 
+        bound = self._bound(model=model.model, problem=MODELS.get(model.model).problem)
         try:
-            seconds, proof = lower_bound(model, instance, self.round_s)
+            multipliers, first_s = evidence(model, instance, self.round_s)
+            proof = certificate(bound.about, multipliers, json.loads(self.instance_json))
         except NotApplicableError as reason:
             return replace(self.failed("skipped", str(reason)), model=model.model)
-        bound = self._bound(model=model.model, seconds=seconds)
-        if proof is None:
-            return bound
-        bound = replace(bound, problem=MODELS.get(model.model).problem, proved=proof.bound)
-        return replace(bound, certificate=certificate(bound.about, proof))
+        except REFUSED as reason:
+            return replace(self.failed("error", f"its certificate is refused: {reason}"), model=model.model)
+        # Rounding in certificates grows with the times, these differences do not.
+        seconds = max(proof["bound"] - first_s, 0.0)
+        return replace(bound, seconds=seconds, proved=proof["bound"], certificate=proof)
 
 
 def wanted(policies: Iterable[PolicySpec], window: Window) -> list[tuple[str, bool, bool, Window]]:
@@ -107,8 +111,11 @@ def wanted(policies: Iterable[PolicySpec], window: Window) -> list[tuple[str, bo
     return [(metric, *kind, ALL if metric == TTD else window) for kind, metric in product(kinds, BOUNDED)]
 
 
-def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
-    """Return a lower bound on a metric, in seconds, and its proof, or raise `NotApplicableError`."""
+def evidence(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[Content, float]:
+    """Return multipliers that bound a metric from below, and the time in seconds from which the metric counts.
+
+    It raises `NotApplicableError` if the model cannot run, or found no multipliers in its time.
+    """
     from schedgap.models import MODELS
     from schedgap.models.provers import prove
 
@@ -119,12 +126,10 @@ def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> t
         raise NotApplicableError(reason)
     options = Limits(time_limit_s=bound.limit_s).options(0)
     outcome = spec.run(view, options)
-    if outcome.solution.bound is None:
-        return None, None
-    proof = prove(spec.problem, view, outcome, options)
-    least = proof.bound if proof else outcome.solution.bound
-    first = float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0
-    return max(least - first, 0.0), proof  # the rounding of certificates grows with the times, these differences do not
+    found = None if outcome.solution.bound is None else prove(spec.problem, view, outcome, options)
+    if found is None:
+        raise NotApplicableError(f"{bound.model} found no bound that can be certified")
+    return found, float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0
 
 
 TTD = "ttd_s"

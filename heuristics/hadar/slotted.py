@@ -42,6 +42,7 @@ def simulated(
     problem: str = UTILITY.id,
     kind: Literal["online", "baseline"] = "baseline",
     guarantee: Callable[..., Guarantee | None] = lambda view: None,
+    shown: Callable[..., Guarantee | None] | None = None,
     **fields: Any,
 ) -> Callable[[Build], Build]:
     """Register the decorated ``build(instance, oracle)`` as a policy, and in model time as a heuristic of the same id.
@@ -54,7 +55,7 @@ def simulated(
             return schedule(view, build(view.instance, context.oracle, **settings), forks)
 
         policy(id, forks=forks, **fields)(build)
-        heuristic(id, problem=problem, kind=kind, guarantee=guarantee, **fields)(passing(run, build))
+        heuristic(id, problem=problem, kind=kind, guarantee=guarantee, shown=shown, **fields)(passing(run, build))
         return build
 
     return register

@@ -10,7 +10,8 @@ import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, View
-from schedgap.models.provers.proof import MARGIN, Proof, Prover, listed, unit_of, whole
+from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
+from schedgap.models.provers.rounding import MARGIN, listed, unit_of, whole
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import Session, SolveOptions
 from schedgap.models.solve.form import RowBlocks
@@ -26,8 +27,8 @@ SURE = 1e-6
 """Excess over a whole number of jobs from which the bound is rounded up to one more split job."""
 
 
-def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Proof | None:
-    r"""Prove a lower bound on the number of fragmented jobs among the demands that the outcome places.
+def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Content:
+    r"""Return worths of jobs and prices that bound the number of fragmented jobs among the demands of the outcome.
 
     Let a whole job of demand d be worth :math:`\alpha_d \ge 0`, and a split one :math:`\alpha_d - 1`. All jobs of a GPU
     type are then worth :math:`\sum_d n_d \alpha_d` less the number of split ones. This is at most the worth of what the
@@ -37,7 +38,7 @@ def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Proof | None:
     """
     wanted: Demands = outcome.evidence
     server_type = view.servers.gpu_type[wanted.hosts]
-    worth, prices, split = np.zeros(len(wanted.count)), [], 0
+    worth, prices = np.zeros(len(wanted.count)), []
     unit = unit_of(float(wanted.count.sum()) + 1.0)
     kind = np.zeros(len(wanted.count), np.int64)
     kind[wanted.demand] = server_type[wanted.host]
@@ -56,13 +57,11 @@ def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Proof | None:
         costs = _costs(need, worth[mine] - 1)
         left = [amounts * (1 + SLACK) - of @ need for amounts, of in zip(room, sets, strict=True)]
         used = np.unique(np.concatenate([[0], *((part @ costs.T).argmin(axis=1) for part in left)]).astype(int))
-        most = [(of @ worth[mine] + (part @ costs.T).min(axis=1)).max() for of, part in zip(sets, left, strict=True)]
-        split += max(0, math.ceil(float(jobs @ worth[mine] - count @ np.array(most)) - SURE))
         prices.append(listed(whole(costs[used], unit)))
     demand = np.repeat(np.arange(len(wanted.count)), wanted.count)
-    content = {"unit": unit, "slot_s": view.slot_s, "round": [view.workload.ids[j] for j in wanted.jobs]}
+    content: Content = {"unit": unit, "slot_s": view.slot_s, "round": [view.workload.ids[j] for j in wanted.jobs]}
     content["held"] = [[int(kind[d]), *wanted.amount[d, 1:].tolist()] for d in demand]
-    return Proof(float(split), content | {"worth": listed(whole(worth[demand], unit)), "prices": prices})
+    return content | {"worth": listed(whole(worth[demand], unit)), "prices": prices}
 
 
 def _sets(need: Array, jobs: Ints, room: Array) -> Iterator[tuple[int, ...]]:
@@ -117,4 +116,4 @@ def _costs(need: Array, worth: Array) -> Array:
     return np.asarray(np.unique(np.maximum(vertices[valid], 0.0) / unit, axis=0))
 
 
-PROVERS: dict[str, Prover] = {PLACEMENT.id: fewest}
+PROVERS.register(ProverSpec(PLACEMENT.id, fewest))

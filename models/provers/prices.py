@@ -13,24 +13,18 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
 from schedgap.models.admission.columns import admitting
-from schedgap.models.provers.fluid import over_intervals
-from schedgap.models.provers.proof import MARGIN, Proof, Prover, listed, unit_of, whole
-from schedgap.models.provers.tree import Leaf, Tree
 from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.periods import ByPeriod
 from schedgap.models.hadar.pricing import Pricing as GangPricing
+from schedgap.models.provers.fluid import over_intervals
+from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
+from schedgap.models.provers.rounding import listed, unit_of, whole
+from schedgap.models.provers.tree import Leaf, Tree
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.columns import completing, weighing
-
-EXACT = 3e-13
-"""Difference allowed between the checker's sums and these, as a fraction of all terms. At prices that are penalties
-for blocks without column, terms are a million times the bound."""
-
-FLOATS = 3e-11
-"""The same if the checker rounds floating-point numbers down."""
 
 WILD = 64.0
 """Ratio of all payments to the value of all jobs beyond which smaller prices are tried."""
@@ -38,20 +32,9 @@ WILD = 64.0
 MOST = 16.0
 """Largest value of a job at an end that it cannot reach, relative to all payments and profits together."""
 
-ROUNDINGS = 1000
-"""Units by which the checker rounds down the payment of a job."""
 
-
-def by_prices(
-    outcome: Outcome,
-    domain: Domain,
-    oracle: Price,
-    tree: Tree,
-    content: dict[str, Any],
-    sense: int = 1,
-    missing: float = EXACT,
-) -> Proof | None:
-    """Prove a bound on a packing problem by Lagrangian bounds at the prices of every leaf of a tree.
+def by_prices(outcome: Outcome, domain: Domain, oracle: Price, tree: Tree, content: Content, sense: int = 1) -> Content:
+    """Return prices of rows for every leaf of a tree.
 
     Parameters
     ----------
@@ -63,8 +46,6 @@ def by_prices(
         Other content of the certificate: number and length of the slots. Covers are added to it.
     sense
         1 if values are maximised, −1 if they are the negatives of costs.
-    missing
-        Fraction of all terms by which the checker's sum may be smaller.
     """
     domain, claim = covered(outcome, domain, tree, content), outcome.solution.bound
     packing = domain.packing
@@ -80,20 +61,17 @@ def by_prices(
         own = [leaf for leaf in leaves if leaf.prices == which]
         part = WILD * worth / max(float(tree.prices[which] @ packing.limits), 1e-200)
         less = tree.prices[which] * part
-        if part < 1 and all(leaf_bound(leaf, oracle, less)[0] <= sense * claim for leaf in own):
+        if part < 1 and all(leaf_bound(leaf, oracle, less) <= sense * claim for leaf in own):
             tree.prices[which] = less
     paid = max(float(prices @ packing.limits) for prices in tree.prices)
     largest = float(np.abs(packing.worth[np.isfinite(packing.worth)]).max(initial=0.0))
     unit = max(unit_of(paid + worth), unit_of(largest) / MOST)
-    rounded = [whole(np.maximum(prices, 0.0), unit) for prices in tree.prices]
-    bounds = [leaf_bound(leaf, oracle, rounded[leaf.prices] * unit) for leaf in leaves]
-    value = max(value + missing * size for value, size in bounds) + ROUNDINGS * packing.blocks * unit
-    content = {"unit": unit, "prices": [listed(prices) for prices in rounded], **content}
-    return Proof.of(sense * value, abs(value), sense, content | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {}))
+    prices = [listed(whole(np.maximum(prices, 0.0), unit)) for prices in tree.prices]
+    return {"unit": unit, "prices": prices, **content} | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {})
 
 
-def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
-    """Return the Lagrangian bound on a leaf at some prices, and the sum of the absolute values of its terms."""
+def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> float:
+    """Return the Lagrangian bound on a leaf at some prices."""
     domain = leaf.domain
     priced = oracle(prices, domain)
     most = np.where(domain.must, priced.most, np.maximum(priced.most, 0.0))
@@ -101,7 +79,7 @@ def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> tuple[float, float]:
     if leaf.cut and priced.by_end is not None:
         ends = np.column_stack((priced.by_end, np.where(domain.must, -np.inf, 0.0)))
         value += max(float(ends[job, cut].max(initial=-np.inf)) - most[job] for job, cut in leaf.cut)
-    return value, float(prices @ domain.packing.limits) + float(np.abs(most[np.isfinite(most)]).sum())
+    return value
 
 
 def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOptions) -> Tree:
@@ -115,27 +93,27 @@ def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOption
     return Tree([{}], [root], [Leaf(domain, 0, ())])
 
 
-def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """Prove a bound on one of Hadar's problems by prices of GPUs, from the outcome or from column generation."""
-    evidence, exact = outcome.evidence, False
-    content: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
+def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
+    """Return prices of GPUs for one of Hadar's problems, from the outcome or from column generation."""
+    evidence = outcome.evidence
+    content: Content = {"slot_s": view.slot_s, "slots": view.slots}
     pricing: Any
     oracle: Any
     if isinstance(evidence, ByPeriod):  # some jobs may do their work in fractions of slots
         pricing, content["divisible"] = evidence.pricing, np.flatnonzero(evidence.pricing.by_parts).tolist()
         oracle = lambda prices, domain: pricing.nearly(prices.reshape(-1, view.slots), closely=False)  # noqa: E731
     elif evidence is not None:
-        value, size, content = over_intervals(evidence, view.capacity.astype(float))
-        return Proof.of(value, size, 1, content | {"slot_s": view.slot_s})
+        return over_intervals(evidence, view.capacity.astype(float)) | {"slot_s": view.slot_s}
+    elif problem == hadar.FORKED.id:
+        pricing = oracle = ForkedPricing(view)
     else:
-        exact = problem != hadar.FORKED.id
-        pricing = oracle = GangPricing(view, problem == hadar.COMPLETE.id) if exact else ForkedPricing(view)
+        pricing = oracle = GangPricing(view, problem == hadar.COMPLETE.id)
     domain = Domain.of(pricing.packing)
     tree = grown(outcome, domain, oracle, options)
-    return by_prices(outcome, domain, oracle, tree, content, missing=EXACT if exact else FLOATS)
+    return by_prices(outcome, domain, oracle, tree, content)
 
 
-def covered(outcome: Outcome, domain: Domain, tree: Tree, content: dict[str, Any]) -> Domain:
+def covered(outcome: Outcome, domain: Domain, tree: Tree, content: Content) -> Domain:
     """Return the domain with the covers that have a positive price somewhere in a tree, and add them to `content`.
 
     A cover lists the numbers of the blocks that keep something, in pairs with the amount if blocks may keep parts.
@@ -155,12 +133,12 @@ def covered(outcome: Outcome, domain: Domain, tree: Tree, content: dict[str, Any
 
 def elastic(
     view: Any, outcome: Outcome, options: SolveOptions, *, jobs_of: Callable[[Any], ElasticJobs], sense: int = 1
-) -> Proof | None:
-    """Prove a bound on jobs that are never preempted, by prices of classes of servers."""
+) -> Content:
+    """Return prices of classes of servers for jobs that are never preempted."""
     jobs = jobs_of(view)
     pricing = Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
     tree = grown(outcome, pricing.domain, pricing, options)
-    content = {"slot_s": view.slot_s, "slots": jobs.slots}
+    content: Content = {"slot_s": view.slot_s, "slots": jobs.slots}
     return by_prices(outcome, pricing.domain, pricing, tree, content, sense)
 
 
@@ -169,29 +147,26 @@ def of_zhou(view: zhou.View, problem: str) -> ElasticJobs:
     return (weighing if problem.endswith("weight") else completing)(view.of(problem))
 
 
-def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """State the bound on Zhou's cheapest run; the checker places all choices that might be cheaper.
+def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content:
+    """Return the base of prices for Zhou's cheapest run; the rule places all choices that might be cheaper.
 
     The job with the largest weight per consumption determines F, and thereby the prices.
     """
-    a, claim = view.of(problem), outcome.solution.bound
-    assert claim is not None
-    content = {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
+    a = view.of(problem)
+    content: Content = {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
     if a.given_worth is None:
         content["job"] = int((a.weight / a.least_consumption).argmax())
-    return Proof.of(claim, abs(claim), -1, content, 10 * MARGIN)
+    return content
 
 
-PROVERS: dict[str, Prover] = {
-    **{p.id: partial(gangs, problem=p.id) for p in (hadar.UTILITY, hadar.COMPLETE, hadar.FORKED)},
-    **{
-        p.id: partial(elastic, jobs_of=partial(admitting, problem=p.id))
-        for p in (admission.UTILITY, admission.FROM_ARRIVAL)
-    },
-    **{
-        (problem := f"zhou.{a}.{kind}"): partial(elastic, jobs_of=partial(of_zhou, problem=problem), sense=sense)
-        for a in zhou.ARCHITECTURES
-        for kind, sense in (("completion", -1), ("weight", 1))
-    },
-    **{f"zhou.{a}.cost": partial(cheapest, problem=f"zhou.{a}.cost") for a in zhou.ARCHITECTURES},
-}
+for problem in (hadar.UTILITY.id, hadar.COMPLETE.id, hadar.FORKED.id):
+    PROVERS.register(ProverSpec(problem, partial(gangs, problem=problem)))
+for problem in (admission.UTILITY.id, admission.FROM_ARRIVAL.id):
+    PROVERS.register(ProverSpec(problem, partial(elastic, jobs_of=partial(admitting, problem=problem))))
+for architecture in zhou.ARCHITECTURES:
+    for kind, sign in (("completion", -1), ("weight", 1)):
+        problem = f"zhou.{architecture}.{kind}"
+        jobs_of = partial(of_zhou, problem=problem)
+        PROVERS.register(ProverSpec(problem, partial(elastic, jobs_of=jobs_of, sense=sign)))
+    problem = f"zhou.{architecture}.cost"
+    PROVERS.register(ProverSpec(problem, partial(cheapest, problem=problem)))

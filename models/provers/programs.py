@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 
 from schedgap.instances.views import oef, synergy
-from schedgap.models.provers.proof import Proof, Prover, duals, listed, unit_of, whole
 from schedgap.models.oef import printed
+from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
+from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import Session, SolveOptions, build, solve
-from schedgap.models.synergy.configurations import capacity, units
+from schedgap.models.synergy.configurations import units
 from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
 
@@ -20,13 +21,15 @@ MOST_TENANTS = 150
 """Largest number of kinds of tenants for which the full program is solved again to obtain its multipliers."""
 
 
-def shared(view: oef.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """Prove a bound on one of OEF's programs: a device is worth the largest gain of any tenant, multipliers included.
+def shared(view: oef.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
+    """Return multipliers of the tenants' rows in one of OEF's programs, of which the rule makes a bound.
+
+    A device is worth the largest gain of any tenant, multipliers included.
 
     Tenants with equal speedups are merged (:func:`schedgap.instances.views.oef.merged`).
     """
     small, _ = oef.merged(view)
-    n, speedups, weight = small.size, small.speedups, small.weight
+    n, weight = small.size, small.weight
     own, envy = np.zeros(n), np.zeros((n, n))
     if problem != oef.ALLOCATION.id:
         if n > MOST_TENANTS:
@@ -38,18 +41,9 @@ def shared(view: oef.View, outcome: Outcome, options: SolveOptions, *, problem: 
         envy = np.maximum(-duals(solution, "no_envy", (n, n)), 0.0) * weight[:, None] * weight
     own = own if problem == oef.EQUAL.id else np.maximum(own, 0.0)
     unit = unit_of(max(1.0, np.abs(own).max(), envy.max()))
-    content = {"unit": unit, "tenants": listed(whole(own, unit))}
     envy = whole(envy, unit)
-    content["envy"] = [[int(a), int(b), int(envy[a, b])] for a, b in np.argwhere(envy)]
-    own, envy = whole(own, unit) * unit, envy * unit
-    split = small.split_efficiency if problem == oef.SHARING.id else np.zeros(n)
-    if problem == oef.EQUAL.id:
-        own -= own @ weight / weight.sum()
-    plus = speedups * (1 + own + envy.sum(axis=1) / weight)[:, None]
-    minus = envy.T @ speedups / weight[:, None]
-    value = small.capacity @ np.maximum((plus - minus).max(axis=0), 0.0) - own @ split
-    size = small.capacity @ (np.abs(plus) + minus).max(axis=0) + own @ split
-    return Proof.of(float(value), float(size), 1, content)
+    listed_envy = [[int(a), int(b), int(envy[a, b])] for a, b in np.argwhere(envy)]
+    return {"unit": unit, "tenants": listed(whole(own, unit)), "envy": listed_envy}
 
 
 BUILDERS = {
@@ -60,8 +54,8 @@ BUILDERS = {
 }
 
 
-def rounds(view: synergy.View, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Proof | None:
-    """Prove a bound on the progress of a round by prices of GPUs, CPUs and memory; a job has one configuration."""
+def rounds(view: synergy.View, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Content | None:
+    """Return prices of GPUs, CPUs and memory for the progress of a round; a job has one configuration."""
     chosen = choices(view, rule)
     group, held, at = chosen.classes, chosen.held, chosen.at
     if len(np.unique(chosen.owner)) < (len(group.count) if rule.everybody else 1):
@@ -77,19 +71,11 @@ def rounds(view: synergy.View, outcome: Outcome, options: SolveOptions, *, rule:
     prices[types] = solution.row_duals[: 3 * len(types)].reshape(3, -1).T / units(view)[types]
     gain = group.weight[chosen.owner] * held.rate[at]
     unit = unit_of(float(group.count.sum() * gain.max(initial=0.0)))
-    rounded = whole(np.maximum(prices, 0.0), unit)
-    profit = gain - (held.amount(view) * (rounded * unit)[held.gpu_type]).sum(axis=1)[at]
-    best = np.full(len(group.count), -np.inf if rule.everybody else 0.0)
-    np.maximum.at(best, chosen.owner, profit)
-    paid = float((rounded * unit * capacity(view)).sum())
-    content = {"unit": unit, "slot_s": view.slot_s, "prices": listed(rounded)}
-    content["round"] = [view.workload.ids[j] for j in view.runnable]
-    return Proof.of(paid + float(group.count @ best), paid + float(group.count @ np.abs(best)), 1, content)
+    jobs = [view.workload.ids[j] for j in view.runnable]
+    return {"unit": unit, "slot_s": view.slot_s, "prices": listed(whole(np.maximum(prices, 0.0), unit)), "round": jobs}
 
 
-PROVERS: dict[str, Prover] = {
-    **{problem: partial(shared, problem=problem) for problem in BUILDERS},
-    synergy.IDEAL.id: partial(rounds, rule=FLOORED),
-    synergy.FREE.id: partial(rounds, rule=OPEN),
-    synergy.ORACLE.id: partial(rounds, rule=WITH_ORACLE),
-}
+for problem in BUILDERS:
+    PROVERS.register(ProverSpec(problem, partial(shared, problem=problem)))
+for problem, rule in {synergy.IDEAL.id: FLOORED, synergy.FREE.id: OPEN, synergy.ORACLE.id: WITH_ORACLE}.items():
+    PROVERS.register(ProverSpec(problem, partial(rounds, rule=rule)))

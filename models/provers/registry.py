@@ -1,0 +1,39 @@
+"""The registry of provers by problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from schedgap.instances.registry import Registry
+from schedgap.models.registry import Outcome
+from schedgap.models.solve import SolveOptions
+
+Content = dict[str, Any]
+"""Multipliers from which a bound follows by weak duality, as plain data: the content of a certificate."""
+
+Prover = Callable[[Any, Outcome, SolveOptions], Content | None]
+"""``prover(view, outcome, options)`` returns the multipliers that prove a problem's bound, or ``None``.
+
+A prover states no bound: :func:`schedgap.certificates.certified` derives it from the multipliers.
+"""
+
+
+@dataclass(frozen=True)
+class ProverSpec:
+    """The prover of a problem.
+
+    Parameters
+    ----------
+    id
+        Id of the problem.
+    prove
+        The prover.
+    """
+
+    id: str
+    prove: Prover
+
+
+PROVERS: Registry[ProverSpec] = Registry("prover")
