@@ -26,7 +26,7 @@ from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.page.simulate import blocks, headline
 from schedgap.harness.simulate import bounds
-from schedgap.harness.simulate.bounds import compared, lower_bound
+from schedgap.harness.simulate.bounds import BoundTask, compared
 from schedgap.harness.simulate.row import FIELDS, Bound, Simulation, SimulationRow
 from schedgap.harness.simulate.run import resolve
 from schedgap.harness.simulate.task import SimulationTask, history_file
@@ -413,23 +413,32 @@ def test_bounds_of_earlier_versions_named_their_model_alone() -> None:
         assert (bound.model, bound.seconds) == (model.model, 7.0)
 
 
+def bound_of(instance: Instance, metric: str, sensitive: bool = False) -> Bound:
+    """Return the bound on a metric in rounds of 900 s."""
+    return BoundTask(instance_json(instance), instance.name, instance.fingerprint, 900.0, metric, sensitive).run()
+
+
 @pytest.mark.parametrize(
     ("first", "second", "model", "seconds"),
-    [(5.0, None, "gavel.makespan_fluid", 5.0), (5.0, 9.0, "second", 9.0), (None, None, "gavel.makespan_fluid", None)],
+    [
+        (5.0, None, "gavel.makespan_fluid", 5.0),
+        (5.0, 9.0, "hadar.fluid", 9.0),
+        (None, None, "gavel.makespan_fluid", None),
+    ],
 )
 def test_of_several_models_the_largest_bound_counts(
     first: float | None, second: float | None, model: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lower_bound(bound: SimulationBound, *_: object) -> tuple[float, None]:
-        value = {TTD.model: first, "second": second}[bound.model]
+    def evidence(bound: SimulationBound, *_: object) -> tuple[dict[str, Any], float]:
+        value = {TTD.model: first, "hadar.fluid": second}[bound.model]
         if value is None:
             raise NotApplicableError(f"{bound.model} does not apply")
-        return value, None
+        return {"bound": value}, 0.0
 
-    monkeypatch.setitem(SIMULATED, "second", SimulationBound("second", "ttd_s"))
-    monkeypatch.setattr(bounds, "lower_bound", lower_bound)
-    instance = instances.load(TINY)
-    found = bounds.BoundTask(instance_json(instance), TINY, instance.fingerprint, 900.0, "ttd_s").run()
+    monkeypatch.setitem(SIMULATED, "second", SimulationBound("hadar.fluid", "ttd_s"))
+    monkeypatch.setattr(bounds, "evidence", evidence)
+    monkeypatch.setattr(bounds, "certificate", lambda about, multipliers, raw: multipliers)
+    found = bound_of(instances.load(TINY), "ttd_s")
     assert (found.model, found.seconds) == (model, seconds)
     assert found.reason == (None if seconds else "skipped: gavel.makespan_fluid does not apply")
 
@@ -439,7 +448,7 @@ def test_the_bound_counts_from_the_first_arrival() -> None:
     later = loaded.model_copy(
         update={"jobs": tuple(job.model_copy(update={"submit_s": job.submit_s + 9000}) for job in loaded.jobs)}
     )
-    assert lower_bound(TTD, later, 900.0)[0] == pytest.approx(lower_bound(TTD, loaded, 900.0)[0], rel=1e-6)
+    assert bound_of(later, "ttd_s").seconds == pytest.approx(bound_of(loaded, "ttd_s").seconds, rel=1e-6)
 
 
 def test_options_have_defaults_that_fit_the_instance() -> None:
@@ -582,9 +591,10 @@ def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
 
 
 def test_the_bound_on_mean_times_is_that_of_the_model() -> None:
-    found, _ = lower_bound(JCT, instances.load(TINY), 900.0)
-    assert found is not None
-    assert found > 0
+    found = bound_of(instances.load(TINY), "jct_mean_s", sensitive=True)
+    assert found.model == JCT.model
+    assert found.seconds is not None
+    assert found.seconds > 0
 
 
 def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> None:

@@ -21,7 +21,7 @@ FIELDS = ("heuristic", "problem", *PROVED, "fingerprint", "exceeded", "nothing",
 
 @dataclass(frozen=True)
 class Proved:
-    """A heuristic on an instance with a proved optimum; its ratio is infinite if its objective is 0."""
+    """A heuristic beside a verified decision of value `optimum`; its ratio is infinite if its objective is 0."""
 
     instance: Annotated[Instance, BeforeValidator(lambda one: validate(one, "a found instance"))]
     model: str

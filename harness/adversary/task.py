@@ -1,4 +1,4 @@
-"""Tasks of the search for instances on which a heuristic is furthest from the proved optimum.
+"""Tasks of the search for instances on which a heuristic is furthest from the optimum of a model.
 
 Instances are mutated, the worst ones are mutated further, and the results are simplified (shrunk).
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from schedgap.harness.adversary.row import Proved, Slice
 from schedgap.harness.compare.methods import find_spec, promised_of
-from schedgap.harness.compare.run import compare_here, proved_ratio
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.canonical import validate
@@ -236,7 +236,10 @@ class Lab:
     limits: Limits = EXACT
 
     def prove(self, instance: Instance) -> Proved | None:
-        """Return the heuristic's ratio to the proved optimum of an instance, or ``None`` if no optimum is proved."""
+        """Return the heuristic's ratio to a model's verified decision, or ``None`` if there is none.
+
+        The ratio to the optimum is at least that.
+        """
         for model in self.models:
             compared = compare_here(instance, [self.heuristic, model], limits=self.limits, probes=False)
             rows = {row.method: row for row in compared.rows}
@@ -245,10 +248,10 @@ class Lab:
             promises = promised is None or math.isfinite(promised.factor or math.inf)
             if not (self.anywhere or promises):
                 return None
-            ratio, optimum = proved_ratio(row), row.best_bound
-            if other.verified and ratio is not None and row.objective is not None and optimum is not None:
+            ratio, best = row.ratio_at_least, row.best_objective
+            if other.verified and ratio is not None and row.objective is not None and best is not None:
                 told = (promised.text, promised.factor) if promised else (None, None)
-                return Proved(instance, model, ratio, row.objective, optimum, *told)
+                return Proved(instance, model, ratio, row.objective, best, *told)
             if row.status == "skipped" or not row.verified:
                 return None
         return None

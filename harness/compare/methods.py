@@ -104,10 +104,10 @@ def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Seque
 
 def promised_of(row: Row, instance: Instance) -> Guarantee | None:
     """Return the guarantee that a row shows or, if none is checked on runs of its method, that of the theorem."""
-    if row.guarantee is not None:
-        return Guarantee(row.guarantee, row.guarantee_factor)
     spec = HEURISTICS.get(row.method)
-    return spec.guarantee(spec.view(instance))
+    if row.guarantee is None and spec.shown is not None:
+        return spec.guarantee(spec.view(instance))
+    return None if row.guarantee is None else Guarantee(row.guarantee, row.guarantee_factor)
 
 
 def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:

@@ -46,6 +46,8 @@ class Row(CheckedRow):
         its certificate, which a rule derived from the raw instance in this run; ``None`` without a certificate.
     best_bound, bound_from
         The tightest certified bound of the problem on this instance, and the method whose certificate proves it.
+    best_objective
+        The best objective of a verified decision of the problem on this instance.
     gap, ratio, ratio_is_upper
         ``|best_bound − objective| / |best_bound|``; the factor by which the bound is better, at least 1; and whether
         that is only an upper estimate (printed with ``≤``), because no verified decision reaches the bound.
@@ -78,6 +80,7 @@ class Row(CheckedRow):
     own_bound: float | None = None
     best_bound: float | None = None
     bound_from: str | None = None
+    best_objective: float | None = None
     gap: float | None = None
     ratio: float | None = None
     ratio_is_upper: bool | None = None
@@ -155,6 +158,19 @@ class Row(CheckedRow):
         if self.claimed_bound is None or known is None:
             return self.claimed_bound is not None
         return (self.claimed_bound < known) == (self.sense == "max") and differ(known, self.claimed_bound)
+
+    @property
+    def ratio_at_least(self) -> float | None:
+        """A lower estimate of the ratio of a verified row to the optimum: that to the best verified decision.
+
+        It is infinite if one of the two is 0, and ``None`` if both are, or if a ratio is undefined.
+        """
+        if not self.verified or self.objective is None or self.best_objective is None:
+            return None
+        if self.objective == self.best_objective == 0:
+            return None
+        nothing = min(self.objective, self.best_objective) == 0
+        return ratio(self.sense, self.objective, self.best_objective) or (math.inf if nothing else None)
 
     @property
     def certified(self) -> bool:

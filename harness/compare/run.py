@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -334,17 +333,10 @@ def _exceeded(row: Row, peer: Row) -> list[str]:
     """Return that a verified decision is better than the row's by more than its guarantee allows, or nothing."""
     if row.guarantee_factor is None or peer.objective is None or row.problem not in _and_wider(peer):
         return []
-    times = _times_better(row, peer.objective)
-    if times <= row.guarantee_factor or not differ(times, row.guarantee_factor):
+    times = row.replace(best_objective=peer.objective).ratio_at_least
+    if times is None or times <= row.guarantee_factor or not differ(times, row.guarantee_factor):
         return []
     return [f"{row.guarantee} is refuted: {peer.method} is {times:.6g} times better"]
-
-
-def _times_better(row: Row, objective: float) -> float:
-    """Return the factor by which an objective is better than that of a verified row: 1 if not, maybe infinite."""
-    if not row.verified or row.objective is None or not _better(row, objective, row.objective):
-        return 1.0
-    return ratio(row.sense, row.objective, objective) or (math.inf if min(row.objective, objective) == 0 else 1.0)
 
 
 def _contradicted(row: Row, peer: Row) -> list[str]:
@@ -364,8 +356,10 @@ def _better(row: Row, objective: float, bound: float) -> bool:
 
 
 def _certified(row: Row, peers: Sequence[Row], sound: Sequence[Row]) -> Row:
-    """Fill in a row's gap and ratio to the tightest of the `sound` certified bounds for its problem."""
+    """Fill in the best verified objective, and gap and ratio to the tightest of the `sound` certified bounds."""
     wider = _and_wider(row)
+    reached = [p.objective for p in peers if p.problem == row.problem and p.verified and p.objective is not None]
+    row = row.replace(best_objective=(max if row.sense == "max" else min)(reached, default=None))
     bounding = [peer for peer in sound if peer.problem in wider]
     if not bounding:
         return row
@@ -374,24 +368,13 @@ def _certified(row: Row, peers: Sequence[Row], sound: Sequence[Row]) -> Row:
     row = row.replace(best_bound=bound, bound_from=best.method)
     if row.objective is None or row.verified is False:
         return row
-    reached = [peer.objective for peer in peers if peer.problem == row.problem and peer.verified]
-    attained = any(objective is not None and not differ(objective, bound) for objective in reached)
     return row.replace(
         gap=gap(row.objective, bound),
         ratio=ratio(row.sense, row.objective, bound),
-        ratio_is_upper=not attained,
+        ratio_is_upper=row.best_objective is None or differ(row.best_objective, bound),
     )
 
 
 def _and_wider(row: Row) -> list[str]:
     """Return the row's problem and all problems that it restricts."""
     return PAPERS.get(row.paper).wider(row.problem)
-
-
-def proved_ratio(row: Row) -> float | None:
-    """Return the ratio of a verified row to a proved optimum, infinite for 0 against a positive one, or ``None``."""
-    if not row.verified or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
-        return None
-    if row.ratio is None:
-        return math.inf if row.sense == "max" and row.best_bound > 0 else None
-    return row.ratio

@@ -49,4 +49,4 @@ def headline(found: Adversary) -> str:
     ratio, name = max(ratios)
     exceeded = [row.heuristic for row in found.rows if row.exceeded]
     beyond = f" Guarantees that do not hold: {', '.join(exceeded)}." if exceeded else ""
-    return f"The largest ratio to a proved optimum is {ratio:.4g}, of {name}.{beyond}"
+    return f"The largest ratio to a verified decision is {ratio:.4g}, of {name}.{beyond}"
