@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,10 @@ settings.register_profile("quick", derandomize=True, deadline=None, max_examples
 settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=200)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# Scripts, nohup, cron and some CI runners start programs that ignore Ctrl-C, and so do the programs that these start.
+# With a handler of its own, this process gets Ctrl-C, and every process that a test starts has the default handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 
