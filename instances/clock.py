@@ -1,11 +1,14 @@
-"""A clock for solve times that excludes importing numba and compiling or loading its kernels.
+"""Clocks for solves, which exclude importing numba and compiling or loading its kernels.
 
-Otherwise the first method to run in a process would be charged tens of seconds that the next one does not need.
+Otherwise the first method to run in a process would be charged tens of seconds that the next one does not need. Times
+that a user reads are seconds of the wall clock (:func:`now`). Searches measure their limits in seconds of computing
+(:class:`Budget`), so that a busy machine does not give them less work.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 import time
@@ -14,23 +17,34 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numba import njit
 
-__all__ = ["njit", "now"]
+__all__ = ["Budget", "computed", "njit", "now"]
+
+STRETCH = 3.0
+"""Most seconds of the wall clock that a search takes per second of its limit."""
+
+SETTLED_S = 1.0
+"""Seconds after which the share of a core that a search got so far is a good guess of what it will get."""
 
 
 class _Compiling:
-    """Total seconds of the outermost compilations of all threads; numba compiles in one thread at a time."""
+    """Total seconds of the outermost compilations of all threads; numba compiles in one thread at a time.
 
-    seconds, depth, began = 0.0, 0, 0.0
+    They are counted on the wall clock, and as processor time of this process.
+    """
+
+    seconds, computed, depth = 0.0, 0.0, 0
+    began = 0.0, 0.0
 
     def on_start(self, event: object = None) -> None:
         if self.depth == 0:
-            self.began = time.perf_counter()
+            self.began = time.perf_counter(), time.process_time()
         self.depth += 1
 
     def on_end(self, event: object = None) -> None:
         self.depth -= 1
         if self.depth == 0:
-            self.seconds += time.perf_counter() - self.began
+            self.seconds += time.perf_counter() - self.began[0]
+            self.computed += time.process_time() - self.began[1]
 
 
 _COMPILING = _Compiling()
@@ -86,4 +100,51 @@ def now() -> float:
     """Return seconds on a clock that stands still while numba compiles; only differences are meaningful."""
     if "numba" in sys.modules:
         _compiler()  # excludes compilation of a plug-in's kernels, too
-    return (_COMPILING.began if _COMPILING.depth else time.perf_counter()) - _COMPILING.seconds
+    return (_COMPILING.began[0] if _COMPILING.depth else time.perf_counter()) - _COMPILING.seconds
+
+
+def computed() -> float:
+    """Return the processor time of this process, in all threads, without compilation."""
+    return (_COMPILING.began[1] if _COMPILING.depth else time.process_time()) - _COMPILING.computed
+
+
+class Budget:
+    """Seconds of computing that a search may take from now on, in all threads of this process; ``None`` for no limit.
+
+    They are never more than the seconds of the wall clock, because several threads may compute at once, and never less
+    than a third of them (:data:`STRETCH`), so that a search ends even if it gets no processor.
+    """
+
+    def __init__(self, limit_s: float | None = None) -> None:
+        self.limit_s = math.inf if limit_s is None else limit_s
+        self._began, self._computed = now(), computed()
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds of the wall clock so far."""
+        return now() - self._began
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds of computing so far."""
+        wall_s = self.wall_s
+        return min(wall_s, max(computed() - self._computed, wall_s / STRETCH))
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of computing left, negative if more was spent, infinite without a limit."""
+        return self.limit_s - self.spent_s
+
+    @property
+    def left_wall_s(self) -> float:
+        """Seconds of the wall clock in which those that are left pass, for solvers that read no other clock.
+
+        The solver gets as much of a core as the search so far (see :data:`SETTLED_S`).
+        """
+        return self.left_s * (self.wall_s + SETTLED_S) / (self.spent_s + SETTLED_S)
+
+    @property
+    def core_share(self) -> float:
+        """Fraction of a core that the process got since the budget began, at most 1."""
+        wall_s = self.wall_s
+        return min(1.0, (computed() - self._computed) / wall_s) if wall_s > 0 else 1.0

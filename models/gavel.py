@@ -150,9 +150,6 @@ def build_copies(view: View) -> pyo.ConcreteModel:
     return m
 
 
-MEAN_S = 4.0
-"""Most seconds that a simulation waits for this bound; it takes one for the 480 jobs of ``gen/hadar-480``."""
-
 MANY_JOBS, TEAM = 200, 4
 """With more than MANY_JOBS jobs, blocks of the master are teams of TEAM jobs, and intervals are not cut.
 
@@ -243,7 +240,7 @@ for _id, _metric, _problem, _source, _procedure, _build in (
         bounds_simulations(
             _id + "_copies" * _forks,
             _metric,
-            {"forks": _forks, "limit_s": MEAN_S},
+            {"forks": _forks},
             problem=_problem[_forks].id,
             kind="bound",
             source=_source,

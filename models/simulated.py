@@ -18,7 +18,6 @@ class SimulationBound:
     Its slots are as long as the rounds, so no simulated job could start earlier. A `sensitive` model bounds policies
     that allocate CPUs and memory, one with `forks` bounds policies that run jobs as copies, and any other model bounds
     the remaining policies. `from_arrival`: the metric counts from the first arrival, whereas the model counts from 0.
-    `limit_s` is the model's time limit in seconds.
     """
 
     model: str
@@ -26,7 +25,6 @@ class SimulationBound:
     sensitive: bool = False
     forks: bool = False
     from_arrival: bool = False
-    limit_s: float = 20.0
 
 
 SIMULATED: dict[str, SimulationBound] = {}

@@ -34,6 +34,9 @@ def compare(
         float | None,
         Option(help="Seconds per solve; by default 20, and 7 shared by the models that search until their limit."),
     ] = None,
+    nodes: Annotated[
+        int | None, Option(help="Nodes per search or MIP: a limit by count, which is the same on every machine.")
+    ] = None,
     rel_gap: Annotated[float, Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, Option(min=1, max=MOST_THREADS, help="Threads per solve.")] = 1,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
@@ -48,7 +51,7 @@ def compare(
     from schedgap.harness.certificates import export
     from schedgap.harness.compare.run import compare as run
 
-    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
+    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check, nodes)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
     found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)

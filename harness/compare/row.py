@@ -53,6 +53,8 @@ class Row(CheckedRow):
         that is only an upper estimate (printed with ``≤``), because no verified decision reaches the bound.
     solver, integral_s
         Solver of a model, and its primal–dual integral (:func:`schedgap.harness.compare.summary.integral`).
+    core_share
+        Fraction of a core that a search got, if the clock ended it; below 1 on a busy machine.
     guarantee, guarantee_factor, refuted
         The paper's worst-case ratio on this instance, as text, and as a number if it is one; and, if a verified
         decision is better by more than that, which one, in words.
@@ -106,6 +108,7 @@ class Row(CheckedRow):
     peak_mb: float | None = None
     solver: str | None = None
     integral_s: float | None = None
+    core_share: float | None = None
     cross_check: float | None = None
     reason: str | None = None
     key: str = ""

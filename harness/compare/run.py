@@ -132,7 +132,7 @@ def plan(
         used = [spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]
         share_s = SEARCHES_S / max(1, sum(map(starts_from_decisions, used)))
         for spec, seed, (name, limits) in itertools.product(used, seeds, kinds.items()):
-            shares = limits.time_limit_s is None and starts_from_decisions(spec)
+            shares = limits.time_limit_s is limits.nodes is None and starts_from_decisions(spec)
             own = replace(limits, time_limit_s=min(limits.seconds, share_s)) if shares else limits
             tasks.append(MethodTask(*about, spec.id, seed, name, limits=own))
     return tasks

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from schedgap.certificates import REFUSED
 from schedgap.harness import certificates
 from schedgap.harness.certificates import FOLDER, certificate
-from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
+from schedgap.harness.compare.methods import Spec, find_spec, seeds, starts_from_decisions, verified_oracle
 from schedgap.harness.compare.row import FINISHED, TOO_LARGE, Row
 from schedgap.harness.compare.summary import integral
 from schedgap.harness.engine import result as kept
@@ -64,8 +64,9 @@ class MethodTask(InstanceTask["MethodResult"]):
 
     @property
     def hard_limit_s(self) -> float:
-        """Twice the solver's limit, plus time to read the instance, to build and to check."""
-        return (2 + 2 * self.limits.cross_check) * self.limits.seconds + 30.0 + READ_S * len(self.instance_json)
+        """The solver's limit on a busy machine and once more, plus time to read the instance, to build and to check."""
+        times = clock.STRETCH + 1 + 2 * self.limits.cross_check
+        return times * self.limits.seconds + 30.0 + READ_S * len(self.instance_json)
 
     def attempt(self) -> MethodResult:
         began = time.perf_counter()
@@ -219,12 +220,15 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, Solution]:
     """Solve a model and return its result, not yet verified, and the solution."""
     options = task.limits.options(task.seed)
-    outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
+    known, budget = seeds(spec, view, task.known), clock.Budget()
+    outcome, core_share = spec.run(view, replace(options, seeds=known)), budget.core_share
     solution, bounds, proof = outcome.solution, spec.kind != "baseline", None
+    cut = starts_from_decisions(spec) and solution.status.startswith("time limit")
     row = task.blank_row(
         status=solution.status,
         claimed_bound=solution.bound if bounds else None,
         termination=f"{solution.termination}; {solution.solution_status}",
+        core_share=core_share if cut else None,
         **{name: getattr(solution, name) for name in ("nodes", "iterations", "peak_mb", "cross_check", "solver")},
         integral_s=integral(solution, task.limits.seconds) if bounds else None,
         **vars(solution.times),

@@ -39,6 +39,9 @@ class Limits:
         Relative gap and threads of the solver; memory cap of a worker process.
     all_sizes, cross_check
         Whether to run methods above their stated size, and to solve every model by PuLP/CBC as well.
+    nodes
+        Limit by count (:class:`schedgap.models.solve.SolveOptions`), with which a search does the same on every
+        machine. With it and without `time_limit_s`, only the worker's own limit is in seconds.
     """
 
     time_limit_s: float | None = None
@@ -47,10 +50,13 @@ class Limits:
     memory_mb: int = 4096
     all_sizes: bool = False
     cross_check: bool = False
+    nodes: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:
             raise UsageError(f"time limit = {self.seconds:g} s: must be a positive number of seconds")
+        if self.nodes is not None and self.nodes < 0:
+            raise UsageError(f"nodes = {self.nodes}: must be 0 or more")
         if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
             raise UsageError(f"memory = {self.memory_mb} MB: must be between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB")
 
@@ -68,8 +74,9 @@ class Limits:
         """Return the options of the solver; raise `UsageError` if a limit is impossible for it."""
         from schedgap.models.solve import SolveOptions
 
-        same = {name: getattr(self, name) for name in ("rel_gap", "threads", "cross_check")}
-        return SolveOptions(time_limit_s=self.seconds, seed=seed, **same)
+        same = {name: getattr(self, name) for name in ("rel_gap", "threads", "nodes", "cross_check")}
+        limit_s = self.seconds if self.nodes is None else self.time_limit_s
+        return SolveOptions(time_limit_s=limit_s, seed=seed, **same)
 
 
 R = TypeVar("R", bound=Any)

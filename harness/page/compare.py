@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
@@ -256,7 +256,7 @@ def lines(run: Comparison) -> list[str]:
     """Return the first lines on a terminal: failures, the answer about each paper, and models run only for bounds."""
     texts = [text for _, text in answers(run)]
     shown = [_sentence(run, texts)] if len(texts) < 2 else [f"{_where(run.rows)}:", *(f"  {text}" for text in texts)]
-    return [line for line in (frame.answered(run, "results"), *shown, _unasked(run.bounds)) if line]
+    return [line for line in (frame.answered(run, "results"), *shown, _unasked(run.bounds), _hurried(run.rows)) if line]
 
 
 def headline(run: Comparison, brief: bool = False) -> str:
@@ -264,7 +264,7 @@ def headline(run: Comparison, brief: bool = False) -> str:
     skipped = sum(row.status == "skipped" for row in run.rows)
     why = f"{counted(skipped, 'result was', 'results were')} skipped, for reasons given below." * bool(skipped)
     answer = _sentence(run, [text for _, text in answers(run, brief)])
-    return frame.answered(run, "results", answer, _unasked(run.bounds), why)
+    return frame.answered(run, "results", answer, _unasked(run.bounds), _hurried(run.rows), why)
 
 
 def _sentence(run: Comparison, texts: Sequence[str]) -> str:
@@ -311,6 +311,18 @@ def _unasked(bounds: Sequence[Row]) -> str:
     *first, last = names
     subject = " and ".join(filter(None, [", ".join(first), last]))
     return f"{subject} also ran, for {whose}{without} (off: --no-bound)."
+
+
+QUIET = 0.8
+"""Fraction of a core below which the headline says that searches had little of it."""
+
+
+def _hurried(rows: Iterable[Row]) -> str:
+    """Return a sentence on how much of a core the searches had that the clock ended, if it was little."""
+    shares = [row.core_share for row in rows if row.core_share is not None]
+    if not shares or fmean(shares) >= QUIET:
+        return ""
+    return f"Searches had {100 * fmean(shares):.0f} % of a core; a quieter machine gives smaller gaps."
 
 
 def _where(rows: Sequence[Row]) -> str:

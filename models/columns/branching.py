@@ -102,7 +102,7 @@ class Tree:
         incumbent
             Value of the incumbent, ``-inf`` without one.
         time_limit_s
-            Time limit in seconds; a node that reaches it stays open.
+            Time limit in seconds of computing; a node that reaches it stays open.
         """
         has_incumbent = np.isfinite(incumbent)
         node = max(self.open, key=lambda node: (node.bound if has_incumbent else 0.0, node.number))
@@ -145,7 +145,7 @@ class Tree:
         It starts from the columns of all nodes so far, and from the `prices` of a nearby domain.
         """
         gap = min(self.solver.rel_gap / 10, CLOSE)
-        began, before, left = clock.now(), np.inf, time_limit_s
+        budget, before, left = clock.Budget(time_limit_s), np.inf, time_limit_s
         while True:
             # Covers added since then have price 0 at first.
             prices = np.pad(prices, (0, len(self.packing.limits) - len(prices)))
@@ -162,7 +162,7 @@ class Tree:
                 # If time ran out, the last prices may be worse than earlier ones.
                 return replace(relaxation, bound=before, prices=prices)
             self.packing = stronger
-            left = None if time_limit_s is None else max(time_limit_s - (clock.now() - began), 0.1)
+            left = None if time_limit_s is None else max(budget.left_s, 0.1)
 
     def based(self, domain: Domain) -> Domain:
         """Return a domain with all covers so far."""

@@ -35,12 +35,12 @@ class Dive:
         Domain in which the dive begins.
     master
         Master of the same problem; columns generated during the dive are added to it.
-    until
-        Deadline, infinite for none; see :func:`schedgap.instances.clock.now`.
+    budget
+        Time limit; none by default.
     """
 
-    def __init__(self, oracle: Oracle, domain: Domain, master: Master, until: float = np.inf) -> None:
-        self.oracle, self.domain, self.master, self.until = oracle, domain, master, until
+    def __init__(self, oracle: Oracle, domain: Domain, master: Master, budget: clock.Budget | None = None) -> None:
+        self.oracle, self.domain, self.master, self.budget = oracle, domain, master, budget or clock.Budget()
         self.room = domain.packing.capacity.copy()
         self.fixed: dict[int, int] = {}
 
@@ -48,7 +48,7 @@ class Dive:
         """Dive; return the fixed columns."""
         self.master.move(self.domain)
         relaxation = self.solve()
-        while relaxation.status == "optimal" and clock.now() <= self.until:
+        while relaxation.status == "optimal" and self.budget.left_s >= 0:
             relaxation = self.improved(relaxation)
             candidates = self.candidates(relaxation)
             if not candidates.size:
@@ -73,7 +73,7 @@ class Dive:
 
     def solve(self) -> Relaxation:
         """Solve the master within the remaining time."""
-        return self.master.solve(self.until - clock.now())
+        return self.master.solve(self.budget)
 
     def free(self, columns: Columns) -> Bools:
         """Return which columns belong to blocks that are not fixed yet."""

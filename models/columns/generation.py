@@ -81,7 +81,7 @@ class GenerationOptions:
     smoothing
         Stabilisation: weight of the best bound's prices in the prices of the next round (Wentges 1997); 0 for none.
     time_limit_s
-        Time limit in seconds; ``None`` for none.
+        Time limit in seconds of computing (:class:`schedgap.instances.clock.Budget`); ``None`` for none.
     iterations
         Largest number of pricing rounds.
     cutoff
@@ -228,7 +228,7 @@ class _Loop:
     ) -> None:
         self.domain, self.packing, self.options = domain, domain.packing, options
         self.oracles: list[Price] = [oracle] if oracle.rough is None else [oracle.rough, oracle]
-        self.began = clock.now()
+        self.budget = clock.Budget(options.time_limit_s)
         self.pricings, self.pricing_s = 0, 0.0
         self.bound, self.unpriced, self.proof = np.inf, 0.0, np.inf
         self.best_prices = np.zeros(len(self.packing.limits))
@@ -257,7 +257,7 @@ class _Loop:
         if bound < self.bound:
             self.bound, self.best_prices = bound, prices
             self.unpriced = bound - lagrangian(self.domain, prices, self.attained(priced, prices))
-            self.trace.append(TracePoint(clock.now() - self.began, None, bound))
+            self.trace.append(TracePoint(self.budget.wall_s, None, bound))
         return priced
 
     def attained(self, priced: Priced, prices: Array) -> Array:
@@ -269,7 +269,7 @@ class _Loop:
     def run(self) -> Generated:
         if self.master is None:
             return self.result("infeasible" if self.domain.must.any() else "exhausted", None)
-        relaxation = self.master.solve(self.left())
+        relaxation = self.master.solve(self.budget)
         weight = self.options.smoothing if np.isfinite(self.bound) else 0.0
         while True:
             ended = self.ended(relaxation)
@@ -289,7 +289,7 @@ class _Loop:
                 weight = 1.0
             else:
                 return self.result(ended or self.ended(relaxation) or "exhausted", relaxation)
-            relaxation = self.master.solve(self.left())
+            relaxation = self.master.solve(self.budget)
 
     def better(self, weight: float, relaxation: Relaxation) -> Columns:
         """Return columns that improve the master, priced at smoothed prices; `weight` is that of the best ones."""
@@ -316,14 +316,9 @@ class _Loop:
             return "cut off"
         if self.close(relaxation):
             return "gap"
-        if late or self.left() <= 0:
+        if late or self.budget.left_s <= 0:
             return "time limit"
         return "iterations" if self.pricings >= self.options.iterations else None
-
-    def left(self) -> float:
-        """Return the remaining seconds."""
-        limit = self.options.time_limit_s
-        return np.inf if limit is None else limit - (clock.now() - self.began)
 
     def close(self, relaxation: Relaxation) -> bool:
         """Whether bound and master are within the gap."""

@@ -49,7 +49,7 @@ class PackingOptions:
         Temperatures at the beginning and at the end of an annealing, as fractions of the bound per block; the first
         annealings use a fraction of them, starting with :data:`FIRST`.
     time_limit_s
-        Time limit in seconds; ``None`` for none.
+        Time limit in seconds of computing (:class:`schedgap.instances.clock.Budget`); ``None`` for none.
     seed
         Random seed.
     """
@@ -108,7 +108,7 @@ class Packer(ABC):
         self.packing, self.options = packing, options or PackingOptions()
         self.degree = abs(bound) / max(packing.blocks, 1)
         self.rng = np.random.default_rng(self.options.seed)
-        self.began = clock.now()
+        self.budget = clock.Budget(self.options.time_limit_s)
         # Covering one more block outweighs any difference of values.
         self.reward = 0.0
         if packing.cover and packing.worth is not None:
@@ -169,11 +169,10 @@ class Packer(ABC):
 
     def follow(self, ends: Array) -> None:
         """Try solutions built from scratch: all blocks best first, then each of :meth:`lists` while time lasts."""
-        left = self.left()
-        until = math.inf if left is None else clock.now() + LISTS * left
+        left = (1 - LISTS) * self.budget.left_s
         self.offer({})
         for insert_all in self.lists(ends):
-            if clock.now() < until:
+            if self.budget.left_s > left or left == math.inf:
                 self.load({})
                 insert_all()
                 self.record()
@@ -203,7 +202,7 @@ class Packer(ABC):
         moves = max(1, min(MOVES, self.cycle // MOVES))
         part = self.done / self.cycle
         if self.last_s is not None:
-            self.warmth, part = 1.0, 1 - (self.left() or 0.0) / self.last_s
+            self.warmth, part = 1.0, 1 - self.budget.left_s / self.last_s
         self.run(moves, self.degree * self.warmth * self.options.hot ** (1 - part) * self.options.cold**part)
         self.done += moves
         if self.done >= self.cycle and self.last_s is None:
@@ -211,8 +210,8 @@ class Packer(ABC):
 
     def last(self) -> float | None:
         """Return the remaining seconds if the next annealing is the last one that time allows, else ``None``."""
-        left, spent = self.left(), clock.now() - self.began
-        return left if left is not None and self.cycle * LAST * spent > self.moves * left > 0 else None
+        left, spent = self.budget.left_s, self.budget.spent_s
+        return left if left < math.inf and self.cycle * LAST * spent > self.moves * left > 0 else None
 
     def note(self, value: float, covered: int) -> bool:
         """Record a solution of this value, with `covered` blocks; return whether it is the best so far."""
@@ -223,18 +222,12 @@ class Packer(ABC):
                 return False
         self.top = covered, value
         if self.incumbent > -np.inf:
-            self.trace.append(TracePoint(clock.now() - self.began, value, None))
+            self.trace.append(TracePoint(self.budget.wall_s, value, None))
         return True
-
-    def left(self) -> float | None:
-        """Return the remaining seconds; ``None`` without a limit."""
-        limit = self.options.time_limit_s
-        return None if limit is None else limit - (clock.now() - self.began)
 
     def late(self) -> bool:
         """Whether time is up."""
-        left = self.left()
-        return left is not None and left <= 0
+        return self.budget.left_s <= 0
 
 
 class Inserting(Packer):

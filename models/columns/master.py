@@ -251,11 +251,11 @@ class Master:
         self.columns, self.idle = self.columns.take(keep), self.idle[keep]
         self.latest = replace(self.latest, x=self.latest.x[keep])
 
-    def solve(self, time_limit_s: float = np.inf) -> Relaxation:
+    def solve(self, budget: clock.Budget | None = None) -> Relaxation:
         """Solve the LP within a time limit, adding violated rows and raising the penalty of uncovered blocks."""
-        until = clock.now() + time_limit_s
+        budget = budget or clock.Budget()
         while True:
-            relaxation = self._solve(until)
+            relaxation = self._solve(budget)
             if relaxation.status == "optimal" and not (self.loose or self.kept.all()):
                 broken = np.flatnonzero((self._over() > BROKEN) & ~self.kept)
                 if broken.size:
@@ -266,18 +266,18 @@ class Master:
                 return relaxation
             self._penalise(10 * self.penalty)
 
-    def _solve(self, until: float) -> Relaxation:
+    def _solve(self, budget: clock.Budget) -> Relaxation:
         blocks = self.packing.blocks
         rows = self.rows.shape[0] + blocks
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
-        solution = self._session.run(max(until - clock.now(), 0.0))
+        solution = self._session.run(max(budget.left_wall_s, 0.0))
         self.iterations += solution.iterations or 0
         # HiGHS 1.15.1 may call a point optimal although it violates the tolerance, if its scaling hides that.
         if solution.status == "error" or (solution.status == "optimal" and solution.column_values is None):
             self._session.highs.clearSolver()
             self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
             self._session.set_option("simplex_iteration_limit", highspy.kHighsIInf)
-            solution = self._session.run(max(until - clock.now(), 0.0))
+            solution = self._session.run(max(budget.left_wall_s, 0.0))
         self.times = replace(
             self.times,
             transfer_s=self.times.transfer_s + solution.times.transfer_s,

@@ -1,4 +1,7 @@
-"""The complete branch-and-price solve within one time limit: root bound, dive, branching, and primal heuristics."""
+"""The complete branch-and-price solve within one time limit: root bound, dive, branching, and primal heuristics.
+
+Time limits are in seconds of computing (:class:`schedgap.instances.clock.Budget`).
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ class PackingProblem:
         1 if values are maximised; −1 if they are the negatives of costs, and the solution is stated in costs.
     otherwise
         ``otherwise(seconds)`` proves a bound without column generation, where that would take too long; there is then
-        no branching, and time must be limited.
+        no branching, and time or the number of nodes must be limited.
     """
 
     packing: Packing
@@ -110,7 +113,7 @@ def solve_in_phases(
     options
         Limits, gap, seed, cross-check, known decisions.
     built_s
-        Seconds already spent on building, which count towards the time limit.
+        Seconds of the wall clock that were spent on building, for the times of the answer.
     seeded
         Whether to start from the known decisions.
     """
@@ -122,7 +125,7 @@ class _Solve:
 
     def __init__(self, problem: PackingProblem, options: SolveOptions, built_s: float, seeded: bool) -> None:
         self.problem, self.options, self.built_s = problem, options, built_s
-        self.began = clock.now()
+        self.budget = clock.Budget(options.time_limit_s)
         best_first = sorted(options.seeds, key=lambda seed: problem.sense * seed.objective, reverse=True)
         self.seeds = best_first if seeded else []
         self.starts = [problem.read(seed.decision) for seed in self.seeds]
@@ -132,7 +135,7 @@ class _Solve:
         # is then not solved in a minute, and pricing finds better ones.
         near = max(options.rel_gap, problem.near)
         first = GenerationOptions(gap=near, time_limit_s=self.left(problem.share))
-        spent_s = clock.now() - self.began
+        spent_s = self.budget.wall_s
         self.generated = (
             problem.otherwise(self.left(problem.share))
             if problem.otherwise
@@ -146,7 +149,7 @@ class _Solve:
             return self.answer(self.generated.bound, None, None, "")
         problem = self.problem
         effort = replace(problem.effort, time_limit_s=self.left(), seed=self.options.seed)
-        began = clock.now() - self.began
+        began = self.budget.wall_s
         packer = problem.packer(self.generated.bound, self.generated.prices, effort)
         close = problem.close(packer) if problem.close else None
         tree = Tree(problem.oracle, self.generated, self.domain, problem.whole, self.options, close)
@@ -169,15 +172,19 @@ class _Solve:
 
     def search(self, packer: Packer, tree: Tree) -> str:
         """Anneal and branch in turns, with equal work; return why this ended."""
+        rounds = 0
         while not tree.done:
             incumbent = self.incumbent(packer)
             if self.closed(tree, packer):
                 return "the bound is reached"
             if packer.late():
                 return LATE
-            if self.options.nodes is not None and tree.nodes >= self.options.nodes:
+            if self.options.nodes is not None and max(tree.nodes, rounds) >= self.options.nodes:
                 return "the node limit is reached"
-            if packer.work <= tree.work or self.problem.otherwise:
+            if self.problem.otherwise:
+                packer.anneal()
+                rounds += 1
+            elif packer.work <= tree.work:
                 packer.anneal()
             elif (outcome := tree.explore(incumbent, self.left())) is not None:
                 self.learn(packer, *outcome)
@@ -191,9 +198,9 @@ class _Solve:
 
     def dive(self, packer: Packer, tree: Tree) -> None:
         """Dive from the root, with its covers, and offer the solution to the packer."""
-        until, master = clock.now() + (self.left(DIVING) or np.inf), tree.master
+        budget, master = clock.Budget(self.left(DIVING)), tree.master
         assert master is not None
-        columns = Dive(self.problem.oracle, tree.based(self.domain), master, until).run()
+        columns = Dive(self.problem.oracle, tree.based(self.domain), master, budget).run()
         packer.offer(liked(columns, np.ones(len(columns)), len(packer.packing.capacity)))
 
     def learn(self, packer: Packer, relaxation: Generated, whole: Columns) -> None:
@@ -230,13 +237,12 @@ class _Solve:
             self.trace.append(self.point(None, self.problem.sense * bound))
 
     def left(self, share: float = 1.0) -> float | None:
-        """Return a share of the remaining seconds, at least 0.1; ``None`` without a limit."""
-        limit = self.options.time_limit_s
-        return None if limit is None else max(share * (limit - self.built_s - (clock.now() - self.began)), 0.1)
+        """Return a share of the remaining seconds of computing, at least 0.1; ``None`` without a limit."""
+        return None if self.options.time_limit_s is None else max(share * self.budget.left_s, 0.1)
 
     def point(self, incumbent: float | None, bound: float | None, time_s: float | None = None) -> TracePoint:
         """Return a point of the trace in the problem's own sense, by default for now."""
-        seconds = clock.now() - self.began if time_s is None else time_s
+        seconds = self.budget.wall_s if time_s is None else time_s
         values = (None if value is None else self.problem.sense * value for value in (incumbent, bound))
         return TracePoint(self.built_s + seconds, *values)
 
@@ -252,7 +258,7 @@ class _Solve:
         times = replace(
             self.generated.times,
             build_s=self.built_s,
-            solve_s=clock.now() - self.began - self.generated.times.transfer_s,
+            solve_s=self.budget.wall_s - self.generated.times.transfer_s,
         )
         trace = tuple(sorted(self.trace, key=lambda point: point.time_s))
         generated, second = self.generated, None

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Found, Ledger
 from schedgap.models.columns import Packer, PackingOptions, Start
@@ -152,11 +151,11 @@ class Annealer(Packer):
 
     def run(self, moves: int, temperature: float) -> None:
         """Make ruin-and-recreate moves, at a temperature proportional to the number of jobs that they may remove."""
-        began = clock.now()
+        began = self.budget.spent_s
         ruined = self.ruined()
         heat, state = temperature * ruined / self.options.ruined, (self.runs, self.kept, self.problem, self.cluster)
         inserted = self.kernels.anneal(self.rng, moves, heat, ruined, *state)
-        self.moving_s += clock.now() - began
+        self.moving_s += self.budget.spent_s - began
         self.inserted += inserted
         self.work += QUICK * inserted
         self.moves += moves

@@ -65,9 +65,9 @@ class Listing:
             return 0.0, True
         ends = [c.found.end if isinstance(c, Scheduled) else self.jobs.slots + 1 for _, c in listed]
         columns = Columns.of(len(real.packing.capacity), [(j, c.value, c.rows, c.amounts) for j, c in listed], ends)
-        left, nodes = self.packer.left(), None if last else NODES
-        left = left and max(left if last else left / 2, 0.1)
-        limits = replace(self.solver, time_limit_s=left, nodes=nodes, cross_check=False)
+        left, nodes = self.packer.budget.left_wall_s, None if last else NODES
+        left_s = None if left == np.inf else max(left if last else left / 2, 0.1)
+        limits = replace(self.solver, time_limit_s=left_s, nodes=nodes, cross_check=False)
         solution = choose(real, columns, limits)
         all_scheduled = True
         if solution.column_values is not None:

@@ -90,7 +90,7 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
 def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
     """Solve P2 by branch and price, starting with column generation at smoothed prices.
 
-    Prices move until bound and master agree up to the error of the grids of progress. Under a time limit, prices change
+    Prices move until bound and master agree up to the error of the grids of progress. Under a limit, prices change
     by period if there are more than :data:`MANY` slots, and bound and prices come from a fluid over intervals if there
     are more than :data:`CELLS` pairs of job and slot. Neither branches; the search then starts from lists of all jobs
     ordered by their ends.
@@ -115,14 +115,15 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     --------
     solve_in_phases : the phases of the search, and what it can prove.
     """
-    began = clock.now()
+    budget = clock.Budget(options.time_limit_s)
     pricing = Pricing(view, complete)
     effort = PackingOptions(hot=HOT, cold=COLD)
-    few = view.possible.size <= FEW or options.time_limit_s is None
+    few = view.possible.size <= FEW or (options.time_limit_s is None and options.nodes is None)
     fluid = None if few or view.size * view.slots <= CELLS else OverIntervals(view, complete, options)
     periods = None if few or fluid or view.slots <= MANY else ByPeriod(pricing, options)
     substitute = fluid or periods
-    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded, substitute)
+    options = options.limited(budget.left_s)
+    answer = search(pricing, view.servers.gpu_type, effort, options, budget.wall_s, seeded, substitute)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
     prices = answer.generated.prices
     if substitute:

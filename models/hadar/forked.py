@@ -168,9 +168,9 @@ def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcom
     --------
     solve_in_phases : the phases of the search, and what it can prove.
     """
-    began = clock.now()
+    budget = clock.Budget(options.time_limit_s)
     pricing = ForkedPricing(view)
-    answer = search(pricing, pricing.kind, PackingOptions(), options, clock.now() - began, seeded)
+    answer = search(pricing, pricing.kind, PackingOptions(), options.limited(budget.left_s), budget.wall_s, seeded)
     decision = answer.decision(lambda packed: decode(pricing, packed.columns))
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(pricing.room.shape), answer.root)
 

@@ -24,8 +24,8 @@ MOST_SERIAL = 2000
 USED = 0.75
 """Fraction of the time limit that the search takes."""
 
-SLICE_S = 0.2
-"""Seconds of search in a pool before it is the next pool's turn."""
+SLICE = 500_000
+"""Jobs that are scheduled again in a pool before it is the next pool's turn; that takes about 0.2 s."""
 
 STALE = 50
 """The search of a pool ends after this many rounds per job (counting at least 100 jobs) without improvement."""
@@ -139,7 +139,7 @@ class Pool:
         self.weight = np.ascontiguousarray(goal.weight[jobs])
         self.floor = np.rint(goal.earliest[jobs]).astype(np.int64)
         self.best, self.cost = np.zeros(jobs.size, np.int64), np.inf
-        self.stale, self.rounds = 0, 8
+        self.stale, self.patience = 0, STALE * max(jobs.size, 100)
         release, duration, gpus, _ = self.of
         weight = np.maximum(self.weight / self.weight.max(), 1e-300) if self.weight.any() else np.ones(release.size)
         area = (duration * gpus).astype(float)
@@ -154,19 +154,17 @@ class Pool:
             self.best, self.cost = start, cost
 
     def search(self) -> None:
-        """Search for about :data:`SLICE_S`."""
-        began, serial = clock.now(), self.jobs.size <= MOST_SERIAL
+        """Search for as many rounds as schedule :data:`SLICE` jobs; a count, so that every machine does the same."""
+        rounds, serial = max(2, min(SLICE // self.jobs.size, self.patience)), self.jobs.size <= MOST_SERIAL
         goal = self.weight, self.floor, self.latest
-        starts, cost = kernels().improve(*self.of, *goal, self.best, self.rounds, self.rng, serial)
-        self.stale = 0 if cost < self.cost else self.stale + self.rounds
+        starts, cost = kernels().improve(*self.of, *goal, self.best, rounds, self.rng, serial)
+        self.stale = 0 if cost < self.cost else self.stale + rounds
         self.best, self.cost = starts, min(cost, self.cost)
-        took = clock.now() - began
-        self.rounds = max(1, min(4 * self.rounds, int(self.rounds * SLICE_S / max(took, 1e-6))))
 
     @property
     def over(self) -> bool:
         """Whether the search has stalled, or there is nothing to decide."""
-        return self.jobs.size < 2 or self.stale > STALE * max(self.jobs.size, 100)
+        return self.jobs.size < 2 or self.stale >= self.patience
 
 
 def search(view: View, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
@@ -178,7 +176,7 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
     where they ran or to where each would end first at its release, whichever has the better list schedules; there they
     stay.
     """
-    began = clock.now()
+    budget = clock.Budget(options.time_limit_s)
     bound, goal, latest = least(view, objective), goal_of(view, objective), objective == "makespan"
     tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]
     candidates = [(v, [Pool(v, *jobs, goal, latest, options.seed) for jobs in v.by_pool()]) for v in tried]
@@ -198,8 +196,8 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
         value = _value(view, objective, goal, pools)
         if value < incumbent:
             incumbent = value
-            trace.append(TracePoint(clock.now() - began, value, bound.value))
-        late = options.time_limit_s is not None and clock.now() - began > USED * options.time_limit_s
+            trace.append(TracePoint(budget.wall_s, value, bound.value))
+        late = budget.spent_s > USED * budget.limit_s
         left = [pool for pool in pools if not pool.over]
         proved = value <= bound.value * (1 + options.rel_gap)
         if late or not left or proved:
@@ -215,7 +213,7 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
         objective=value,
         bound=bound.value,
         trace=tuple(trace),
-        times=Times(solve_s=clock.now() - began),
+        times=Times(solve_s=budget.wall_s),
         size=Size(),
         peak_mb=peak_mb(),
     )

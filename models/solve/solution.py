@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -41,11 +42,13 @@ class SolveOptions:
     Parameters
     ----------
     time_limit_s
-        Time limit of the solver in seconds; ``None`` for none.
+        Time limit of the solver in seconds; ``None`` for none. Searches and column generation count seconds of
+        computing (:class:`schedgap.instances.clock.Budget`), other solves those of the wall clock.
     rel_gap
         Relative gap at which a MIP counts as solved.
     nodes
-        Node limit of branch and bound; ``None`` for none.
+        Limit by count: of nodes of branch and bound or, where a search does not branch, of rounds of annealing;
+        ``None`` for none.
     threads, seed
         Passed to the solver.
     method
@@ -89,9 +92,11 @@ class SolveOptions:
 
     def since(self, began: float) -> SolveOptions:
         """Return the options with the remaining time limit of a solve that `began` then, at least 1 ms."""
-        if self.time_limit_s is None:
-            return self
-        return replace(self, time_limit_s=max(self.time_limit_s - (clock.now() - began), 1e-3))
+        return self.limited(None if self.time_limit_s is None else self.time_limit_s - (clock.now() - began))
+
+    def limited(self, left_s: float | None) -> SolveOptions:
+        """Return the options with another time limit, at least 1 ms; ``None`` or infinity for none."""
+        return replace(self, time_limit_s=None if left_s in (None, math.inf) else max(left_s, 1e-3))
 
 
 class TracePoint(NamedTuple):

@@ -1,7 +1,4 @@
-"""Branch and price: against models by HiGHS alone on many random instances, and the goals for gaps.
-
-``BENCH_CLOCK=computing`` gives models so many seconds of computing, not of time: for a machine that does other work.
-"""
+"""Branch and price: against models by HiGHS alone on many random instances, and the goals for gaps."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +14,6 @@ from test_hadar_forked import optimum
 
 from schedgap import instances, models
 from schedgap.harness.verify import judge_asked
-from schedgap.instances import clock
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS
@@ -128,13 +123,6 @@ GOALS = [
     Goal("gen/2000jobs", "hadar.p2.columns", 0.0005, 22),
     Goal(HUGE, "hadar.p2.columns", 0.01, 600, most_mb=8000),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _computing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count seconds of computing, where that is asked for."""
-    if os.environ.get("BENCH_CLOCK") == "computing":
-        monkeypatch.setattr(clock, "time", SimpleNamespace(perf_counter=time.process_time))
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: f"{goal.instance}-{goal.model}")
