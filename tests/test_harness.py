@@ -387,7 +387,10 @@ def test_ctrl_c_keeps_finished_rows_and_a_kill_loses_none(tmp_path: Path) -> Non
         ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 60
-        while not any(f.stat().st_size for f in results.glob("*/rows.jsonl")) and time.monotonic() < deadline:
+        while (
+            not any("oef.efficiency" in f.read_text() for f in results.glob("*/rows.jsonl"))
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.1)
         process.send_signal(stop)
         _, errors = process.communicate(timeout=60)

@@ -1,9 +1,9 @@
 """Select registered methods (models and heuristics), and the decisions that models start from.
 
-A model that starts from known decisions gets all decisions of its problem, and those of wider and narrower problems
-that are feasible in it. Heuristics that were not selected run for this purpose as well, and beside all other models, so
-that no claim of an optimum or of infeasibility stands alone. They are not in the table unless they fail a check. The
-same holds for models that run at the end for their bounds only, if a decision has no bound to be measured against.
+A model gets all decisions of its problem, and those of wider and narrower problems that are feasible in it: it may
+start from them, and what it claims must stand beside them. Heuristics that were not selected run for this purpose as
+well; they are not in the table unless they fail a check. The same holds for models that run at the end for their bounds
+only, if a decision has no bound to be measured against.
 """
 
 from __future__ import annotations
@@ -76,12 +76,6 @@ def related(spec: Spec) -> list[HeuristicSpec]:
         for h in HEURISTICS
         if h.paper == spec.paper and (spec.problem in paper.wider(h.problem) or h.problem in paper.wider(spec.problem))
     ]
-
-
-def answering(spec: ModelSpec) -> list[HeuristicSpec]:
-    """Return the heuristics whose decisions solve a model's problem, and may thus refute what the model claims."""
-    paper = PAPERS.get(spec.paper)
-    return [h for h in HEURISTICS if h.paper == spec.paper and spec.problem in paper.wider(h.problem)]
 
 
 BOUNDING = ("matheuristic", "relaxation", "bound", "exact")

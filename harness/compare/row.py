@@ -212,6 +212,30 @@ def ratio(sense: str, objective: float, bound: float) -> float | None:
     return max(1.0, better / worse)
 
 
+BROKEN = "a checker or a rule is wrong; please report this"
+
+
+def better(row: Row, objective: float, bound: float) -> bool:
+    """Return whether an objective is better than a bound on it by more than rounding."""
+    return (objective > bound) == (row.sense == "max") and differ(objective, bound)
+
+
+def refuted_by(row: Row, method: str, objective: float) -> list[str]:
+    """Return what a verified decision of the row's problem refutes: a bound, or that there is no solution.
+
+    `method` made the decision, which has this objective.
+    """
+    lines = []
+    if row.own_bound is not None and better(row, objective, row.own_bound):
+        text = f"is beaten by the objective {objective:.9g} of {method}: {BROKEN}"
+        lines.append(f"certified bound {row.own_bound:.9g} {text}")
+    if row.claimed_bound is not None and better(row, objective, row.claimed_bound):
+        lines.append(f"claimed bound {row.claimed_bound:.9g} is beaten by the objective {objective:.9g} of {method}")
+    if row.status == "infeasible":
+        lines.append(f"infeasible, but {method} has a decision of {row.problem}")
+    return lines
+
+
 @dataclass(repr=False)
 class Comparison(Found[Row]):
     """Certified results of a run, from which tables, figures and the report are made.

@@ -13,7 +13,6 @@ from typing import Any, Unpack
 from schedgap.harness.compare.methods import (
     BOUNDING,
     Spec,
-    answering,
     bounding,
     find_spec,
     related,
@@ -22,7 +21,7 @@ from schedgap.harness.compare.methods import (
     specs,
     starts_from_decisions,
 )
-from schedgap.harness.compare.row import Comparison, Name, Row, gap, ratio
+from schedgap.harness.compare.row import BROKEN, Comparison, Name, Row, better, gap, ratio, refuted_by
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.result import Opened, grouped, opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopen, several
@@ -163,38 +162,33 @@ def compare_here(
 def staged(
     tasks: Sequence[MethodTask], probes: bool = True, bound: bool = False
 ) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
-    """Return the stages of a comparison: the heuristics that searches start from, all other methods, missing bounds.
+    """Return the stages of a comparison: the heuristics of the models' problems, all other methods, missing bounds.
 
-    With `probes`, heuristics that were not selected run as well: searches start from their decisions, and what models
+    With `probes`, heuristics that were not selected run as well: models start from their decisions, and what models
     claim must stand beside them. With `bound`, models run for missing bounds.
     """
     selected = {_place(task, task.method): task for task in tasks}
-    chosen = [(task, find_spec(task.method)) for task in tasks]
-    seeded = {_place(task, task.method): task for task, spec in chosen if starts_from_decisions(spec)}
-    wanted = [replace(one, method=h.id, helps=True) for one in seeded.values() for h in related(find_spec(one.method))]
+    models = [(task, spec) for task in tasks if isinstance(spec := find_spec(task.method), ModelSpec)]
+    wanted = [replace(task, method=h.id, helps=True) for task, spec in models for h in related(spec)]
     starts = {_place(task, task.method): selected.get(_place(task, task.method), task) for task in wanted}
     first = [task for task in starts.values() if probes or not task.helps]
-    models = [(task, spec) for task, spec in chosen if isinstance(spec, ModelSpec) and not starts_from_decisions(spec)]
-    probing = [replace(task, method=h.id, helps=True) for task, spec in models for h in answering(spec)]
-    known = {**starts, **selected}
-    hidden = {_place(task, task.method): task for task in probing if probes and _place(task, task.method) not in known}
     # Long tasks come first, so that no worker waits long for another's last task: searches, which share their time,
     # then other models, then heuristics.
-    others = (task for place, task in selected.items() if place not in starts and place not in seeded)
-    rest = [*sorted(others, key=lambda task: task.method in HEURISTICS), *hidden.values()]
+    ordered = [task for task, spec in sorted(models, key=lambda pair: not starts_from_decisions(pair[1]))]
+    rest = [task for place, task in selected.items() if place not in starts and task.method in HEURISTICS]
 
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         if first and not done:
             return first
         if len(done) > len(first):
             return unbounded(tasks, done) if bound else []
-        return [*(_started(task, done) for task in seeded.values()), *rest]
+        return [*(_started(task, done) for task in ordered), *rest]
 
     return stages
 
 
 def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
-    """Return the task of a search with the verified decisions of heuristics that it can start from."""
+    """Return the task of a model with the verified decisions of heuristics that may solve its problem."""
     places = {_place(task, h.id) for h in related(find_spec(task.method))}
     known = [one for one in done if one.row.verified and one.row.name in places]
     return replace(task, known=tuple((one.row.method, opened(one.decision)) for one in sorted(known, key=_method)))
@@ -309,24 +303,11 @@ def _certify_one(rows: Sequence[Row]) -> list[Row]:
     return [_certified(row, judged, sound) for row in judged]
 
 
-BROKEN = "a checker or a rule is wrong; please report this"
-
-
 def _refuted(row: Row, peer: Row) -> list[str]:
-    """Return what a verified decision refutes of a row: its bound, or its claim of infeasibility."""
-    objective, lines = peer.objective, []
-    if objective is None or row.problem not in _and_wider(peer):
+    """Return what the verified decision of another row refutes of a row, unless the row says so already."""
+    if peer.objective is None or row.problem not in _and_wider(peer):
         return []
-    if row.own_bound is not None and _better(row, objective, row.own_bound):
-        text = f"is beaten by the objective {objective:.9g} of {peer.method}: {BROKEN}"
-        lines.append(f"certified bound {row.own_bound:.9g} {text}")
-    if row.claimed_bound is not None and _better(row, objective, row.claimed_bound):
-        lines.append(
-            f"claimed bound {row.claimed_bound:.9g} is beaten by the objective {objective:.9g} of {peer.method}"
-        )
-    if row.status == "infeasible":
-        lines.append(f"infeasible, but {peer.method} has a decision of {row.problem}")
-    return lines
+    return [line for line in refuted_by(row, peer.method, peer.objective) if line not in row.violations]
 
 
 def _exceeded(row: Row, peer: Row) -> list[str]:
@@ -343,16 +324,11 @@ def _contradicted(row: Row, peer: Row) -> list[str]:
     """Return that a verified objective lies beyond the certified bound of another row, or nothing."""
     if row.objective is None or not row.verified or peer.own_bound is None:
         return []
-    if peer.problem not in _and_wider(row) or not _better(row, row.objective, peer.own_bound):
+    if peer.problem not in _and_wider(row) or not better(row, row.objective, peer.own_bound):
         return []
     return [
         f"objective {row.objective:.9g} lies beyond the certified bound {peer.own_bound:.9g} of {peer.method}: {BROKEN}"
     ]
-
-
-def _better(row: Row, objective: float, bound: float) -> bool:
-    """Return whether an objective is better than a bound by more than rounding."""
-    return (objective > bound) == (row.sense == "max") and differ(objective, bound)
 
 
 def _certified(row: Row, peers: Sequence[Row], sound: Sequence[Row]) -> Row:

@@ -17,7 +17,7 @@ from schedgap.certificates import REFUSED
 from schedgap.harness import certificates
 from schedgap.harness.certificates import FOLDER, certificate
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, starts_from_decisions, verified_oracle
-from schedgap.harness.compare.row import FINISHED, TOO_LARGE, Row
+from schedgap.harness.compare.row import FINISHED, TOO_LARGE, Row, refuted_by
 from schedgap.harness.compare.summary import integral
 from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
@@ -200,7 +200,7 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         return result
     began = clock.now()
     verdict = judge(task.instance, result.decision, spec.problem, spec.claims)
-    violations, objective = list(verdict.violations), verdict.objective
+    violations, objective = [*result.row.violations, *verdict.violations], verdict.objective
     if solution:
         second, claimed = solution.cross_check, solution.objective if spec.kind != "baseline" else None
         if second is not None and second > CROSS_CHECK_TOLERANCE:
@@ -236,6 +236,8 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, 
     )
     if row.claimed_bound is not None:
         row, proof = _certified(row, prove(spec.problem, view, outcome, options), json.loads(task.instance_json))
+    if lines := [line for seed in known for line in refuted_by(row, seed.method, seed.objective)]:
+        row = row.replace(verified=False, violations=(lines[0],))
     return MethodResult(row, outcome.decision, tuple(solution.trace), outcome.prices, certificate=proof), solution
 
 
