@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Bools
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.views.oef import Allocation, View, merged
 from schedgap.models.oef.printed import build_cooperative, build_efficiency, decode
 from schedgap.models.registry import Outcome, solve_built, total
@@ -40,7 +41,17 @@ def merged_cooperative(view: View, options: SolveOptions) -> Outcome:
     outcome = lazy_cooperative(small, options)
     part = view.weight / small.weight[group]
     decision = Allocation(outcome.decision.devices[group] * part[:, None])
-    return Outcome(checked(outcome.solution, options, build_cooperative, view), decision)
+    return Outcome(checked(outcome.solution, options, build_cooperative, view), decision, evidence=outcome.evidence)
+
+
+class Envy(NamedTuple):
+    """Multipliers of envy rows (10c): ``(m, 2)`` who envies whom, and ``(m,)`` numbers of 0 or more.
+
+    They belong to the rows in efficiency per weight, ``E_l/π_l − w_l·x_i/π_i ≥ 0``.
+    """
+
+    pairs: Ints
+    multiplier: Array
 
 
 def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
@@ -58,7 +69,7 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
     form = compile_model(model)
     compile_s = clock.now() - began - build_s
     session = Session(form, replace(options, mip_start=None, basis=None))
-    envy = _EnvyRows(view, {id(v): c for c, v in enumerate(form.columns)}, model)
+    envy = _EnvyRows(view, {id(v): c for c, v in enumerate(form.columns)}, model, len(form.row_lower))
     trace: list[TracePoint] = []
     solutions: list[Solution] = []
     optimum: Solution | None = None
@@ -86,7 +97,7 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
         trace=(*trace, TracePoint(clock.now() - began, solution.objective, solution.bound)),
     )
     if solution.status == "optimal":
-        return Outcome(solution, decode(view, model, solution))
+        return Outcome(solution, decode(view, model, solution), evidence=envy.multipliers(solution))
     # Return the equal split, with the best relaxation as bound; keep the reason why the master ended.
     values = np.zeros(solution.size.columns)
     values[envy.columns] = view.equal_split
@@ -103,18 +114,34 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
 
 
 class _EnvyRows:
-    """The rows (10c) in the master and those still missing, each in units of the tenant's equal split."""
+    """The rows (10c) in the master and those still missing, each in units of the tenant's equal split.
+
+    `before` is the number of the master's other rows, which come first.
+    """
 
     NEAREST = 4
     PER_TENANT = 4
 
-    def __init__(self, view: View, column_of: dict[int, int], model: pyo.ConcreteModel) -> None:
+    def __init__(self, view: View, column_of: dict[int, int], model: pyo.ConcreteModel, before: int) -> None:
         n, k = view.speedups.shape
-        self.view = view
+        self.view, self.before = view, before
         self.columns = np.array([column_of[id(v)] for v in model.x.values()]).reshape(n, k)
         self.width = len(column_of)
         self.relative = view.speedups / view.split_efficiency[:, None]
         self.present = np.eye(n, dtype=bool)
+        self.pairs = np.zeros((0, 2), np.int64)
+
+    def multipliers(self, solution: Solution) -> Envy:
+        """Return the multipliers of the rows that the master had when this optimum was found.
+
+        They are the last rows of the master, which may have got more since.
+        """
+        duals = solution.row_duals
+        assert duals is not None
+        own = duals[self.before :]
+        pairs = self.pairs[: len(own)]
+        scale = self.view.weight[pairs[:, 0]] / self.view.split_efficiency[pairs[:, 0]]
+        return Envy(pairs, np.maximum(-own, 0.0) * scale)
 
     def nearest(self) -> tuple[Array, Array, sp.csr_array]:
         """Return the rows between each tenant and its nearest neighbours, in both directions."""
@@ -140,6 +167,7 @@ class _EnvyRows:
     def _rows(self, wanted: Bools) -> tuple[Array, Array, sp.csr_array]:
         l, i = np.nonzero(wanted)
         self.present[l, i] = True
+        self.pairs = np.concatenate([self.pairs, np.column_stack((l, i))])
         other = self.view.weight[l] / self.view.weight[i]
         data = np.concatenate([self.relative[l], -self.relative[l] * other[:, None]], axis=1)
         columns = np.concatenate([self.columns[l], self.columns[i]], axis=1)

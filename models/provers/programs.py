@@ -9,6 +9,7 @@ import numpy as np
 
 from schedgap.instances.views import oef, synergy
 from schedgap.models.oef import printed
+from schedgap.models.oef.lazy import lazy_cooperative
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome
@@ -17,41 +18,46 @@ from schedgap.models.synergy.configurations import units
 from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
 
-MOST_TENANTS = 150
-"""Largest number of kinds of tenants for which the full program is solved again to obtain its multipliers."""
+
+def devices(view: oef.View, outcome: Outcome, options: SolveOptions) -> Content:
+    """Return no multipliers: without rows of tenants, a device is worth most to whom it is fastest for."""
+    return {"unit": 1.0}
 
 
-def shared(view: oef.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
-    """Return multipliers of the tenants' rows in one of OEF's programs, of which the rule makes a bound.
-
-    A device is worth the largest gain of any tenant, multipliers included.
+def tenants(view: oef.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
+    """Return multipliers of the rows of tenants in (9), or of those of an equal split.
 
     Tenants with equal speedups are merged (:func:`schedgap.instances.views.oef.merged`).
     """
     small, _ = oef.merged(view)
-    n, weight = small.size, small.weight
-    own, envy = np.zeros(n), np.zeros((n, n))
-    if problem != oef.ALLOCATION.id:
-        if n > MOST_TENANTS:
-            return None
-        solution = solve(build(BUILDERS[problem], small), replace(options, method="simplex", seeds=()))
-        if solution.row_duals is None:
-            return None
-        own = -duals(solution, "equal_efficiency" if problem == oef.EQUAL.id else "at_least_split", (n,))
-        envy = np.maximum(-duals(solution, "no_envy", (n, n)), 0.0) * weight[:, None] * weight
+    build_problem, rows = ROWS[problem]
+    solution = solve(build(build_problem, small), replace(options, method="simplex", seeds=()))
+    if solution.row_duals is None:
+        return None
+    own = -duals(solution, rows, (small.size,))
     own = own if problem == oef.EQUAL.id else np.maximum(own, 0.0)
-    unit = unit_of(max(1.0, np.abs(own).max(), envy.max()))
-    envy = whole(envy, unit)
-    listed_envy = [[int(a), int(b), int(envy[a, b])] for a, b in np.argwhere(envy)]
-    return {"unit": unit, "tenants": listed(whole(own, unit)), "envy": listed_envy}
+    unit = unit_of(max(1.0, np.abs(own).max()))
+    return {"unit": unit, "tenants": listed(whole(own, unit))}
 
 
-BUILDERS = {
-    oef.ALLOCATION.id: printed.build_efficiency,
-    oef.EQUAL.id: printed.build_noncooperative,
-    oef.SHARING.id: printed.build_sharing_incentive,
-    oef.ENVY_FREE.id: printed.build_cooperative,
+ROWS = {
+    oef.EQUAL.id: (printed.build_noncooperative, "equal_efficiency"),
+    oef.SHARING.id: (printed.build_sharing_incentive, "at_least_split"),
 }
+
+
+def envies(view: oef.View, outcome: Outcome, options: SolveOptions) -> Content:
+    """Return multipliers of envy rows (10c), of tenants with equal speedups merged.
+
+    Only few rows have one, and lazy rows find these without the others. If time runs out before, there are none, and
+    the bound is that on total efficiency.
+    """
+    found = outcome.evidence or lazy_cooperative(oef.merged(view)[0], replace(options, seeds=())).evidence
+    if found is None:
+        return {"unit": 1.0}
+    unit = unit_of(max(1.0, found.multiplier.max(initial=0.0)))
+    numbers = listed(whole(found.multiplier, unit))
+    return {"unit": unit, "envy": [[*pair, n] for pair, n in zip(found.pairs.tolist(), numbers, strict=True) if n]}
 
 
 def rounds(view: synergy.View, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Content | None:
@@ -75,7 +81,9 @@ def rounds(view: synergy.View, outcome: Outcome, options: SolveOptions, *, rule:
     return {"unit": unit, "slot_s": view.slot_s, "prices": listed(whole(np.maximum(prices, 0.0), unit)), "round": jobs}
 
 
-for problem in BUILDERS:
-    PROVERS.register(ProverSpec(problem, partial(shared, problem=problem)))
+PROVERS.register(ProverSpec(oef.ALLOCATION.id, devices))
+for problem in ROWS:
+    PROVERS.register(ProverSpec(problem, partial(tenants, problem=problem)))
+PROVERS.register(ProverSpec(oef.ENVY_FREE.id, envies))
 for problem, rule in {synergy.IDEAL.id: FLOORED, synergy.FREE.id: OPEN, synergy.ORACLE.id: WITH_ORACLE}.items():
     PROVERS.register(ProverSpec(problem, partial(rounds, rule=rule)))
