@@ -109,6 +109,18 @@ def at_most(fraction: float) -> str:
     return f"less than {text[2:]}" if text.startswith("<") else f"at most {text}"
 
 
+def amount(fraction: float, is_upper: bool | None) -> str:
+    """Return a gap in words, with the digits that tables show: ``12.9 %``, or ``at most 12.9 %``."""
+    return percent(fraction).replace("<", "less than") if is_upper is False else at_most(fraction)
+
+
+def between(least: float, most: float) -> str:
+    """Return a share that lies between two values: ``32.5 %``, ``at most 2.6 %``, ``25.7 % to 29.4 %``."""
+    if most - least <= NOISE * abs(most):
+        return percent(most)
+    return at_most(most) if least < 0.0001 else f"{percent(least, 'at least')} to {percent(most, 'at most')}"
+
+
 def at_least(fraction: float) -> str:
     """Return a lower estimate in per cent: ``at least 12.8 %``, ``more than 0 %``."""
     return f"at least {percent(fraction, 'at least')}" if fraction >= 0.0001 else "more than 0 %"

@@ -155,6 +155,8 @@ def _check_method(registry: Any, spec: Any) -> None:
         raise UsageError(f"{spec.id!r}: the id of a method must begin with its paper: write {spec.paper}.{spec.id}")
     if hasattr(spec, "problem"):
         paper.problem(spec.problem)
+        if spec.aims and spec.problem not in paper.wider(spec.aims)[1:]:
+            raise UsageError(f"{spec.id}: aims = {spec.aims!r}: must be a problem that restricts {spec.problem}")
         for other, package in (("model", "schedgap.models"), ("heuristic", "schedgap.heuristics")):
             importlib.import_module(package)
             if other != registry.kind and spec.id in registries[other]:

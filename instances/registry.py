@@ -187,6 +187,13 @@ class Problem:
     cost
         Optional parameter in an id (``hadar.utility?beta=0.5``) for a cost that makes objectives worse. The problem
         with the cost restricts the one without it.
+    requires
+        What it requires of decisions beyond the problem `base`, as a noun: sentences speak of the price of it
+        (``"envy-freeness"``).
+    base
+        Id of the problem without this requirement, by default the one that it restricts.
+    allows
+        What it allows that problems which restrict it do not, as a clause (``"jobs may be interrupted"``).
     """
 
     id: str
@@ -195,6 +202,14 @@ class Problem:
     unit: str
     restricts: str | None = None
     cost: Parameter | None = None
+    _: KW_ONLY
+    requires: str = ""
+    base: str | None = None
+    allows: str = ""
+
+    def __post_init__(self) -> None:
+        """Fill in the base."""
+        object.__setattr__(self, "base", self.base or self.restricts)
 
     def less(self, cost: Parameter, query: str) -> Problem:
         """Return the problem with a cost such as ``beta=0.5``; raise `UnknownNameError` if `query` is not its cost."""
@@ -206,7 +221,16 @@ class Problem:
         if not valid:
             raise UnknownNameError(f"{self.id}?{query}: write {self.id}?{cost.name}= and {cost.range(0.0)}")
         title = f"{self.title}, less what {query} costs"
-        return replace(self, id=f"{self.id}?{query}", title=title, restricts=self.id, cost=None)
+        return replace(
+            self,
+            id=f"{self.id}?{query}",
+            title=title,
+            restricts=self.id,
+            cost=None,
+            requires=f"paying for communication ({query})",
+            base=self.id,
+            allows="",
+        )
 
 
 CACHED_VIEWS = 4
@@ -292,6 +316,10 @@ class PaperSpec:
             current = self.problem(current).restricts
         return ids
 
+    def related(self, name: str, other: str) -> bool:
+        """Return whether two problems measure the same objective: both restrict the same problem, or one the other."""
+        return self.wider(name)[-1] == self.wider(other)[-1]
+
 
 PAPERS: Registry[PaperSpec] = Registry("paper")
 
@@ -309,6 +337,9 @@ class MethodSpec(Parametrised):
     ----------
     problem
         Id of the problem its decisions belong to.
+    aims
+        Id of a narrower problem that the method is made for, if its decisions need not satisfy all of that problem's
+        constraints: its loss is measured against that problem's optimum.
     claims
         Properties that its decisions must have (``"sharing_incentive"``); the verifier checks each.
     skip
@@ -319,6 +350,7 @@ class MethodSpec(Parametrised):
 
     problem: str
     _: KW_ONLY
+    aims: str = ""
     claims: tuple[str, ...] = ()
     skip: Callable[[Any], str | None] = no_reason
     too_large: Callable[[Any], str | None] = no_reason

@@ -65,7 +65,8 @@ def test_a_resumed_run_keeps_the_bound(tmp_path: Path) -> None:
 
 def test_one_bound_is_enough_for_all_seeds_and_none_runs_where_a_method_has_one() -> None:
     several = sg.compare(EQ1, ["oef.maxmin", "oef.rounding"], seeds=[0, 1], jobs=1)
-    assert [row.method for row in several.bounds] == ["oef.efficiency", "oef.sharing_incentive"]
+    # oef.rounding is made for envy-free shares, so its loss needs the bound on these, too.
+    assert [row.method for row in several.bounds] == ["oef.efficiency", "oef.sharing_incentive", "oef.cooperative"]
     assert all(row.gap is not None for row in several.rows)
     assert sg.compare(EQ1, ["oef.maxmin", "oef.efficiency"], jobs=1).bounds == []
 

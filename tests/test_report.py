@@ -210,7 +210,7 @@ BOUND = row("oef.efficiency", MARK, 5.0)
                 row("oef.on", MARK, 4.5, kind="online"),
                 row("oef.b", MARK, 4.9, problem="oef.envy_free", **BASE),
             ],
-            "On paper/oef-eq1, oef.on is 10.0 % from optimal.",
+            "On paper/oef-eq1, oef.on is 10.0 % from optimal; baseline b 2.0 % (with envy-freeness).",
         ),
         (
             [
@@ -228,7 +228,7 @@ BOUND = row("oef.efficiency", MARK, 5.0)
                 row("oef.a", MARK, 4.9, **BASE),
                 *(row(f"oef.p{i}", MARK, 4.9 - i / 10, problem=f"oef.p{i}", **BASE, **ESTIMATE) for i in range(3)),
             ],
-            "On paper/oef-eq1, oef.on is 10.0 % from optimal, baseline a 2.0 %.",
+            "On paper/oef-eq1, oef.on is 10.0 % from optimal; best baseline a 2.0 %.",
         ),
         ([BOUND], "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s."),
         (
@@ -264,8 +264,8 @@ def test_headline_never_uses_what_is_not_verified() -> None:
 def test_headline_over_several_instances_and_papers() -> None:
     run = sweep_run()
     assert re.fullmatch(
-        r"Over 12 instances, hadar.online is at most [\d.]+ % \(median [\d.]+ %\) from optimal, "
-        r"best baseline gavel [\d.]+ % \(median [\d.]+ %\)\.",
+        r"Over 12 instances, hadar.online is at most [\d.]+ % \(median at most [\d.]+ %\) from optimal; "
+        r"best baseline gavel at most [\d.]+ % \(median at most [\d.]+ %\)\.",
         headline(run),
     )
     both = run_of(BOUND, row("hadar.online", MARK, 4.0, **ONLINE))

@@ -80,7 +80,7 @@ def test_a_table_without_rows_says_so_in_every_format() -> None:
 
 def test_the_answer_is_first_and_takes_few_lines() -> None:
     text = printed(run_of(*many()))
-    assert text.splitlines()[0] == "On paper/oef-eq1, oef.own is 80.0 % from optimal, best baseline b011 17.8 %."
+    assert text.splitlines()[0] == "On paper/oef-eq1, oef.own is 80.0 % from optimal; best baseline b011 17.8 %."
     papers = ("hadar", "synergy", "zhou.ps", "oef", "admission")
     run = run_of(*(row(f"{p}.online", MARK, 4.0, paper=p.partition(".")[0], kind="online") for p in papers))
     answer = printed(run, 80).partition("\n\n")[0].splitlines()

@@ -51,6 +51,11 @@ class Row(CheckedRow):
     gap, ratio, ratio_is_upper
         ``|best_bound − objective| / |best_bound|``; the factor by which the bound is better, at least 1; and whether
         that is only an upper estimate (printed with ``≤``), because no verified decision reaches the bound.
+    aims, loss, loss_is_upper
+        A narrower problem that the method is made for; the gap to that problem's certified bound, negative beyond it;
+        and whether it is only an upper estimate (:mod:`schedgap.harness.compare.price`).
+    price_of, price_at_least, price_at_most
+        What `aims`, or else `problem`, requires beyond its base, and the least and the largest price of that.
     solver, integral_s
         Solver of a model, and its primal–dual integral (:func:`schedgap.harness.compare.summary.integral`).
     core_share
@@ -86,6 +91,12 @@ class Row(CheckedRow):
     gap: float | None = None
     ratio: float | None = None
     ratio_is_upper: bool | None = None
+    aims: str = ""
+    loss: float | None = None
+    loss_is_upper: bool | None = None
+    price_of: str = ""
+    price_at_least: float | None = None
+    price_at_most: float | None = None
     guarantee: str | None = None
     guarantee_factor: float | None = None
     refuted: str | None = None

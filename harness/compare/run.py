@@ -21,6 +21,7 @@ from schedgap.harness.compare.methods import (
     specs,
     starts_from_decisions,
 )
+from schedgap.harness.compare.price import priced
 from schedgap.harness.compare.row import BROKEN, Comparison, Name, Row, better, gap, ratio, refuted_by
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.result import Opened, grouped, opened
@@ -197,20 +198,23 @@ def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
 def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
     """Return tasks for the bounds that verified decisions lack: the cheapest model that has not been skipped.
 
-    One bound per problem is enough for all seeds and limits; the model runs with those of the instance's first task.
+    A method that is made for a narrower problem needs the bound of that one, too. One bound per problem is enough for
+    all seeds and limits; the model runs with those of the instance's first task.
     """
     status = {(one.row.fingerprint, one.row.method): one.row.status for one in done}
     first = {task.fingerprint: task for task in reversed(tasks)}
     missing: dict[tuple[str, str], MethodTask] = {}
     for one, row in zip(done, certify(one.row for one in done), strict=True):
-        if one.helps or row.best_bound is not None or not row.verified:
+        if one.helps or not row.verified:
             continue
-        for spec in bounding(row.paper, row.problem):
-            place = row.fingerprint, spec.id
-            if place not in status:
-                missing[place] = replace(first[row.fingerprint], method=spec.id, helps=True)
-            if status.get(place) != "skipped":
-                break
+        lacking = [row.problem] * (row.best_bound is None) + [row.aims] * bool(row.aims and row.loss is None)
+        for problem in lacking:
+            for spec in bounding(row.paper, problem):
+                place = row.fingerprint, spec.id
+                if place not in status:
+                    missing[place] = replace(first[row.fingerprint], method=spec.id, helps=True)
+                if status.get(place) != "skipped":
+                    break
     return list(missing.values())
 
 
@@ -276,7 +280,7 @@ def read_run(folder: str | Path) -> Comparison:
 
 
 def certify(rows: Iterable[Row]) -> list[Row]:
-    """Fill in the best bound, gap and ratio of each row; the order is kept.
+    """Fill in the best bound, gap, ratio, price and loss of each row; the order is kept.
 
     Only certified bounds count. One applies within its instance, to its own problem and to the problems that restrict
     it. A decision that passed the checker is a proof: a claimed bound, a claimed infeasibility or a guarantee that it
@@ -300,7 +304,8 @@ def _certify_one(rows: Sequence[Row]) -> list[Row]:
         for row, one, other in zip(rows, refuted, beyond, strict=True)
     ]
     judged = [row.replace(refuted=line) if line else row for row, line in zip(judged, exceeded, strict=True)]
-    return [_certified(row, judged, sound) for row in judged]
+    certified = [_certified(row, judged, sound) for row in judged]
+    return [priced(row, certified) for row in certified]
 
 
 def _refuted(row: Row, peer: Row) -> list[str]:

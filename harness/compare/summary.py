@@ -40,6 +40,23 @@ Measure = Literal["time", "objective"]
 
 
 @dataclass(frozen=True)
+class Gaps:
+    """The certified gaps of a method: `is_upper` says whether one of them is only an upper estimate."""
+
+    median: float
+    mean: float
+    largest: float
+    is_upper: bool
+
+
+def gaps(certified: Sequence[Row]) -> Gaps:
+    """Return the gaps of one or more rows that have a certified one."""
+    values = [row.gap for row in certified if row.gap is not None]
+    upper = any(row.ratio_is_upper is not False for row in certified)
+    return Gaps(median(values), fmean(values), max(values), upper)
+
+
+@dataclass(frozen=True)
 class MethodSummary:
     """A method over all its results of a run: counts, certified gaps, and seconds in the solver or heuristic.
 
@@ -84,7 +101,7 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
     summaries = []
     for group in grouped(rows, "method", "limits"):
         certified = [row for row in group if row.certified]
-        gaps = [row.gap for row in certified if row.gap is not None]
+        own = gaps(certified) if certified else None
         proved = [row for row in certified if row.ratio_is_upper is False and row.ratio is not None]
         worst = max(proved, key=lambda row: row.ratio or 0.0, default=None)
         times = [row.solve_s for row in group if row.solve_s is not None and not row.failed]
@@ -97,10 +114,10 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
             failed=sum(row.failed for row in group),
             wrong=sum(row.wrong for row in group),
             skipped=sum(row.status == "skipped" for row in group),
-            median_gap=median(gaps) if gaps else None,
-            largest_gap=max(gaps, default=None),
-            mean_gap=fmean(gaps) if gaps else None,
-            gap_is_upper=any(row.ratio_is_upper is not False for row in certified),
+            median_gap=own.median if own else None,
+            largest_gap=own.largest if own else None,
+            mean_gap=own.mean if own else None,
+            gap_is_upper=own is not None and own.is_upper,
             largest_ratio=worst.ratio if worst else None,
             largest_on=worst.instance if worst else None,
             median_s=median(times) if times else None,
@@ -236,7 +253,7 @@ def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> li
         success, common = [r for r in group if r.status in SUCCESS], [r for r in group if r.case in everywhere]
         allowed = allowed_under(group[0].limits, allowed_s)
         times = [row.solve_s if row.ok and row.solve_s is not None else allowed for row in common]
-        gaps = [min(gap_of(row.objective, row.claimed_bound), 1.0) for row in common if row.objective is not None]
+        claimed = [min(gap_of(row.objective, row.claimed_bound), 1.0) for row in common if row.objective is not None]
         integrals = [row.integral_s if row.integral_s is not None else allowed for row in common]
         summary = SolverSummary(
             solver=group[0].method,
@@ -249,7 +266,7 @@ def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> li
             skipped=sum(row.status == "skipped" for row in group),
             common=len(common),
             geometric_s=shifted_geometric_mean(times, TIME_SHIFT_S),
-            mean_gap=fmean(gaps) if gaps else None,
+            mean_gap=fmean(claimed) if claimed else None,
             geometric_integral_s=shifted_geometric_mean(integrals, TIME_SHIFT_S),
         )
         summaries.append(summary)

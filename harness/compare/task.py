@@ -89,6 +89,7 @@ class MethodTask(InstanceTask["MethodResult"]):
             paper=spec.paper,
             method=spec.id,
             problem=problem.id,
+            aims=spec.aims,
             kind=spec.kind,
             sense=problem.sense,
             seed=self.seed,

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 from schedgap.harness.audit.row import FAILED, REFUTED
 from schedgap.harness.compare.summary import TIME_SHIFT_S
 from schedgap.harness.table import Column
-from schedgap.harness.text import ABSENT, SIGNS, clean, estimate, in_words, limit, number, percent, ratio, seconds
+from schedgap.harness.text import (
+    ABSENT,
+    SIGNS,
+    between,
+    clean,
+    estimate,
+    in_words,
+    limit,
+    number,
+    percent,
+    ratio,
+    seconds,
+)
 from schedgap.harness.text import numbers as values
 
 if TYPE_CHECKING:
@@ -84,6 +96,16 @@ def _percent(row: Row) -> str:
     return percent(row.gap, estimate(row.ratio_is_upper))
 
 
+def _loss(row: Row) -> str:
+    return percent(row.loss, estimate(row.loss_is_upper))
+
+
+def _price(row: Row) -> str:
+    if row.price_at_least is None or row.price_at_most is None:
+        return ABSENT
+    return f"{between(row.price_at_least, row.price_at_most)} ({clean(row.price_of, 60)})"
+
+
 def _metrics(row: Row) -> str:
     return ", ".join(f"{in_words(name)} {values(value, 4)}" for name, value in row.metrics.items()) or ABSENT
 
@@ -109,6 +131,13 @@ KINDS = (
 )
 JUDGED_BY = "The problem whose objective the method is judged by."
 RATIO = "Bound/objective (max) or objective/bound (min). ≤ marks an upper estimate: the optimum is not proved."
+LOSS = (
+    "Of a method made for a narrower problem: the gap to that problem's certified bound. The rest of its gap is price."
+)
+PRICE = (
+    "Price of what the problem (or the narrower one that the method is made for) requires: how far its optimum is from "
+    "the optimum without it. It belongs to the instance; no method can avoid it."
+)
 VERIFIED = (
     "✓: every constraint and claim was re-checked and the objective recomputed without the solver. "
     "WRONG: a check failed. –: there was nothing to check."
@@ -132,6 +161,8 @@ COMPARE: tuple[Column[Row], ...] = (
     numbers("best_bound", "bound", "Tightest certified bound on the optimum of this instance.", number, priority=4),
     numbers("own_bound", "own bound", "Bound that the method itself certified.", number, priority=4),
     numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _percent),
+    numbers("loss", "loss", LOSS, percent, _loss, priority=2),
+    numbers("price_at_most", "price", PRICE, percent, _price, priority=8),
     numbers("ratio", "ratio", RATIO, number, lambda row: ratio(row.ratio, row.ratio_is_upper), priority=2),
     numbers("guarantee", "guarantee", "The paper's worst-case ratio here.", number, _guarantee, _factor, priority=3),
     words("status", "status", STATUS, _status, bad=_failed),

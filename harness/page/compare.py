@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
+from schedgap.harness.compare.price import prices
 from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method, by_solver
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame, rigid
+from schedgap.harness.page.answer import answer, known
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import MEAN, SOLVERS, SUMMARY, words
 from schedgap.harness.page.columns import numbers as of_numbers
 from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table
-from schedgap.harness.text import at_most, clean, in_words, number, numbers, percent, plain, seconds
-from schedgap.instances.errors import UnknownNameError
+from schedgap.harness.text import between, clean, in_words, numbers, plain, seconds
 from schedgap.instances.registry import PAPERS, Problem
 from schedgap.instances.text import counted, some
 
@@ -77,8 +78,8 @@ TOP = 10
 """Number of rows per paper that a terminal shows by default."""
 
 USUAL = (
-    *("method", "instance", "seed", "limits", "gap", "ratio", "guarantee", "objective", "best_bound", "status"),
-    "solve_s",
+    *("method", "instance", "seed", "limits", "gap", "loss", "ratio", "guarantee", "objective", "best_bound"),
+    *("status", "solve_s"),
 )
 """Columns that a terminal shows by default."""
 
@@ -100,7 +101,7 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
             usual = (*USUAL, *["verified"] * any(row.wrong for row in rows))
             usual += ON_A_WORD if any(row.unproved for row in listed) else ()
             shown += _listed(text, COLUMNS, listed, view, "gap", usual)
-        shown += [*([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
+        shown += [*_prices(rows), *([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
     shown += [line for rows in grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     shown += solvers(run)
@@ -132,21 +133,23 @@ def _listed(
     ids, heads = [line.problem for line in shown], {}
     for id in dict.fromkeys(ids) if len(problems) > 1 else ():
         paper, _, name = clean(id, 60).partition(".")
-        heads[ids.index(id)] = name + "".join(f": {problem.title} ({goal(problem)})" for problem in _known(paper, id))
+        heads[ids.index(id)] = name + (f": {problem.title} ({goal(problem)})" if (problem := known(paper, id)) else "")
     return [replace(content, heads=heads), *left_out(len(lines) - len(shown))]
+
+
+def _prices(rows: Sequence[Row]) -> list[Block]:
+    """Return a line with the price of everything that the problems of a paper require, as far as it is known."""
+    by_base: dict[str, list[str]] = {}
+    for one in prices(rows):
+        base = clean(one.base, 60).removeprefix(f"{clean(rows[0].paper, 40)}.")
+        by_base.setdefault(base, []).append(f"{clean(one.requires, 80)} {between(one.at_least, one.at_most)}")
+    parts = (f"of the optimum of {base}, {', '.join(found)}" for base, found in by_base.items())
+    return [Line(f"prices: {'; '.join(parts)}", "dim")] if by_base else []
 
 
 def goal(problem: Problem) -> str:
     """Return ``max`` or ``min``, with the unit if it is one of time, since ``min`` alone would read as minutes."""
     return f"{problem.sense}, in {problem.unit}" if problem.unit in ("s", "h") else problem.sense
-
-
-def _known(paper: str, problem: str) -> list[Problem]:
-    """Return the problem with this id in a list, which is empty if the id is not registered."""
-    try:
-        return [PAPERS.get(paper).problem(problem)]
-    except UnknownNameError:
-        return []
 
 
 def _skips(rows: Sequence[Row]) -> list[Block]:
@@ -160,7 +163,7 @@ def _skips(rows: Sequence[Row]) -> list[Block]:
 
 def groups(run: Comparison) -> list[Group]:
     """Return a group of tables per paper: a summary by method (if methods ran repeatedly), all results, properties."""
-    found, answer = [], dict(answers(run))
+    found, told = [], dict(answers(run))
     columns = [column for column in COLUMNS if column.key != "metrics"]
     for text, rows in parts(run):
         paper = rows[0].paper
@@ -175,7 +178,7 @@ def groups(run: Comparison) -> list[Group]:
             means = f"the mean gap is arithmetic; {MEAN.lower()}s of times count failures"
             tables.insert(0, replace(summed[0], caption=f"{summed[0].caption}; {means}. {summed[1]}".strip()))
         name = f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper)
-        found.append(Group(*name, tables, answer.get(paper, ""), folded))
+        found.append(Group(*name, tables, told.get(paper, ""), folded))
     by_solver = solvers(run)
     return [*found, Group("results-solvers", "solvers", "Solvers", by_solver)] if by_solver else found
 
@@ -205,7 +208,7 @@ def page(run: Comparison) -> Page:
     """Return the page of a comparison."""
     rows, sentences = run.rows, answers(run)
     papers = {row.problem: row.paper for row in rows}
-    problems = [problem for name, paper in papers.items() for problem in _known(paper, name)]
+    problems = filter(None, (known(paper, name) for name, paper in papers.items()))
     counts = {
         "instances": len({row.fingerprint for row in rows}),
         "methods": len({row.method for row in rows}),
@@ -242,13 +245,9 @@ def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, flo
 # ---------------------------------------------------------------- sentences
 
 
-KINDS = {"online": 0, "given": 1, "baseline": 2}
-"""Kinds of methods by rank: the answer is about the first kind that has results; models rank after all of these."""
-
-
 def answers(run: Comparison, brief: bool = False) -> list[tuple[str, str]]:
-    """Return ``(paper, answer)`` for each paper with an answer; a brief answer leaves out the baseline."""
-    texts = {rows[0].paper: rigid.answer(run, rows) or _answer(rows, brief) for rows in grouped(run.rows, "paper")}
+    """Return ``(paper, answer)`` for each paper with an answer; see :func:`schedgap.harness.page.answer.answer`."""
+    texts = {rows[0].paper: rigid.answer(run, rows) or answer(rows, brief) for rows in grouped(run.rows, "paper")}
     return [(paper, text) for paper, text in texts.items() if text]
 
 
@@ -273,38 +272,13 @@ def _sentence(run: Comparison, texts: Sequence[str]) -> str:
     return f"{_where(run.rows)}, {'; '.join(texts) or 'no method has a certified gap'}."
 
 
-def _answer(rows: Sequence[Row], brief: bool) -> str:
-    """Return the answer about one paper: the gap of its first registered algorithm, else of the best other method."""
-    certified = sorted((row for row in rows if row.certified), key=lambda row: KINDS.get(row.kind, len(KINDS)))
-    if not certified:
-        return ""
-    kind, peers = certified[0].kind, [row for row in certified if row.problem == certified[0].problem]
-    alike = _by_method(row for row in peers if row.kind == kind)
-    own = next(group for group in alike if kind != "online" or group[0].method == certified[0].method)
-    far, name = _amount(own), _name(own)
-    if kind not in KINDS and far == "optimal":
-        return f"{name} proves the optimum, {number(own[0].objective)}, in {seconds(own[0].solve_s)}"
-    if kind not in KINDS and len(own) == 1 and (claim := own[0].claim):
-        return f"{name} finds {number(own[0].objective)}; {claim}; certified: {at_most(_gap(own[0]))} from optimal"
-    if kind == "baseline" and len(alike) > 1:
-        name = f"the best of {len(alike)} baselines, {name},"
-    answer = f"{name} is {far}{'' if far.startswith('optimal') else ' from optimal'}"
-    others = _by_method(row for row in peers if row.kind == "baseline" != kind)
-    if not others or brief:
-        return answer
-    best, least = _name(others[0]).removeprefix(f"{certified[0].paper}."), _amount(others[0])
-    least = least.removeprefix("at most ") if far.startswith("at most ") else least
-    least = {"optimal": "is, too" if far == "optimal" else "is optimal"}.get(least, least)
-    return f"{answer}, {'best ' * (len(others) > 1)}baseline {best} {least}"
-
-
 def _unasked(bounds: Sequence[Row]) -> str:
     """Return a sentence on the models that ran only for their bounds: names, time, and those that found no bound."""
     ran = [row for row in bounds if row.status != "skipped"]
     if not ran:
         return ""
-    names = list(dict.fromkeys(_name([row]) for row in ran))
-    boundless = list(dict.fromkeys(f"{_name([row])} ({row.status})" for row in ran if row.own_bound is None))
+    names = list(dict.fromkeys(clean(row.method, 60) for row in ran))
+    boundless = list(dict.fromkeys(f"{clean(row.method, 60)} ({row.status})" for row in ran if row.own_bound is None))
     without = f"; {some(boundless)} found none" if boundless else ""
     took = seconds(max((row.build_s or 0.0) + (row.solve_s or 0.0) for row in ran))
     whose = f"its bound, in {took}" if len(ran) == 1 else f"their bounds, in at most {took}"
@@ -327,26 +301,3 @@ def _hurried(rows: Iterable[Row]) -> str:
 
 def _where(rows: Sequence[Row]) -> str:
     return f"{'On' if len({row.instance for row in rows}) == 1 else 'Over'} {frame.titled(rows)}"
-
-
-def _by_method(rows: Iterable[Row]) -> list[list[Row]]:
-    """Return the rows of each method, worst gap first, and the method with the smallest worst gap first."""
-    ordered = sorted(sorted(rows, key=_gap, reverse=True), key=lambda row: row.method)
-    return sorted(grouped(ordered, "method"), key=lambda group: _gap(group[0]))
-
-
-def _name(group: Sequence[Row]) -> str:
-    return clean(group[0].method, 60)
-
-
-def _gap(row: Row) -> float:
-    return row.gap or 0.0
-
-
-def _amount(group: Sequence[Row]) -> str:
-    """Return the gap in words: ``12.9 %`` if exact, ``at most 12.9 % (median 4.1 %)`` if estimated, or ``optimal``."""
-    proved = all(row.ratio_is_upper is False for row in group)
-    if proved and percent(_gap(group[0])) == "0 %":
-        return "optimal every time" if len(group) > 1 else "optimal"
-    amount = percent(_gap(group[0])) if proved and len(group) == 1 else at_most(_gap(group[0]))
-    return amount + (f" (median {percent(median(map(_gap, group)))})" if len(group) > 2 else "")

@@ -16,6 +16,7 @@ from schedgap.instances.views.oef import Allocation, View
 @heuristic(
     "oef.rounding",
     problem="oef.allocation",
+    aims="oef.envy_free",
     kind="online",
     source="OEF §4.3, by largest remainder so that capacity holds",
 )
@@ -39,6 +40,7 @@ def rounding(view: View, context: Context) -> Allocation:
 @heuristic(
     "oef.rounding_tijdeman",
     problem="oef.allocation",
+    aims="oef.envy_free",
     kind="online",
     source="OEF §4.3 with the chairman assignment (Tijdeman 1980)",
 )

@@ -127,9 +127,20 @@ def describe(v: View) -> str:
 
 
 FROM_ARRIVAL = Problem(
-    "admission.from_arrival", "largest total utility, the arrival slot may be used", "max", "utility"
+    "admission.from_arrival",
+    "largest total utility, the arrival slot may be used",
+    "max",
+    "utility",
+    allows="the arrival slot may be used",
 )
-UTILITY = Problem("admission.utility", "largest total utility of admitted jobs", "max", "utility", FROM_ARRIVAL.id)
+UTILITY = Problem(
+    "admission.utility",
+    "largest total utility of admitted jobs",
+    "max",
+    "utility",
+    FROM_ARRIVAL.id,
+    requires="starting after the arrival slot",
+)
 
 PAPERS.register(
     PaperSpec(

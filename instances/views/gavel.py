@@ -6,6 +6,8 @@ possible. Time counts from the start of the instance.
 
 from __future__ import annotations
 
+from functools import partial
+
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -28,13 +30,15 @@ def describe(v: View) -> str:
     return f"{v.size} jobs on {v.gpus}, slots of {v.slot_s:g} s; objective: end of the last job's last slot"
 
 
-COPIES = Problem("gavel.makespan_copies", "earliest end of the last job with jobs as several copies", "min", "s")
-MAKESPAN = Problem("gavel.makespan", "earliest end of the last job when every job completes", "min", "s", COPIES.id)
-COPIES_MEAN = Problem("gavel.mean_copies", "least mean completion time with jobs as several copies", "min", "s")
-MEAN = Problem("gavel.mean", "least mean completion time of all jobs", "min", "s", COPIES_MEAN.id)
+_forked = partial(Problem, sense="min", unit="s", allows="jobs may run as several copies")
+_whole = partial(Problem, sense="min", unit="s", requires="one copy per job")
+COPIES = _forked("gavel.makespan_copies", "earliest end of the last job with jobs as several copies")
+MAKESPAN = _whole("gavel.makespan", "earliest end of the last job when every job completes", restricts=COPIES.id)
+COPIES_MEAN = _forked("gavel.mean_copies", "least mean completion time with jobs as several copies")
+MEAN = _whole("gavel.mean", "least mean completion time of all jobs", restricts=COPIES_MEAN.id)
 _P99 = "least 99th percentile of completion times"
-COPIES_P99 = Problem("gavel.p99_copies", f"{_P99} with jobs as several copies", "min", "s")
-P99 = Problem("gavel.p99", f"{_P99} of all jobs", "min", "s", COPIES_P99.id)
+COPIES_P99 = _forked("gavel.p99_copies", f"{_P99} with jobs as several copies")
+P99 = _whole("gavel.p99", f"{_P99} of all jobs", restricts=COPIES_P99.id)
 
 PAPERS.register(
     PaperSpec(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -211,9 +211,24 @@ def communication(problem: str) -> float:
     return float(problem.partition("?beta=")[2] or 0)
 
 
-FORKED = Problem("hadar.forked", "largest total utility with jobs as several copies at once", "max", "utility")
-UTILITY = Problem("hadar.utility", "largest total utility, jobs may be rejected", "max", "utility", FORKED.id, BETA)
-COMPLETE = Problem("hadar.complete", "largest total utility with every job completed", "max", "utility", UTILITY.id)
+_largest = partial(Problem, sense="max", unit="utility")
+FORKED = _largest(
+    "hadar.forked", "largest total utility with jobs as several copies at once", allows="jobs may run as several copies"
+)
+UTILITY = _largest(
+    "hadar.utility",
+    "largest total utility, jobs may be rejected",
+    restricts=FORKED.id,
+    cost=BETA,
+    requires="one copy per job",
+    allows="jobs may be rejected",
+)
+COMPLETE = _largest(
+    "hadar.complete",
+    "largest total utility with every job completed",
+    restricts=UTILITY.id,
+    requires="completing every job",
+)
 
 PAPERS.register(
     PaperSpec(

@@ -277,15 +277,25 @@ def describe(v: View) -> str:
 _largest = partial(Problem, sense="max", unit="slowest-GPU equivalents")
 ALLOCATION = _largest("oef.allocation", "largest total efficiency within capacity")
 EQUAL = _largest(
-    "oef.equal_efficiency", "largest total efficiency at equal efficiency for all tenants", restricts=ALLOCATION.id
+    "oef.equal_efficiency",
+    "largest total efficiency at equal efficiency for all tenants",
+    restricts=ALLOCATION.id,
+    requires="equal efficiency",
 )
 SHARING = _largest(
     "oef.sharing_incentive",
     "largest total efficiency with at least an equal split for everybody",
     restricts=ALLOCATION.id,
+    requires="the sharing incentive",
 )
 # An envy-free optimum allocates all devices; then summing the envy constraints gives sharing incentive (Theorem 5.1).
-ENVY_FREE = _largest("oef.envy_free", "largest total efficiency without envy between tenants", restricts=SHARING.id)
+ENVY_FREE = _largest(
+    "oef.envy_free",
+    "largest total efficiency without envy between tenants",
+    restricts=SHARING.id,
+    requires="envy-freeness",
+    base=ALLOCATION.id,
+)
 
 PAPERS.register(
     PaperSpec(

@@ -155,8 +155,9 @@ def describe(v: View) -> str:
 
 _problems: list[Problem] = []
 for _name, (_title, _unit) in OBJECTIVES.items():  # each problem restricts one in which jobs may be interrupted
-    _wider = Problem(f"rigid.{_name}.preemptive", f"{_title}, interruptions allowed", "min", _unit)
-    _problems += [_wider, Problem(f"rigid.{_name}", _title, "min", _unit, _wider.id)]
+    _preemptive = f"{_title}, interruptions allowed"
+    _wider = Problem(f"rigid.{_name}.preemptive", _preemptive, "min", _unit, allows="jobs may be interrupted")
+    _problems += [_wider, Problem(f"rigid.{_name}", _title, "min", _unit, _wider.id, requires="no preemption")]
 
 PAPERS.register(
     PaperSpec(

@@ -322,12 +322,34 @@ def describe(v: View) -> str:
 
 _most = partial(Problem, sense="max", unit="fair shares")
 MACHINE = "most progress of a round, one machine per GPU type"
-FREE = _most("synergy.free", f"{MACHINE}, jobs may be left out")
-IDEAL = _most("synergy.ideal", f"{MACHINE}, every job at least at its fair progress there", restricts=FREE.id)
-ORACLE = _most("synergy.oracle", f"{MACHINE}, every job at least at the oracle's fair progress", restricts=FREE.id)
+FREE = _most("synergy.free", f"{MACHINE}, jobs may be left out", allows="jobs may be left out")
+IDEAL = _most(
+    "synergy.ideal",
+    f"{MACHINE}, every job at least at its fair progress there",
+    restricts=FREE.id,
+    requires="fair progress",
+    allows="servers of a GPU type count as one machine",
+)
+ORACLE = _most(
+    "synergy.oracle",
+    f"{MACHINE}, every job at least at the oracle's fair progress",
+    restricts=FREE.id,
+    requires="the oracle's fair progress",
+)
 SERVERS = "most progress of a round on servers"
-FAIR = _most("synergy.fair", f"{SERVERS}, every job at least at its fair progress", restricts=IDEAL.id)
-ROUND = _most("synergy.round", f"{SERVERS}, jobs may be left out", restricts=FREE.id)
+FAIR = _most(
+    "synergy.fair",
+    f"{SERVERS}, every job at least at its fair progress",
+    restricts=IDEAL.id,
+    requires="placing a fair round on servers",
+)
+ROUND = _most(
+    "synergy.round",
+    f"{SERVERS}, jobs may be left out",
+    restricts=FREE.id,
+    requires="placing a round on servers",
+    allows="jobs may be left out",
+)
 PLACEMENT = Problem(
     "synergy.placement", "fewest jobs over several servers, at the CPUs and memory of Synergy-Opt", "min", "jobs"
 )

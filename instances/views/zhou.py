@@ -386,10 +386,10 @@ def describe(v: View) -> str:
 def _problems(name: str, title: str) -> tuple[Problem, ...]:
     least = partial(Problem, sense="min", unit="weight × slots")
     time = f"least total weighted completion time with {title}"
-    interrupted = least(f"zhou.{name}.preemptive", f"{time}, jobs may be interrupted")
+    interrupted = least(f"zhou.{name}.preemptive", f"{time}, jobs may be interrupted", allows="jobs may be interrupted")
     return (
         interrupted,
-        least(f"zhou.{name}.completion", time, restricts=interrupted.id),
+        least(f"zhou.{name}.completion", time, restricts=interrupted.id, requires="no preemption"),
         Problem(f"zhou.{name}.weight", f"largest weight completed by τ with {title}, all jobs there", "max", "weight"),
         Problem(f"zhou.{name}.cost", f"least cost of the heaviest job at given prices with {title}", "min", "cost"),
     )

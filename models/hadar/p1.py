@@ -24,7 +24,7 @@ from schedgap.models.statements import grouped
 LARGEST = 6_000
 """Binaries and integers up to which P1 runs by default: 20 jobs in 72 slots have 6,600, and take HiGHS a minute."""
 
-WORK = 1e3
+WORK = 1e6
 """Units that the solver divides a job's work into: its absolute tolerance of 1e-6 is then 1e-9 of the work."""
 
 
