@@ -324,7 +324,7 @@ def build_intervals(
     done at the begin of an interval, so the optimum is a lower bound. Without caps it is below (b) by at most two
     intervals per unit of weight: one interval later, all work fits. The LP is there for teaching and for a test.
 
-    Duals: that of an interval is what additional machine time would save there.
+    Duals: additional machine time saves at most that of its interval, per unit of time.
 
     Parameters
     ----------

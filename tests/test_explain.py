@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyomo.environ as pyo
 import pytest
 from conftest import Command
 from pylatexenc.latexwalker import LatexWalker
@@ -16,6 +17,7 @@ from pylatexenc.latexwalker import LatexWalker
 import schedgap as sg
 from schedgap import instances
 from schedgap.harness.explain import find, stated
+from schedgap.harness.explain.costs import Cost, cost
 from schedgap.harness.explain.docstrings import Block, blocks, documentation
 from schedgap.harness.explain.formats import plain
 from schedgap.heuristics import HEURISTICS
@@ -28,7 +30,7 @@ from schedgap.models.admission.columns import admitting
 from schedgap.models.elastic.placements import elastic_schedules
 from schedgap.models.hadar import schedules as counting
 from schedgap.models.hadar.schedules import schedules
-from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model
+from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.zhou.columns import completing, weighing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -420,3 +422,54 @@ def test_an_unknown_name_is_one_line(command: Command) -> None:
     run = command("explain", "oef.coop")
     assert run.returncode == 2
     assert "did you mean oef.cooperative" in run.stderr
+
+
+# ---------------------------------------------------------------- what rows cost
+
+
+def test_a_dual_is_not_what_its_row_costs() -> None:
+    """On expression (1), "u2 does not envy u3" has optimal duals from 0 to 3, and dropping it gains nothing."""
+    seen, spec = view("oef", "paper/oef-eq1"), MODELS.get("oef.cooperative")
+    found = cost(spec, seen, "no_envy[1,2]")
+    assert (found.optimum, found.without) == (pytest.approx(4.5), pytest.approx(4.5))
+    assert found.cost == pytest.approx(0, abs=1e-9)
+    assert found.dual is not None
+    # A stricter row loses 3 per unit, which is the largest optimal dual; a weaker one gains 0 per unit, the least.
+    changed = []
+    for side in (0.01, -0.01):
+        m, w = build(spec.build, seen), seen.speedups[1].tolist()
+        m.no_envy[1, 2].deactivate()
+        m.changed = pyo.Constraint(expr=sum(w[j] * (m.x[1, j] - m.x[2, j]) for j in m.TYPES) >= side)
+        changed.append((4.5 - (solve(m).objective or 0.0)) / side)
+    assert changed == [pytest.approx(3, abs=1e-6), pytest.approx(0.0, abs=1e-6)]
+    assert 0 <= -found.dual <= 3 + 1e-9
+
+
+def test_a_family_is_dropped_as_a_whole() -> None:
+    """Without envy rows the optimum is that of (4); a minimisation loses what it gains, too."""
+    seen, spec = view("oef", "paper/oef-eq1"), MODELS.get("oef.cooperative")
+    found = cost(spec, seen, "no_envy")
+    assert (found.rows, found.dual) == (6, None)
+    assert found.cost == pytest.approx(0.5)
+    assert "no_envy (6 rows): optimum 4.5, without it 5; it costs 0.5" in found.sentence
+    freed = cost(MODELS.get("gavel.makespan_fluid"), view("gavel", "paper/hadar-fig1"), "one_after_another")
+    assert freed.cost is not None
+    assert freed.optimum is not None
+    assert freed.without == pytest.approx(freed.optimum - freed.cost)
+
+
+def test_explain_shows_what_rows_cost(command: Command) -> None:
+    words = ("explain", "oef.cooperative", "--instance", "paper/oef-eq1", "--drop")
+    done = command(*words, "no_envy[1,2]")
+    assert "Cost of rows on paper/oef-eq1" in done.stdout
+    assert "no_envy[1,2]: optimum 4.5, without it 4.5; it costs 0. Its dual" in done.stdout
+    unknown = command(*words, "no_envies")
+    assert unknown.returncode == 2
+    assert "unknown row of oef.cooperative 'no_envies'; did you mean no_envy" in unknown.stderr
+    several = command("explain", "oef.c*", "--drop", "no_envy")
+    assert "rows can be dropped from one model" in several.stderr
+    generated = command("explain", "hadar.p2.columns", "--drop", "gpus_2a")
+    assert "generates its columns" in generated.stderr
+    endless = Cost("capacity", 1, "max", 4.5, None, "optimal", "unbounded")
+    assert endless.cost is None
+    assert endless.sentence == "capacity: not known; solved with it: optimal, without it: unbounded"

@@ -240,6 +240,9 @@ def explain(
     instance: Annotated[str | None, Option(help="Instance to measure sizes on; by default a small one.")] = None,
     style: Annotated[Literal["text", "latex", "markdown", "json"], Option("--format", help="Output format.")] = "text",
     large: Annotated[bool, Option("--all", help="Also build models above their stated size.")] = False,
+    drop: Annotated[
+        list[str], Option(metavar="ROW", help="Solve without this row or family, and show what it costs. Repeatable.")
+    ] = [],  # noqa: B006
 ) -> None:
     """Explain a model or heuristic. Print its mathematics and the paper's equation numbers, parameters and size."""
     from schedgap.harness.explain import explain as explained
@@ -248,7 +251,7 @@ def explain(
         if sys.stderr.isatty():
             say(f"building {model} on {where}")
 
-    explanation = explained(name, instance, large=large, on_model=begins)
+    explanation = explained(name, instance, large=large, drop=drop, on_model=begins)
     sys.stdout.write(str(getattr(explanation, style)))
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from typing import Any
 
 from schedgap.harness.explain import formats
+from schedgap.harness.explain.costs import cost
 from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of
 from schedgap.harness.explain.formats import Document, Sizes
 from schedgap.harness.text import clean, number
@@ -22,7 +23,7 @@ from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import HeuristicSpec
 from schedgap.heuristics.simulator import POLICIES
 from schedgap.instances import load
-from schedgap.instances.errors import NotApplicableError, UnknownNameError
+from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
@@ -78,6 +79,7 @@ def explain(
     instance: str | Instance | None = None,
     *,
     large: bool = False,
+    drop: Sequence[str] = (),
     on_model: Callable[[str, str], None] | None = None,
 ) -> Explanation:
     """Explain a model, a heuristic, or a family of them.
@@ -90,18 +92,26 @@ def explain(
         Instance, or reference to one, on which models are built; by default, a small one that suits the model.
     large
         Also build models above their stated size.
+    drop
+        Rows, or families of rows, of a single model; what each of them costs is computed by solving the model with and
+        without it (:mod:`schedgap.harness.explain.costs`).
     on_model
         Called with the model and the instance before each model is built.
 
     Raises
     ------
     UnknownNameError
-        If no method matches; the message suggests similar names.
+        If no method matches, or the model has no such row; the message suggests similar names.
+    UsageError
+        If rows are to be dropped from something that is not one model, solved as it is built.
     """
     given = load(instance) if isinstance(instance, str) else instance
     shown: set[str] = set()
     documents = []
-    for id in find(name):
+    ids = find(name)
+    if drop and not (len(ids) == 1 and ids[0] in MODELS):
+        raise UsageError(f"{name}: rows can be dropped from one model, and this is {some(ids)}")
+    for id in ids:
         spec = MODELS.get(id) if id in MODELS else HEURISTICS.get(id)
         # By default, a heuristic is explained on the small instance of its paper's first model, if there is one.
         models = [spec] if isinstance(spec, ModelSpec) else [model for model in MODELS if model.paper == spec.paper]
@@ -110,6 +120,8 @@ def explain(
             on_model(id, where.name)
         sizes = measure(spec, where, large) if isinstance(spec, ModelSpec) else None
         content = tuple(block for block in _blocks(spec, where, sizes, shown) if block.text)
+        if drop and isinstance(spec, ModelSpec):
+            content += tuple(_costs(spec, where, drop))
         problem = PAPERS.get(spec.paper).problem(spec.problem)
         goal = {"max": "maximise", "min": "minimise"}[problem.sense]
         title = f"{spec.kind} · {goal} {problem.id}: {problem.title} ({problem.unit})"
@@ -192,6 +204,13 @@ def _blocks(spec: ModelSpec | HeuristicSpec, where: Instance, sizes: Sizes | Non
         yield from _listed("Checked on every decision", _plain(c.replace("_", " ") for c in spec.claims))
     if sizes:
         yield from _listed("Size", _plain(sizes.lines))
+
+
+def _costs(spec: ModelSpec, where: Instance, drop: Sequence[str]) -> Iterator[Block]:
+    """Yield what dropped rows cost."""
+    view = spec.view(where)
+    found = (cost(spec, view, row).sentence for row in drop)
+    yield from _listed(f"Cost of rows on {clean(where.name, 120)}", _plain(found))
 
 
 def _listed(heading: str, found: Iterable[Block]) -> Iterator[Block]:

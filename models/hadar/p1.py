@@ -163,8 +163,8 @@ def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0
     are exact at an optimum. ``runs_last`` is not in the paper: it makes a job run in its last slot, so that no
     incumbent counts the job as later than it is. (1d) is left out where all gangs fit at once.
 
-    Duals (of the relaxation): the price of (1d) is what one more GPU of type r in slot t would add to the utility.
-    Hadar's online prices (5) play this role.
+    Duals (of the relaxation): one more GPU of type r in slot t adds at most the price of (1d) to the utility. Hadar's
+    online prices (5) play this role.
 
     *Erratum.* Fig. 1: under (1e) no schedule of the three jobs finishes in 5 rounds; the minimum is 6. Gangs of 3, 2
     and 2 never fill 6 GPUs, so the 100 % utilisation shown for round 1 is impossible.

@@ -13,7 +13,7 @@ All programs share the capacity rows:
 
 .. math:: \sum_l x_l^j \le m_j \quad \forall j \tag{4, 9b, 10b} \label{capacity}
 
-The dual of a capacity row is the price of a type: what one more device of it would add to the objective.
+The dual of a capacity row is the price of a type: one more device of it adds at most that much to the objective.
 
 *Ties.* The paper takes any optimum. If several optima differ in the allocations of single tenants, the one with the
 largest second objective is returned (:func:`.printed.assortative`): fast types go to large speedups. In (9) every

@@ -90,7 +90,7 @@ def build_maxmin(view: View) -> pyo.ConcreteModel:
     .. math:: \max s
     .. math:: x_l^j = s \cdot m_j \cdot \pi_l / \sum_i \pi_i \quad \forall l, j \label{equal_split}
 
-    Duals: that of a capacity row is what one more device would add to s; types with price 0 are not scarce.
+    Duals: one more device adds at most the dual of its capacity row to s; types with price 0 are not scarce.
     """
     m = shares(view)
     m.split = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.equal_split))
@@ -168,7 +168,9 @@ def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.Concr
     .. math:: \max \sum_l \sum_j w_l^j x_l^j
     .. math:: \sum_j w_l^j x_l^j \ge e_l \quad \forall l \tag{8} \label{at_least_split}
 
-    Duals: that of (8) is the total efficiency that tenant l's right to its equal split costs.
+    Duals: that of (8) is what the total gains at the margin, per unit by which tenant l may have less than its equal
+    split. It need not be unique, and it is not what the row costs: that is what the total gains if the row is dropped
+    (``harness explain oef.sharing_incentive --drop at_least_split[0]``).
     """
     m = shares(view)
     # With other efficiencies ``(v,)`` as `least`, the optimum shows whether these are Pareto-efficient.
@@ -192,7 +194,7 @@ def build_noncooperative(view: View) -> pyo.ConcreteModel:
     .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{9a}
     .. math:: \sum_j w_l^j x_l^j = \pi_l \cdot E \quad \forall l \tag{9c} \label{equal_efficiency}
 
-    Duals: that of (9c) is the price of equality; it shows which tenants would free devices if they could have less.
+    Duals: that of (9c) is what the total gains at the margin, per unit by which tenant l may have less than the others.
 
     *Errata.* Theorem 5.4, strategy-proofness: no over-report gains, but under-reports do in most random instances. With
     speedups (1, 2) and (1, 5) and one device of each type, tenant 2 gets 3.0 instead of 2.143 by reporting 3. Tenants
@@ -217,8 +219,12 @@ def build_cooperative(view: View) -> pyo.ConcreteModel:
     .. math:: \frac{1}{\pi_l} \sum_j w_l^j x_l^j \ge \frac{1}{\pi_i} \sum_j w_l^j x_i^j \quad \forall l \ne i
         \tag{10c} \label{no_envy}
 
-    Duals: that of (10c) is the total efficiency that keeping l from envying i costs. At the optimum all devices are
-    allocated, so envy-freeness implies the sharing incentive (Theorem 5.1), also with weights.
+    Duals: that of (10c) is what the total gains at the margin, per unit by which l may envy i. It need not be unique,
+    and it is not what the row costs. On expression (1), the row by which u2 does not envy u3 has optimal duals from 0
+    to 3, and the optimum without it is the same: ``harness explain oef.cooperative --drop no_envy[1,2]``.
+
+    At the optimum all devices are allocated, so envy-freeness implies the sharing incentive (Theorem 5.1), also with
+    weights.
 
     *Errata.* Theorem 5.3, Pareto efficiency, holds among envy-free allocations only. With speedups (1, 1.5, 2), (1, 2,
     5), (1, 3, 8) and one device of each type, the total can grow by 0.067 without hurting anybody; two types suffice

@@ -242,7 +242,7 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     bound. The last two rows exist only if the makespan C is minimised instead; idle GPU-hours have no rows that bound
     them, and 0 is minimised.
 
-    Duals: that of an interval is what additional GPUs would save there.
+    Duals: additional GPUs save at most that of their interval.
     """
     view = view.relaxed
     goal, hour = goal_of(view, objective), view.ticks_of_hour

@@ -148,9 +148,10 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     on which they progress with their share; elsewhere (5) would demand nothing. Rows of (5) are divided by the floor,
     so the share itself has a coefficient of 0, and exist only for jobs that could fall below.
 
-    Duals (of LP1): those of (2) and (3) are what another CPU and another gigabyte would add to the round's progress;
-    that of (5) is what fairness to j costs the others. The optimum bounds every feasible round (Theorem 4.1); without
-    floors, also rounds that promise nobody a fair share (``synergy.greedy``, DRF, Tetris).
+    Duals (of LP1): another CPU and another gigabyte add at most those of (2) and (3) to the round's progress; that of
+    (5) is what the round gains at the margin, per unit by which j may have less than its fair progress. The optimum
+    bounds every feasible round (Theorem 4.1); without floors, also rounds that promise nobody a fair share
+    (``synergy.greedy``, DRF, Tetris).
     """
     chosen = choices(view, rule)
     if not chosen.at.size:
