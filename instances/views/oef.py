@@ -70,8 +70,13 @@ class View:
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """Facts that a checker takes from whoever asks for an optimum: the order of the GPU types."""
-        return {"gpu_types": self.gpu_types}
+        """Facts that a checker takes from whoever asks for an optimum: the order of the GPU types, and the reports.
+
+        Mechanisms are asked what they would do if tenants reported other speedups (strategy-proofness).
+        """
+        types = [name for name, gpus in self.instance.cluster.gpus_by_type.items() if gpus]
+        columns = [self.gpu_types.index(name) for name in types]
+        return {"gpu_types": self.gpu_types, "rates": self.speedups[:, columns]}
 
     @cached_property
     def equal_split(self) -> Array:

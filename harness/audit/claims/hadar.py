@@ -159,9 +159,7 @@ def theorem_2(lab: Lab) -> str:
     assert promised is not None
     assert promised.factor is not None
     assert ratio is not None
-    chain = (
-        f"on 20 jobs that outbid each other, a verified schedule is {ratio:.4g} times better; {promised.text} there"
-    )
+    chain = f"on 20 jobs that outbid each other, a verified schedule is {ratio:.4g} times better; {promised.text} there"
     lab.add(ratio <= promised.factor, case, methods, chain)
     text = measured(lab, lab.drawn(draw, 150), "hadar.online", (P1,), "and random ones of up to 3 jobs and 5 slots")
     return f"{chain}; {text}"
