@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .basics import Array, Data, Gangs, require, total
+from .basics import Array, Data, require, total
 from .fluid import Fleet, completion, mean_busy_times, shortest_first
+from .reading.rigid import SHORT_S, FixedGangs, fixed_gangs_of
 from .rules import register
 
 PARTS = 1024
@@ -46,74 +47,34 @@ class Rigid:
     """
 
     def __init__(self, data: Data, problem: str) -> None:
-        held, self.jobs = Gangs(data, 1.0), data["jobs"]
-        self.there = held.gpus
-        histories = [job.get("history") for job in self.jobs]
-        require(all(histories) or not any(histories), "some jobs have a history and others have none")
-        self.tick_s, *columns = logged(self.jobs, held.types) if all(histories) else rated(held)
-        self.gangs = [Gang(*row) for row in zip(*(np.asarray(column).tolist() for column in columns), strict=True)]
-        require(all(g.gpus <= self.there[g.pool] for g in self.gangs), "a gang does not fit in its pool")
-        if all(histories):
-            self.gangs, self.there = merged(self.gangs, self.jobs, held.types, self.there, self.tick_s)
-        self.hour = 3600 if self.tick_s == 1 else 3_600_000_000
+        read = fixed_gangs_of(data)
+        self.gangs, self.there = merged(read)
+        self.hour = read.hour
         what = problem.split(".")[1]
-        lasts = [max(g.duration, 10 * self.hour // 3600 if what == "slowdown" else 0) for g in self.gangs]
+        lasts = [max(g.duration, SHORT_S * self.hour // 3600 if what == "slowdown" else 0) for g in self.gangs]
         self.due = [g.release + length for g, length in zip(self.gangs, lasts, strict=True)]
-        self.weight = [Fraction(job.get("weight", 1.0) if what == "weighted" else 1) for job in self.jobs]
+        self.weight = [Fraction(w if what == "weighted" else 1) for w in read.weight.tolist()]
         self.size = (sum(self.weight) or Fraction(1)) * self.hour
         if what == "slowdown":
             self.weight, self.size = [Fraction(1, length) for length in lasts], Fraction(len(lasts))
 
 
-def logged(jobs: Sequence[Data], types: Sequence[str]) -> tuple[Any, ...]:
-    """Return the tick length in seconds, and the jobs' releases, durations, GPUs and pools, from a log."""
-    runs = [(j, *run) for j, job in enumerate(jobs) for run in job["history"].get("runs", ())]
-    ran = np.array(runs, float).reshape(-1, 3)
-    lasted = np.array([job.get("duration_s") or 0.0 for job in jobs])
-    release = np.array([job.get("submit_s", 0.0) for job in jobs])
-    others = [s for job in jobs for s in job["history"].get("durations_s", {}).values()]
-    times = np.concatenate([ran[:, 1:].ravel(), lasted, release, others])
-    tick_s = 1.0 if (times == np.round(times)).all() else 1e-6
-    which = ran[:, 0].astype(int)
-    duration = np.rint(lasted / tick_s).astype(np.int64)
-    if len(set(which.tolist())) == len(jobs):
-        duration = np.zeros(len(jobs), np.int64)
-        each = np.rint(ran[:, 2] / tick_s).astype(np.int64) - np.rint(ran[:, 1] / tick_s).astype(np.int64)
-        np.add.at(duration, which, each)
-    pools = [types.index(job["history"]["gpu_type"]) for job in jobs]
-    return tick_s, np.rint(release / tick_s).astype(np.int64), duration, [job["gpus"] for job in jobs], pools
-
-
-def merged(
-    gangs: Sequence[Gang], jobs: Sequence[Data], types: Sequence[str], there: Sequence[int], tick_s: float
-) -> tuple[list[Gang], list[int]]:
+def merged(read: FixedGangs) -> tuple[list[Gang], list[int]]:
     """Return the gangs with their shortest durations in merged pools, and the GPUs of these.
 
     Pools are merged if a job may choose between them.
     """
-    of, fastest = list(range(len(there))), []
-    for gang, job in zip(gangs, jobs, strict=True):
-        shortest = gang.duration
-        for kind, seconds in job["history"].get("durations_s", {}).items():
-            other = types.index(kind)
-            if other != gang.pool and gang.gpus <= there[other]:
-                shortest = min(shortest, round(seconds / tick_s))
-                first, last = sorted((of[gang.pool], of[other]))
-                of = [first if p == last else p for p in of]
-        fastest.append(gang._replace(duration=shortest))
+    able = read.lasts >= 0
+    of = list(range(len(read.pools)))
+    for row in np.unique(able, axis=0):
+        among = {of[p] for p in np.flatnonzero(row)}
+        of = [min(among) if p in among else p for p in of]
     names = sorted(set(of))
-    rooms = [sum(room for p, room in zip(of, there, strict=True) if p == name) for name in names]
-    return [gang._replace(pool=names.index(of[gang.pool])) for gang in fastest], rooms
-
-
-def rated(held: Gangs) -> tuple[Any, ...]:
-    """Return the same as :func:`logged` for jobs with rates, each on the fastest GPU type on which its gang fits."""
-    gpus = np.array([job["gpus"] for job in held.jobs])
-    rates = np.where(gpus[:, None] <= np.array(held.gpus), np.array(held.rates), 0.0)
-    require(bool((rates.max(axis=1) > 0).all()), "a gang fits on no GPU type")
-    lasts = np.array(held.work) / (gpus * rates.max(axis=1))
-    release = np.rint(np.array(held.arrival_s) / 1e-6).astype(np.int64)
-    return 1e-6, release, np.ceil(lasts / 1e-6).astype(np.int64), gpus, rates.argmax(axis=1)
+    rooms = [sum(room for p, room in zip(of, read.capacity.tolist(), strict=True) if p == name) for name in names]
+    pool = np.array([names.index(p) for p in of])[read.pool]
+    fastest = np.where(able, read.lasts, np.iinfo(np.int64).max).min(axis=1)
+    columns = (column.tolist() for column in (read.release, fastest, read.gpus, pool))
+    return [Gang(*row) for row in zip(*columns, strict=True)], rooms
 
 
 def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:

@@ -6,17 +6,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from schedgap.certificates.basics import Data
+from schedgap.certificates.reading.rigid import SHORT_S, FixedGangs, fixed_gangs_of
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
-from schedgap.instances.canonical import validate
-from schedgap.instances.rigid import OBJECTIVES, SHORT_S, Schedule, View
-from schedgap.instances.views.rigid import view
-from schedgap.instances.workload import servers
+from schedgap.instances.rigid import Schedule
 
 HORIZON = 2**61
 """Ticks stay below this value, so that sums of two fit in 64 bits."""
+
+
+OBJECTIVES = ("flow", "slowdown", "weighted", "makespan", "idle")
 
 
 def metric(objective: str) -> str:
@@ -25,27 +25,27 @@ def metric(objective: str) -> str:
 
 
 @refusing
-def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check(facts: FixedGangs, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check the intervals in which jobs hold their gangs, and measure all objectives.
 
     Each job runs for its duration in a single pool that can run it, not before its release, never twice at once, and
     without interruption unless the problem allows it. No pool exceeds its GPUs, nor does any server that is named.
     """
-    fields: dict[str, Range] = {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON), "pool": len(view.pools)}
-    tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"
+    fields: dict[str, Range] = {"job": facts.size, "start": (0, HORIZON), "end": (0, HORIZON), "pool": len(facts.pools)}
+    tick = "" if facts.tick_s == 1 else f" (in ticks of {facts.tick_s:g} s)"
     times = dict.fromkeys(("start", "end", "at"), lambda t: f"{t}{tick}")
-    names = times | {"job": lambda j: view.instance.jobs[j].id, "pool": view.pools.__getitem__}
+    names = times | {"job": facts.ids.__getitem__, "pool": facts.pools.__getitem__}
     runs = Rows(names, **well_formed(decision, fields)[0])
     lines = runs.broken(runs.end < runs.start, "job {job} ends at {end}, before it starts at {start}{more}")
-    jobs, everybody = runs.by("job"), Rows(runs.names, job=np.arange(view.size))
+    jobs, everybody = runs.by("job"), Rows(runs.names, job=np.arange(facts.size))
     refuse([*lines, *everybody.broken(~np.isin(everybody.job, jobs.job), "job {job} does not run{more}")])
     lines = runs.broken(
-        runs.start < view.release[runs.job],
+        runs.start < facts.release[runs.job],
         "job {job} starts at {start}, before its release at {release}{more}",
-        release=view.release[runs.job],
+        release=facts.release[runs.job],
     )
     pool, ran = jobs.head(runs.pool), jobs.total(runs.end - runs.start)
-    due = view.lasts[jobs.job, pool]
+    due = facts.lasts[jobs.job, pool]
     lines += jobs.broken(jobs.least(runs.pool) != jobs.most(runs.pool), "job {job} runs in several pools{more}")
     lines += jobs.broken(due < 0, "job {job} runs in pool {pool}, where it cannot{more}", pool=pool)
     short = (due >= 0) & (ran != due)
@@ -53,41 +53,41 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     if not problem.endswith(".preemptive"):
         lines += jobs.broken(jobs.count > 1, "job {job} is interrupted: it runs {count} times{more}", count=jobs.count)
     lines += overlaps(runs, "job {job} runs twice at {start}{more}")
-    lines += _on_servers(view, runs, decision)
-    overfull, idle = _in_pools(view, runs, jobs, pool)
-    measured = objectives(view, jobs.most(runs.end), idle)
-    waited, hours = (jobs.most(runs.end) - view.release - ran).astype(float), view.ticks_of_hour
+    lines += _on_servers(facts, runs, decision)
+    overfull, idle = _in_pools(facts, runs, jobs, pool)
+    measured = objectives(facts, jobs.most(runs.end), idle)
+    waited, hours = (jobs.most(runs.end) - facts.release - ran).astype(float), facts.hour
     metrics = {
         "wait_h": float(waited.mean()) / hours,
         "longest_wait_h": float(waited.max()) / hours,
-        "start_delay_h": float((jobs.least(runs.start) - view.release).astype(float).mean()) / hours,
+        "start_delay_h": float((jobs.least(runs.start) - facts.release).astype(float).mean()) / hours,
         **{metric(name): value for name, value in measured.items()},
     }
     return Verdict(measured[problem.split(".")[1]], (*lines, *overfull), metrics, measured)
 
 
-def _in_pools(view: View, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[str], int]:
+def _in_pools(facts: FixedGangs, runs: Rows, jobs: Groups, pool: Ints) -> tuple[list[str], int]:
     """Report pools with too many GPUs in use, and count the GPU-ticks that idle while a job of the same pool waits.
 
     At the same moment, ends precede starts. A job waits whenever it does not run between its release and its last end.
     """
-    gpus, run, job = view.gpus[runs.job], np.ones(runs.job.size, np.int64), np.ones(view.size, np.int64)
-    at = np.concatenate([runs.end, runs.start, view.release, jobs.most(runs.end)])
+    gpus, run, job = facts.gpus[runs.job], np.ones(runs.job.size, np.int64), np.ones(facts.size, np.int64)
+    at = np.concatenate([runs.end, runs.start, facts.release, jobs.most(runs.end)])
     events = Rows(runs.names, pool=np.concatenate([runs.pool, runs.pool, pool, pool]), at=at)
     held, waits = np.concatenate([-gpus, gpus, 0 * job, 0 * job]), np.concatenate([run, -run, job, -job])
     moments, (used, waiting) = events.sums("pool", "at", held, waits)
-    room = view.capacity[moments.pool]
+    room = facts.capacity[moments.pool]
     text = "pool {pool}: {used} GPUs in use at {at}, it has {room}{more}"
     free = np.maximum(room - used, 0)[:-1] * (waiting[:-1] > 0)
     idle = sum((free.astype(object) * np.diff(moments.at).astype(object)).tolist())
     return moments.broken(used > room, text, used=used, room=room), idle
 
 
-def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
+def _on_servers(facts: FixedGangs, runs: Rows, decision: Schedule) -> list[str]:
     """Report servers of the wrong pool or with too many GPUs in use, if the decision names servers."""
     if not np.size(decision.run):
         return []
-    hosts = servers(view.instance)
+    hosts = facts.servers
     names = runs.names | {"server": hosts.names.__getitem__}
     (entries,) = well_formed(decision, {"run": runs.job.size, "server": hosts.size, "gpus": (1, LARGEST)})
     held = Rows(names, **entries)
@@ -97,7 +97,7 @@ def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
     each = held.by("run")
     gpus, job = each.total(held.gpus), runs.job[each.run]
     text = "job {job} holds {gpus} GPUs of servers, its gang has {gang}{more}"
-    lines += each.broken(gpus > view.gpus[job], text, job=job, gpus=gpus, gang=view.gpus[job])
+    lines += each.broken(gpus > facts.gpus[job], text, job=job, gpus=gpus, gang=facts.gpus[job])
     at = np.concatenate([runs.end[held.run], runs.start[held.run]])
     events = Rows(names, server=np.tile(held.server, 2), at=at)
     moments, (used,) = events.sums("server", "at", np.concatenate([-held.gpus, held.gpus]))
@@ -106,27 +106,22 @@ def _on_servers(view: View, runs: Rows, decision: Schedule) -> list[str]:
     return [*lines, *moments.broken(used > room, text, used=used, room=room)]
 
 
-def objectives(view: View, completion: Ints, idle: int) -> dict[str, float]:
+def objectives(facts: FixedGangs, completion: Ints, idle: int) -> dict[str, float]:
     """Return all objectives, by exact sums, in the problems' units; slowdowns are relative to the fastest run."""
-    hour = Fraction(3600) / (Fraction(1) if view.tick_s == 1 else Fraction(1, 1_000_000))
-    flow = (completion - view.release).tolist()
-    weight = [Fraction(w) for w in view.weight.tolist()]
-    short = int(SHORT_S * hour / 3600)
-    least = np.maximum(view.lasts.min(axis=1, initial=HORIZON, where=view.lasts >= 0), short).tolist()
+    hour = Fraction(facts.hour)
+    flow = (completion - facts.release).tolist()
+    weight = [Fraction(w) for w in facts.weight.tolist()]
+    short = SHORT_S * facts.hour // 3600
+    least = np.maximum(facts.lasts.min(axis=1, initial=HORIZON, where=facts.lasts >= 0), short).tolist()
     slow = sum(max(1.0, f / p) for f, p in zip(flow, least, strict=True))
     weighted = sum((w * f for w, f in zip(weight, flow, strict=True)), Fraction(0))
     return {
-        "flow": float(sum(flow) / hour / view.size),
-        "slowdown": slow / view.size,
+        "flow": float(sum(flow) / hour / facts.size),
+        "slowdown": slow / facts.size,
         "weighted": float(weighted / hour / sum(weight)) if any(weight) else 0.0,
-        "makespan": float((int(completion.max()) - int(view.release.min())) / hour),
+        "makespan": float((int(completion.max()) - int(facts.release.min())) / hour),
         "idle": float(idle / hour),
     }
 
 
-def read(data: Data) -> View:
-    """Return the view of an instance."""
-    return view(validate(data, "the instance"))
-
-
-VERIFIERS.register(VerifierSpec("rigid", read, check, lambda problem: ("wait_h", *map(metric, OBJECTIVES))))
+VERIFIERS.register(VerifierSpec("rigid", fixed_gangs_of, check, lambda problem: ("wait_h", *map(metric, OBJECTIVES))))

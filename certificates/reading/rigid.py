@@ -1,0 +1,120 @@
+"""Gangs of fixed duration on pools of GPUs, from a log or from rates, in integer ticks.
+
+A log gives a job's pool, release and duration, and possibly its durations in other pools; if it has the runs of every
+job, these make the durations. A job without history runs on its fastest GPU type on which its gang fits, for its work
+divided by its rate there, rounded up to microseconds. A tick is a second if all times of the instance are whole
+seconds, else a microsecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..basics import Array, Data, require
+from .jobs import jobs_of, types_of
+from .servers import Servers, capacities, servers_of
+
+FINE_S = 1e-6
+"""Length of a tick if not all times are whole seconds."""
+
+
+SHORT_S = 10
+"""Least run time in bounded slowdowns."""
+
+
+@dataclass(frozen=True, eq=False)
+class FixedGangs:
+    """``n`` jobs on ``P`` pools, the GPU types.
+
+    Attributes
+    ----------
+    tick_s
+        Length of a tick in seconds.
+    release, gpus, pool, weight
+        ``(n,)`` earliest start in ticks, GPUs, the pool of the log or of the fastest GPUs, and weight.
+    lasts
+        ``(n, P)`` ticks for which each job runs in each pool, -1 if it cannot run there.
+    """
+
+    ids: tuple[str, ...]
+    pools: tuple[str, ...]
+    capacity: Array
+    tick_s: float
+    release: Array
+    gpus: Array
+    pool: Array
+    lasts: Array
+    weight: Array
+    cluster: Data
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.ids)
+
+    @property
+    def hour(self) -> int:
+        """Ticks in an hour."""
+        return 3600 if self.tick_s == 1 else 3_600_000_000
+
+    @cached_property
+    def servers(self) -> Servers:
+        """The servers, which logs may name."""
+        return servers_of({"cluster": self.cluster})
+
+
+def fixed_gangs_of(data: Data) -> FixedGangs:
+    """Return the jobs of an instance as gangs of fixed duration; either all of them have a history, or none has."""
+    jobs, pools = data["jobs"], types_of(data)
+    histories = [job["history"] for job in jobs if "history" in job]
+    require(len(histories) in (0, len(jobs)), "some jobs have a history and others have none")
+    gpus = np.array([job["gpus"] for job in jobs], np.int64)
+    capacity = np.array(list(capacities(data).values()), np.int64)
+    found = _logged(jobs, histories, pools) if histories else _rated(data, capacity)
+    tick_s, release, pool, lasts = found
+    lasts[gpus[:, None] > capacity] = -1
+    require(bool((lasts[np.arange(len(jobs)), pool] >= 0).all()), "a gang does not fit in its pool")
+    weight = np.array([job.get("weight", 1.0) for job in jobs], float)
+    ids = tuple(job["id"] for job in jobs)
+    return FixedGangs(ids, pools, capacity, tick_s, release, gpus, pool, lasts, weight, data["cluster"])
+
+
+def _logged(jobs: Sequence[Data], histories: Sequence[Data], pools: Sequence[str]) -> tuple[float, Array, Array, Array]:
+    """Return tick length, releases, pools and durations by pool of jobs with histories."""
+    index = {name: i for i, name in enumerate(pools)}
+    ran = np.array([(j, *run) for j, h in enumerate(histories) for run in h.get("runs", ())], float).reshape(-1, 3)
+    lasted = np.array([job.get("duration_s", 0.0) for job in jobs], float)
+    release = np.array([job.get("submit_s", 0.0) for job in jobs], float)
+    moved = [(j, index[r], s) for j, h in enumerate(histories) for r, s in h.get("durations_s", {}).items()]
+    other = np.array(moved, float).reshape(-1, 3)
+    times = np.concatenate([ran[:, 1:].ravel(), lasted, release, other[:, 2]])
+    tick_s = 1.0 if (times == np.round(times)).all() else FINE_S
+    which, pool = ran[:, 0].astype(np.int64), np.array([index[h["gpu_type"]] for h in histories], np.int64)
+    duration = ticks(lasted, tick_s)
+    if len(np.unique(which)) == len(jobs):
+        duration = np.zeros(len(jobs), np.int64)
+        np.add.at(duration, which, ticks(ran[:, 2], tick_s) - ticks(ran[:, 1], tick_s))
+    lasts = np.full((len(jobs), len(pools)), -1)
+    lasts[other[:, 0].astype(np.int64), other[:, 1].astype(np.int64)] = ticks(other[:, 2], tick_s)
+    lasts[np.arange(len(jobs)), pool] = duration
+    return tick_s, ticks(release, tick_s), pool, lasts
+
+
+def _rated(data: Data, capacity: Array) -> tuple[float, Array, Array, Array]:
+    """Return the same for jobs with rates."""
+    jobs = jobs_of(data)
+    rates = np.where(jobs.gpus[:, None] <= capacity, jobs.rates, 0.0)
+    best, pool = rates.max(axis=1), rates.argmax(axis=1)
+    require(bool((best > 0).all()), "a gang fits on no GPU type")
+    lasts = np.full(rates.shape, -1)
+    lasts[np.arange(jobs.size), pool] = np.ceil(jobs.work / (jobs.gpus * best) / FINE_S)
+    return FINE_S, ticks(jobs.arrival_s, FINE_S), pool, lasts
+
+
+def ticks(seconds: Array, tick_s: float) -> Array:
+    """Return times in seconds as integral numbers of ticks."""
+    return np.asarray(np.rint(seconds / tick_s).astype(np.int64))
