@@ -26,7 +26,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from . import elastic, fluid, oef, packing, rigid, synergy
-from .basics import Data, RefusedError, arrivals, require
+from .basics import Data, RefusedError, require
+from .reading.jobs import arrivals
 from .rules import RULES, register, rule_of
 
 __all__ = [

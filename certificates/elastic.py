@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from .basics import DEAR, LESS, LOW, MORE, STRETCH, Array, Data, require, slot_of, times, up, utility
+from .basics import DEAR, LOW, MORE, STRETCH, Array, Data, require, up
 from .packing import Packing, Uses, by_slots
+from .reading.admission import admission_of
+from .reading.elastic import Elastic as Runs
+from .reading.zhou import Architecture, zhou_of
 from .rules import register
 
 
@@ -19,25 +22,29 @@ class Elastic(Packing):
     """Packing of runs: workers with parameter servers (PSs), or a ring of workers.
 
     All PSs of a job are on one server, and their bandwidth limits the number of workers on other servers. In a `ring`
-    there are no PSs. Equal servers form a class.
+    there are no PSs. Equal servers form a class. Slots are numbered from 0 here; jobs arrive in slots `begin`.
     """
 
     ring = False
+    begin: list[int]
     earliest: list[int]
 
     def prepare(self, data: Data, horizon: Data) -> None:
-        self.workers, self.servers, have, self.need = self.parts(data)
-        able = [[self.can(w, g) for w in self.workers] for g in self.groups]
-        kinds: dict[Any, int] = {}
-        for group, amount, runs in zip(self.groups, have, able, strict=True):
-            kinds[tuple(amount), tuple(runs)] = kinds.get((tuple(amount), tuple(runs)), 0) + group["count"]
-        self.has, self.count = np.array([has for has, _ in kinds], float), np.array(list(kinds.values()))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fits = np.nanmin(np.floor(self.has[:, None] * STRETCH / self.need[0]), axis=2)
-        self.room = np.where([runs for _, runs in kinds], np.minimum(fits, 10**6), 0).astype(int).T
+        self.read = self.reading(data)
+        hardware = self.read.hardware
+        self.workers, self.servers, self.need = hardware.workers, hardware.ps, hardware.takes
+        self.has, self.count, self.room = self.read.has, self.read.count, self.read.room
         most = [[self.most(c, r) for r in range(self.has.shape[1])] for c in range(len(self.has))]
         self.capacity = (np.array(most) * self.count[:, None]).ravel() * STRETCH
-        self.ends(horizon)
+        self.ends()
+
+    def reading(self, data: Data) -> Runs:
+        """Return the jobs on their hardware; set when they begin, and check the slots of the certificate."""
+        raise NotImplementedError
+
+    def ends(self) -> None:
+        """Set the `earliest` slots of the jobs and the `worth` of their ends."""
+        raise NotImplementedError
 
     def most(self, c: int, resource: int) -> float:
         """Return how much of a resource whole workers and PSs can use on a server of class `c`.
@@ -57,53 +64,16 @@ class Elastic(Packing):
             sums = more[np.unique((more / has[resource]).round(12), return_index=True)[1]]
         return float(min(sums.max(), has[resource]) or has[resource])
 
-    def parts(self, data: Data) -> tuple[Any, Any, Any, Any]:
-        """Return worker and PS types, the capacity of a server of each group, and the needs of each type."""
-        workers, servers = data["worker_types"], [] if self.ring else data["ps_types"]
-        kinds = ("gpus", "cpus", "memory_gb", "bandwidth_gbps")
-        items = self.groups, workers, servers
-        have, *need = (np.array([[x.get(r, 0.0) for r in kinds] for x in part]) for part in items)
-        return workers, servers, have, need
-
-    def can(self, worker: Data, group: Data) -> bool:
-        """Return whether workers of a type run on servers of a group."""
-        return worker.get("gpu_type") in (None, group["gpu_type"])
-
-    def ends(self, horizon: Data) -> None:
-        """Set the `earliest` slots of the jobs and the `worth` of their ends."""
-        raise NotImplementedError
-
-    def own_slots(self, horizon: Data) -> None:
-        """Require Zhou's slots: hours, unless the instance's slots are longer or span less than a day."""
-        slot_s, day = horizon["slot_s"], 24 * 3600
-        hour = slot_s if "slots" in horizon and (slot_s >= 3600 or slot_s * horizon["slots"] < day) else 3600.0
-        require(self.slot_s == hour, "slots are not the problem's")
-
-    def until(self, due_slot: int | None) -> None:
-        """Require that the slots end just before the instance's τ, if it has one."""
-        require(due_slot in (None, self.slots + 1), "slots do not end with the instance's τ")
-
-    def begin(self, job: Data) -> int:
-        """Return the slot in which a job arrives."""
-        return slot_of(job.get("submit_s", 0.0), self.slot_s)
-
-    def layouts(self, j: int) -> Iterator[tuple[int, int, int, Array, Array]]:
-        """Yield worker type, PS type, whether all are on one server, 1, 2, … workers, and slots per mini-batch."""
-        n = np.arange(1, self.jobs[j].get("chunks", 1) + 1)
-        share = (n - 1) / n if self.ring else np.ones(len(n))
-        for m, p in np.ndindex(len(self.workers), len(self.servers) or 1):
-            seconds = times(self.jobs[j], self.workers[m], None if self.ring else self.servers[p])
-            compute, update, transfer = (x / self.slot_s for x in seconds)
-            for together in range(2 if math.isfinite(compute) and self.room[m].any() else 0):
-                yield m, p, together, n, compute + share * (update + (0.0 if together else transfer))
-
     @cache  # noqa: B019
     def options(self, j: int) -> list[tuple[int, int, int, int, int]]:
         """Return the layouts with the fewest workers for each duration: types, on one server or not, workers, slots."""
         options = []
-        for m, p, together, n, per_batch in self.layouts(j):
-            slots = np.maximum(np.ceil(self.work[j] * per_batch / n * LESS), 1)
-            options += [(m, p, together, int(n[i]), int(slots[i])) for i in np.unique(slots, return_index=True)[1]]
+        n = np.arange(1, self.read.chunks[j] + 1)
+        for layout in self.read.layouts():
+            slots, first = np.unique(self.read.slots(j, layout, n), return_index=True)
+            finite = np.isfinite(slots)
+            pairs = zip(n[first[finite]].tolist(), slots[finite].tolist(), strict=True)
+            options += [(*layout, number, int(length)) for number, length in pairs]
         return options
 
     @cache  # noqa: B019
@@ -183,28 +153,40 @@ class Elastic(Packing):
         return int(best)
 
 
-class Completion(Elastic):
+class Timed(Elastic):
+    """Zhou's jobs, in Zhou's slots."""
+
+    def reading(self, data: Data) -> Architecture:
+        read = zhou_of(data)
+        require(self.slot_s == read.slot_s, "slots are not the problem's")
+        self.begin = (read.arrival - 1).tolist()
+        return read.architectures["ra" if self.ring else "ps"]
+
+    def until(self, read: Architecture) -> Architecture:
+        """Require that the slots end just before τ."""
+        require(read.deadline == self.slots + 1, "slots do not end with τ")
+        return read
+
+
+class Completion(Timed):
     """Every job completes, at a cost of its weight per slot; any end after all slots costs as much as the first one."""
 
     sense = -1
 
-    def ends(self, horizon: Data) -> None:
-        self.own_slots(horizon)
-        self.earliest = [self.begin(job) for job in self.jobs]
-        self.worth = [up(-job.get("weight", 1.0) * np.arange(1, self.slots + 3), self.unit) for job in self.jobs]
+    def ends(self) -> None:
+        self.earliest = self.begin
+        self.worth = [up(-weight * np.arange(1, self.slots + 3), self.unit) for weight in self.read.weight]
 
 
-class Weight(Elastic):
+class Weight(Timed):
     """The weight of the jobs that complete within the slots; all jobs are present at the start."""
 
-    def prepare(self, data: Data, horizon: Data) -> None:
-        self.until(data.get("due_slot"))
-        super().prepare(data, horizon)
+    def reading(self, data: Data) -> Architecture:
+        return self.until(super().reading(data))
 
-    def ends(self, horizon: Data) -> None:
-        self.own_slots(horizon)
+    def ends(self) -> None:
         self.earliest = [0] * len(self.jobs)
-        self.worth = [up([job.get("weight", 1.0)] * (self.slots + 1) + [0], self.unit) for job in self.jobs]
+        self.worth = [up([weight] * (self.slots + 1) + [0], self.unit) for weight in self.read.weight]
 
 
 class Admission(Elastic):
@@ -215,29 +197,18 @@ class Admission(Elastic):
 
     late = 1
 
-    def parts(self, data: Data) -> tuple[Any, Any, Any, Any]:
-        smallest: dict[Any, str] = {}
-        for w in sorted((w for w in data["worker_types"] if w["gpus"]), key=lambda w: w["gpus"]):
-            smallest.setdefault(w.get("gpu_type"), w["name"])
-        workers = [w for w in data["worker_types"] if w["name"] in smallest.values()]
-        have = [
-            [*(g["gpus"] // w["gpus"] * super(Admission, self).can(w, g) for w in workers), g.get("ps_slots", 0)]
-            for g in self.groups
-        ]
-        unit = np.eye(len(workers) + 1)
-        return workers, [max(data["ps_types"], key=lambda p: p["bandwidth_gbps"])], have, (unit[:-1], unit[-1:])
+    def reading(self, data: Data) -> Runs:
+        self.admission = admission_of(data)
+        own = self.admission.slot_s, self.admission.slots
+        require((self.slot_s, self.slots) == own, "slots are not the instance's own")
+        self.begin = self.admission.arrival.tolist()
+        return self.admission.elastic
 
-    def can(self, worker: Data, group: Data) -> bool:
-        return True
-
-    def ends(self, horizon: Data) -> None:
-        require((self.slot_s, self.slots) == (horizon["slot_s"], horizon["slots"]), "slots are not the instance's own")
-        self.earliest, self.worth = [self.begin(job) + self.late for job in self.jobs], []
-        for job in self.jobs:
-            a, worth = self.begin(job), np.full(self.slots + 2, -math.inf)
-            due = math.floor(min((job.get("deadline_s") or math.inf) / self.slot_s * MORE, self.slots))
-            value = utility(job, a * self.slot_s, max(job.get("rates", {}).values(), default=0.0))
-            worth[a + 1 : due + 1] = value(np.arange(1, due - a + 1) * self.slot_s)
+    def ends(self) -> None:
+        self.earliest, self.worth = [a + self.late for a in self.begin], []
+        for j, (a, due) in enumerate(zip(self.begin, self.admission.deadline.tolist(), strict=True)):
+            worth = np.full(self.slots + 2, -math.inf)
+            worth[a + 1 : due + 1] = self.admission.utilities.value(j, np.arange(1, due - a + 1) * self.slot_s)
             worth[-1] = 0
             self.worth.append(up(worth, self.unit))
 
@@ -246,38 +217,25 @@ Offer = Callable[[int], tuple[Array, Array]]
 """From a number of slots, free resources and unit prices in each window: ``(servers, resources, windows)`` each."""
 
 
-class Cheapest(Elastic):
+class Cheapest(Timed):
     """The cheapest run of the heaviest job next to loads, in slots up to τ, at the prices that the loads cause.
 
-    There are no multipliers: all options that might be cheaper than the best are placed. Prices grow with F, the
-    largest weight per consumption of any job, so one `job` suffices to show that they are not too high.
+    There are no multipliers: all options that might be cheaper than the best are placed.
     """
 
     sense = -1
 
     def prepare(self, data: Data, horizon: Data) -> None:
-        self.own_slots(horizon)
-        self.until(data.get("due_slot"))
-        self.groups = [group for group in self.groups for _ in range(group["count"])]
-        self.count = np.ones(len(self.groups), int)
-        self.workers, self.servers, self.has, self.need = self.parts(data)
-        self.room = np.array([[self.can(w, g) for g in self.groups] for w in self.workers]).astype(int)
-        h, resource, t = np.indices((*self.has.shape, self.slots))
-        self.used = self.has[:, :, None] * ((3 * h + 7 * resource + 5 * t) % 11 // 2) / 11
-        self.used[:, 0] = np.floor(self.used[:, 0])
-        end = horizon["slot_s"] * horizon["slots"] if "horizon" in data else 0
-        self.timespan = max(slot_of(end, self.slot_s), *(1 + self.begin(job) for job in self.jobs))
-        self.unit_worth = data.get("unit_worth")
+        read = self.until(self.reading(data))
+        self.read, self.most_base = read, read.base
+        self.workers, self.servers, self.need = read.hardware.workers, read.hardware.ps, read.hardware.takes
+        self.has, self.count = read.capacity, np.ones(len(read.names), int)
+        groups = np.array([group["count"] for group in self.groups])
+        self.room = np.repeat(read.hardware.able, groups, axis=1).astype(int)
+        self.used = read.loads(np.arange(len(read.names)), 1, self.slots + 1)
 
     def take(self, proof: Data) -> None:
-        worth = self.unit_worth
-        if worth is None:
-            j = proof["job"]
-            has = self.has[:, :, None]
-            least = self.least(j, lambda slots: (has, np.full_like(has, slots)))
-            worth = max(self.jobs[j].get("weight", 1.0) / least, 1e-12)
-        most = 2 * self.timespan * self.has.size * worth + 1
-        require(1 <= proof["base"] <= most * MORE, "prices are higher than those of the instance")
+        require(1 <= proof["base"] <= self.most_base * MORE, "prices are higher than those of the instance")
         self.base = proof["base"]
 
     def least(self, j: int, offer: Offer) -> float:
@@ -317,8 +275,7 @@ class Cheapest(Elastic):
         return windows(free, slots, axis=2).min(axis=3), windows(price, slots, axis=2).sum(axis=3)
 
     def value(self, proof: Data) -> Fraction:
-        weights = [job.get("weight", 1.0) for job in self.jobs]
-        return Fraction(self.least(weights.index(max(weights)), cache(self.window)))
+        return Fraction(self.least(int(self.read.weight.argmax()), cache(self.window)))
 
 
 KINDS: dict[str, Callable[[Data, Data], Packing]] = {

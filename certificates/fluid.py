@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .basics import HIGH, LESS, LOW, STRETCH, Array, Data, Gangs, require, total
-from .elastic import Elastic
+from .basics import HIGH, LESS, LOW, STRETCH, Array, Data, require, total
+from .elastic import Timed
+from .reading.gangs import gangs_of
 from .rules import register
-from .synergy import Sensitive
+from .synergy import Held
 
 TINY = 2.0**-70
 """Unit of time of the single machine, in slots."""
@@ -69,34 +70,34 @@ class GangFleet(Fleet):
     """
 
     def __init__(self, data: Data, proof: Data, grain: float = 0.0, together: bool = False) -> None:
-        self.grain, self.together, self.gangs = grain, together, Gangs(data, proof["slot_s"])
-        require(proof["slot_s"] == data.get("horizon", proof)["slot_s"], "slots are not the instance's own")
-        self.there = np.array(self.gangs.gpus, float)
-        jobs = range(len(self.gangs.jobs))
+        self.grain, self.together, self.gangs = grain, together, gangs_of(data)
+        require(proof["slot_s"] == self.gangs.slot_s, "slots are not the instance's own")
+        self.jobs, self.there = self.gangs.jobs, self.gangs.capacity.astype(float)
+        jobs = range(self.jobs.size)
         self.which = [j for j in jobs if (self.speed(j).any() if together else self.gangs.levels(j))]
-        self.start = [self.gangs.arrival[j] for j in self.which]
+        self.start = self.gangs.arrival[self.which].tolist()
         self.weight = [1.0] * len(self.which)
         self.alone = [max(self.fastest(j), self.grain) for j in self.which]
-        self.arrived_s = [self.gangs.arrival_s[j] for j in self.which]
+        self.arrived_s = self.jobs.arrival_s[self.which].tolist()
 
     def speed(self, job: int) -> Array:
         """Return the largest number of iterations of a job in a slot by type."""
-        gang, held = self.gangs.jobs[job]["gpus"], np.zeros(len(self.there))
-        for (r, gpus), servers in self.gangs.classes().items():
+        gang, held = self.jobs.gpus[job], np.zeros(len(self.there))
+        for (r, gpus), servers in self.gangs.classes.items():
             held[r] += servers * min(gpus, gang)
         held = held if self.together else gang * (held > 0)
-        return np.asarray(self.gangs.rates[job] * held * self.gangs.slot_s)
+        return np.asarray(self.jobs.rates[job] * held * self.gangs.slot_s)
 
     def fastest(self, job: int) -> float:
         """Return the least duration of a job's work."""
         if self.together:
-            return float(self.gangs.work[job] * LESS / self.speed(job).sum())
-        rate = min(self.gangs.rates[job][self.gangs.levels(job)[0]])
-        return float(self.gangs.work[job] * LESS / (self.gangs.jobs[job]["gpus"] * rate * self.gangs.slot_s))
+            return float(self.jobs.work[job] * LESS / self.speed(job).sum())
+        rate = min(self.jobs.rates[job][self.gangs.levels(job)[0]])
+        return float(self.jobs.work[job] * LESS / (self.jobs.gpus[job] * rate * self.gangs.slot_s))
 
     def ways(self, j: int) -> tuple[Array, Array]:
         job = self.which[j]
-        work, gang, rates = self.gangs.work[job] * LESS, self.gangs.jobs[job]["gpus"], self.gangs.rates[job]
+        work, gang, rates = self.jobs.work[job] * LESS, self.jobs.gpus[job], self.jobs.rates[job]
         with np.errstate(divide="ignore"):
             times = np.maximum(work / self.speed(job), self.grain)
             each = work / (rates * self.gangs.slot_s) if self.together else times * gang
@@ -111,20 +112,20 @@ class SensitiveFleet(Fleet):
     """Synergy's jobs, whose rates depend on CPUs and memory. Resources are GPUs, CPUs and memory by type."""
 
     def __init__(self, data: Data, proof: Data) -> None:
-        self.held, slot_s = Sensitive(data, proof), proof["slot_s"]
-        self.there = np.array(self.held.allowed, float).ravel()
-        self.which = [j for j in range(len(self.held.jobs)) if max(self.held.fair(j)) > 0]
-        self.start = [self.held.arrival[j] for j in self.which]
+        self.held = Held(data, proof)
+        jobs, slot_s = self.held.read.jobs, proof["slot_s"]
+        self.there = self.held.allowed.ravel()
+        self.which = np.flatnonzero(self.held.pooled.able.any(axis=1)).tolist()
+        self.start = self.held.arrival[self.which].tolist()
         self.weight = [1.0] * len(self.which)
-        self.work = [self.held.work[j] * LESS / slot_s for j in self.which]
+        self.work = (jobs.work[self.which] * LESS / slot_s).tolist()
         self.alone = [float(self.times(j).min()) for j in range(len(self.which))]
-        self.arrived_s = [self.held.arrival_s[j] for j in self.which]
-        self.slot_s = slot_s
+        self.arrived_s = jobs.arrival_s[self.which].tolist()
 
     @cache  # noqa: B019 -- there is one object
-    def each(self, kind: Any) -> tuple[Array, Array]:
+    def each(self, kind: int) -> tuple[Array, Array]:
         """Return the ``(q,)`` rates of a kind of jobs in its configurations, and the ``(q, d)`` resources of these."""
-        own = [configuration for configuration in self.held.held[kind] if configuration[2] > 0]
+        own = [configuration for configuration in self.held.configurations(kind) if configuration[2] > 0]
         use = np.zeros((len(own), len(self.there) // 3, 3))
         for q, (i, amounts, _) in enumerate(own):
             use[q, i] = amounts
@@ -135,7 +136,7 @@ class SensitiveFleet(Fleet):
         return self.work[j] / rate, self.work[j] * use / rate[:, None]
 
 
-class ElasticFleet(Elastic, Fleet):
+class ElasticFleet(Timed, Fleet):
     """Zhou's jobs, which may be interrupted and change their workers and PSs: they pay for these in each slot.
 
     All servers of a class have one price. A job that does a fraction of its work in a slot pays at least that fraction
@@ -147,39 +148,25 @@ class ElasticFleet(Elastic, Fleet):
     def take(self, proof: Data) -> None:
         """Read nothing: prices have no slots here."""
 
-    def ends(self, horizon: Data) -> None:
-        self.own_slots(horizon)
-        self.which = [j for j, job in enumerate(self.jobs) if job.get("weight", 1.0) > 0]
-        self.weight = [self.jobs[j].get("weight", 1.0) for j in self.which]
-        self.start = [self.begin(self.jobs[j]) + 1 for j in self.which]
+    def ends(self) -> None:
+        weight = self.read.weight.tolist()
+        self.which = [j for j, w in enumerate(weight) if w > 0]
+        self.weight = [weight[j] for j in self.which]
+        self.start = [self.begin[j] + 1 for j in self.which]
         self.there = self.capacity
         self.alone = [float(self.times(j).min()) for j in range(len(self.which))]
 
     @cache  # noqa: B019 -- there is one object
-    def serving(self, m: int, p: int, most: int) -> Array:
-        """Return the fewest PSs on one server that can serve 1, 2, … workers, there and on other servers."""
-        ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] / STRETCH
-        fewest = np.full(most, 2**30)
-        for c in range(len(self.has)):
-            for local in range(min(self.room[m][c], most) + 1):
-                n = np.arange(local + 1, most + 1)
-                need = np.maximum(np.ceil((n - local) * ps_per_worker), 1)
-                fits = (local * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * STRETCH).all(axis=1)
-                fits &= n - local <= self.room[m] @ self.count - self.room[m][c]
-                fewest[local:] = np.minimum(fewest[local:], np.where(fits, need, 2**30))
-        return np.minimum.accumulate(fewest[::-1])[::-1]
-
-    @cache  # noqa: B019 -- there is one object
     def choices(self, j: int) -> tuple[Array, ...]:
         """Return worker type, PS type, numbers of workers and PSs, and slots for all of the work, of each choice."""
-        choices = []
-        for m, p, together, n, per_batch in self.layouts(self.which[j]):
-            slots = np.maximum(self.work[self.which[j]] * LESS * per_batch / n, 1.0)
-            ps = np.zeros(len(n)) if self.ring else np.ones(len(n)) if together else self.serving(m, p, len(n))
-            whole = self.need[0][m] * n[:, None] + (0 if self.ring else self.need[1][p] * together)
-            held = (whole[:, None] <= self.has * STRETCH).all(axis=2)[:, self.room[m] > 0].any(axis=1)
-            fits = held if together else (n <= self.room[m] @ self.count) & (ps < 2**30)
-            choices.append([x[fits] for x in (np.full(len(n), m), np.full(len(n), p), n, ps, slots)])
+        job, choices = self.which[j], []
+        n = np.arange(1, self.read.chunks[job] + 1)
+        for layout in self.read.layouts():
+            ps = self.read.servers(layout)[: len(n)]
+            slots = np.maximum(self.work[job] * LESS * self.read.per_batch(job, layout, n) / n, 1.0)
+            fits = np.isfinite(ps) & np.isfinite(slots)
+            types = (np.full(len(n), kind) for kind in layout[:2])
+            choices.append([x[fits] for x in (*types, n, ps, slots)])
         return tuple(np.concatenate(column) for column in zip(*choices, strict=True))
 
     def times(self, j: int) -> Array:
@@ -457,9 +444,9 @@ def slots(kind: Kind, data: Data, proof: Data) -> tuple[int, Fraction]:
 
 def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int, Fraction]:
     """Return a bound on total utility, by prices over intervals; `must` requires every job to complete."""
-    edges = np.array(proof["edges"], float)
-    require(edges[-1] == data["horizon"]["slots"], "intervals do not end with the instance")
-    return 1, over_intervals(kind(data, proof), proof, edges, utilities, must)
+    fleet, edges = kind(data, proof), np.array(proof["edges"], float)
+    require(edges[-1] == fleet.gangs.slots, "intervals do not end with the instance")
+    return 1, over_intervals(fleet, proof, edges, utilities, must)
 
 
 COPIES = partial(GangFleet, together=True)

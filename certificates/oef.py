@@ -5,51 +5,19 @@ Multipliers are integer multiples of a unit and speedups are not rounded: everyt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
 
 from .basics import Data, require
+from .reading.oef import shares_of
 from .rules import register
-
-Rows = list[tuple[Mapping[str, Any], float]]
-
-
-def kinds(data: Data, types: Sequence[str]) -> Rows:
-    """Return the tenants' job types, each with its share of the tenant's weight.
-
-    If no tenant declares job types, they are derived from the jobs, by model and speedups.
-    """
-    tenants = data.get("tenants", ())
-    declared = [(k, t.get("weight", 1.0) / len(t["job_types"])) for t in tenants for k in t.get("job_types", ())]
-    weights = {t["id"]: t.get("weight", 1.0) for t in tenants}
-    derived: dict[str, dict[Any, Any]] = {}
-    for job in () if declared else data.get("jobs", ()):
-        rates = [job.get("rates", {}).get(r, 0.0) for r in types]
-        if min(rates) > 0:
-            key = job.get("model", "job"), tuple(float(f"{x / max(rates):.12g}") for x in rates)
-            owner = job.get("tenant", job["id"])
-            derived.setdefault(owner, {})[key] = {"rates": dict(zip(types, key[1], strict=True))}
-    return declared or [(kind, weights.get(t, 1.0) / len(own)) for t, own in derived.items() for kind in own.values()]
 
 
 def shared(data: Data) -> tuple[list[int], dict[tuple[float, ...], Fraction]]:
     """Return devices by type, slow ones first, and tenants' weights by speedups; tenants with equal speedups merge."""
-    total = {g["name"]: 0 for g in data["cluster"]["gpu_types"]}
-    for g in data["cluster"]["servers"]:
-        total[g["gpu_type"]] += g["count"] * g["gpus"]
-    types = [r for r in total if total[r]]
-    rows = kinds(data, types)
-    true = np.array([[kind["rates"][r] for r in types] for kind, _ in rows])
-    order = [types[j] for j in np.argsort(np.log(true).mean(axis=0), kind="stable")]
-    weights: dict[tuple[float, ...], Fraction] = {}
-    for kind, weight in rows:
-        rates = kind.get("reported_rates") or kind["rates"]
-        key = tuple(rates[r] / rates[order[0]] for r in order)
-        weights[key] = weights.get(key, Fraction(0)) + Fraction(weight)
-    return [total[r] for r in order], dict(sorted(weights.items()))
+    read, weights = shares_of(data), dict[tuple[float, ...], Fraction]()
+    for row, weight in zip(read.speedups.tolist(), read.weight.tolist(), strict=True):
+        weights[tuple(row)] = weights.get(tuple(row), Fraction(0)) + Fraction(weight)
+    return [read.devices[name] for name in read.gpu_types], dict(sorted(weights.items()))
 
 
 def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .basics import DEAR, LESS, LOW, MORE, NEVER, Array, Data, Gangs, require, up, work_of
+from .basics import DEAR, LESS, LOW, MORE, NEVER, Array, Data, require, up
+from .reading.gangs import gangs_of
+from .reading.jobs import work_of
 from .rules import register
 
 Uses = tuple[tuple[int, int, int, int], ...]
@@ -137,10 +139,11 @@ class Hadar(Packing):
     complete = False
 
     def prepare(self, data: Data, horizon: Data) -> None:
-        require((self.slot_s, self.slots) == (horizon["slot_s"], horizon["slots"]), "slots are not the instance's own")
-        self.gangs = Gangs(data, self.slot_s)
-        self.capacity, self.rates = self.gangs.gpus, self.gangs.rates
-        self.arrival = [min(a, self.slots) for a in self.gangs.arrival]
+        self.gangs = gangs_of(data)
+        own = self.gangs.slot_s, self.gangs.slots
+        require((self.slot_s, self.slots) == own, "slots are not the instance's own")
+        self.capacity, self.rates = self.gangs.capacity.tolist(), self.gangs.jobs.rates
+        self.arrival = [min(a, self.slots) for a in self.gangs.arrival.tolist()]
         self.worth = [up([*self.gangs.worth(j, self.slots), 0.0], self.unit) for j in range(len(self.jobs))]
         for worth in self.worth:
             worth[-1] = NEVER if self.complete else 0
@@ -242,7 +245,7 @@ class Forked(Hadar):
 
     def prepare(self, data: Data, horizon: Data) -> None:
         super().prepare(data, horizon)
-        kinds = [(r, gpus, servers) for (r, gpus), servers in self.gangs.classes().items()]
+        kinds = [(r, gpus, servers) for (r, gpus), servers in self.gangs.classes.items()]
         self.type, self.capacity = [r for r, *_ in kinds], [gpus * servers for _, gpus, servers in kinds]
         self.most = [[servers * min(job["gpus"], gpus) for _, gpus, servers in kinds] for job in self.jobs]
 

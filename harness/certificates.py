@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 from schedgap import certificates as rules
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.sealed import KeptFile
-from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
@@ -50,7 +48,7 @@ def checked(content: Mapping[str, Any], instance: Instance, posed: Mapping[str, 
     if others := [name for name, value in posed.items() if stated[name] != value]:
         raise ValueError(f"its certificate is about another problem, with a different {', '.join(others)}")
     try:
-        rules.check(content, json.loads(to_json(instance)))
+        rules.check(content, instance.plain)
     except rules.REFUSED as reason:
         raise ValueError(f"its certificate does not hold: {reason or type(reason).__name__}") from reason
     return f"bound {content['bound']:.10g} holds"

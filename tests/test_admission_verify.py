@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from schedgap import instances
-from schedgap.certificates.basics import utility
+from schedgap.certificates.reading.admission import admission_of
 from schedgap.harness.verify import Verdict, judge
-from schedgap.harness.verify.admission import deadlines
 from schedgap.instances.canonical import validate
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance
@@ -179,16 +178,16 @@ UTILITIES = [
 def test_utilities_are_those_of_the_view(kind: dict[str, Any], deadline_s: float | None) -> None:
     job = {"submit_s": 3.0, "utility": kind, "rates": {"a": 0.5}, "chunks": 3, "deadline_s": deadline_s}
     view = admission.view(small([job]))
-    assert deadlines(view).tolist() == view.deadline.tolist() == [12 if deadline_s is None else 4]
-    worth, own = view.utility(0), utility(view.instance.jobs[0].model_dump(), 10.0, 0.5)
+    read, worth = admission_of(view.instance.plain), view.utility(0)
+    assert read.deadline.tolist() == view.deadline.tolist() == [12 if deadline_s is None else 4]
     for t in range(2, int(view.deadline[0]) + 1):
-        assert own(10.0 * t - 10.0) == pytest.approx(worth[t], rel=1e-9, abs=1e-300)
+        assert read.utilities.value(0, 10.0 * t - 10.0) == pytest.approx(worth[t], rel=1e-9, abs=1e-300)
 
 
 def test_a_deadline_at_the_end_of_a_slot_counts() -> None:
     view = admission.view(small([{"deadline_s": 30.0, "rates": {"a": 0.5}}, {"deadline_s": 29.9, "rates": {"a": 0.5}}]))
-    assert deadlines(view).tolist() == [3, 2]
-    assert deadlines(GENERATED).tolist() == GENERATED.deadline.tolist()
+    assert admission_of(view.instance.plain).deadline.tolist() == [3, 2]
+    assert admission_of(GENERATED.instance.plain).deadline.tolist() == GENERATED.deadline.tolist()
 
 
 @st.composite

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances, models
+from schedgap.certificates.reading.sensitive import sensitive_of
 from schedgap.harness.verify import Verdict, history, judge_asked
-from schedgap.harness.verify.sensitive import Speeds, bounds, menu
+from schedgap.harness.verify.sensitive import bounds, menu
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, simulate
 from schedgap.heuristics.simulator.trace import IMPOSSIBLE
@@ -195,7 +196,7 @@ def test_parts_of_gpus_are_placements_only(name: str) -> None:
 def test_rates_and_shares_are_those_of_the_view(instance: Any, seed: int) -> None:
     """Two ways to the same numbers: tables there, arithmetic here."""
     view = synergy.view(instance)
-    speeds = Speeds(instance, view.workload, view.servers)
+    speeds = sensitive_of(instance.plain)
     rng = np.random.default_rng(seed)
     job, kind = rng.integers(view.size, size=200), rng.integers(view.types, size=200)
     cpus, memory_gb = rng.uniform(0, 16, 200).round(int(rng.integers(3))), 5.0 * rng.integers(0, 80, 200)
@@ -211,7 +212,7 @@ def test_rates_and_shares_are_those_of_the_view(instance: Any, seed: int) -> Non
 def test_rates_of_measured_jobs_and_pipelines(make: Any) -> None:
     instance = make(30, [cases.servers(2), cases.servers(2, "P100", 4)])
     view = synergy.view(instance)
-    speeds = Speeds(instance, view.workload, view.servers)
+    speeds = sensitive_of(instance.plain)
     grid = itertools.product(range(view.size), range(view.types), (0.5, 1, 3, 9.5, 24, 48), (10, 62.5, 250, 500, 1000))
     job, kind, cpus, memory_gb = (np.array(column) for column in zip(*grid, strict=True))
     wanted = view.profiles.rate_of(view.profiles.kind[job], kind, cpus.astype(float), memory_gb.astype(float))
@@ -222,7 +223,7 @@ def test_rates_of_measured_jobs_and_pipelines(make: Any) -> None:
 
 
 def bounded(view: View, rounds: Any) -> Any:
-    speeds = Speeds(view.instance, view.workload, view.servers)
+    speeds = sensitive_of(view.instance.plain)
     classes = speeds.classes
     count = np.array([np.bincount(classes.of[jobs], minlength=len(classes.first)) for jobs in rounds])
     return bounds(menu(speeds, view.weight), count)
@@ -414,4 +415,4 @@ def test_who_can_run_is_found_alike_by_engine_view_and_checker(instance: Any) ->
     view = synergy.view(instance)
     found = advancing(view.profiles, view.servers)
     assert np.array_equal(found, view.needs.able[view.profiles.kind].any(axis=1))
-    assert np.array_equal(found, Speeds(instance, view.workload, view.servers).pooled.able.any(axis=1))
+    assert np.array_equal(found, sensitive_of(instance.plain).pooled.able.any(axis=1))

@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances
-from schedgap.certificates.basics import times
-from schedgap.harness.verify import VERIFIERS, Verdict
+from schedgap.certificates.reading.elastic import Layout
+from schedgap.certificates.reading.zhou import Zhou, zhou_of
+from schedgap.harness.verify import VERIFIERS, Verdict, judge
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
@@ -57,7 +58,7 @@ def schedule(rows: list[Row], windows: Any = ()) -> Schedule:
 
 def check(rows: Any, problem: str = "ps.completion", view: View = VIEW, windows: Any = ()) -> Verdict:
     decision = rows if isinstance(rows, Schedule) else schedule(rows, windows)
-    return VERIFIERS.get("zhou").check(view, decision, f"zhou.{problem}", ())
+    return judge(view.instance, decision, f"zhou.{problem}")
 
 
 def changed(i: int, rows: list[Row] = GOOD, **new: Any) -> list[Row]:
@@ -307,14 +308,17 @@ def test_nothing_is_a_decision_of_the_weight_only() -> None:
         assert check([], problem).violations
 
 
-def loaded(used: Any, **more: Any) -> View:
+def loaded(used: Any, **more: Any) -> Zhou:
     """The case where so much of every server is in use in every slot, ``(R,)`` or ``(h, R, τ − 1)``."""
-    view = zhou.view(cases.instance(JOBS, GROUPS, WORKERS, TYPES, **more))
-    of = view.architectures["ps"]
-    shape = (*of.machines.capacity.shape, of.deadline - 1)
-    given = np.asarray(used, float)
-    vars(of)["loads"] = np.broadcast_to(given[None, :, None] if given.ndim == 1 else given, shape)
-    return view
+    facts = zhou_of(cases.instance(JOBS, GROUPS, WORKERS, TYPES, **more).plain)
+    of, given = facts.architectures["ps"], np.asarray(used, float)
+    loads = np.broadcast_to(given[None, :, None] if given.ndim == 1 else given, (*of.capacity.shape, of.deadline - 1))
+    vars(of)["loads"] = lambda servers, first, end: loads[servers, :, first - 1 : end - 1]
+    return facts
+
+
+def priced(rows: list[Row], facts: Zhou) -> Verdict:
+    return VERIFIERS.get("zhou").check(facts, schedule(rows), "zhou.ps.cost", ())
 
 
 def test_the_cost_of_the_heaviest_job_is_that_of_its_slots_and_servers() -> None:
@@ -322,17 +326,17 @@ def test_the_cost_of_the_heaviest_job_is_that_of_its_slots_and_servers() -> None
     used[0, :, 1] = (1.0, 0.0, 4.0, 4.0)  # a half of the GPUs, a quarter of the memory, a half of the bandwidth
     used[0, :, 2] = (0.0, 2.0, 0.0, 0.0)  # a half of the CPUs
     used[1:] = 1.0
-    view = loaded(used, unit_worth=2.0)
+    facts = loaded(used, unit_worth=2.0)
     base = 2 * 8 * 3 * 4 * 2 + 1
-    assert view.architectures["ps"].price_base == base
+    assert facts.architectures["ps"].base == base
     half, quarter = base**0.5 - 1, base**0.25 - 1
     # A worker and a PS: 1 of 2 GPUs, 2 of 4 CPUs, 2 of 16 GB and 2 of 8 Gbit/s in slots 2 and 3.
     first, second = half + quarter * 2 + half * 2, half * 2
-    found = check([(2, 2, 2, 0, 0, [(0, 1, 1)])], "ps.cost", view)
+    found = priced([(2, 2, 2, 0, 0, [(0, 1, 1)])], facts)
     assert not found.violations
     assert found.objective == pytest.approx(first + second, rel=1e-9)
     assert found.metrics == {"start": 2, "slots": 2, "workers": 1, "servers": 1}
-    assert check([(2, 1, 2, 0, 0, [(0, 1, 1)])], "ps.cost", view).objective == pytest.approx(first)
+    assert priced([(2, 1, 2, 0, 0, [(0, 1, 1)])], facts).objective == pytest.approx(first)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +350,7 @@ def test_the_cost_of_the_heaviest_job_is_that_of_its_slots_and_servers() -> None
     ],
 )
 def test_the_loads_leave_less_room(used: Any, line: str | None) -> None:
-    found = check([(2, 1, 2, 0, 0, [(0, 1, 1)])], "ps.cost", loaded(used))
+    found = priced([(2, 1, 2, 0, 0, [(0, 1, 1)])], loaded(used))
     assert found.violations == (() if line is None else (line,))
 
 
@@ -426,17 +430,14 @@ def test_mutilated_schedules_of_a_generated_instance_are_refused(name: str) -> N
 @pytest.mark.parametrize("ref", ["gen/20jobs", "paper/walkthrough"])
 def test_rates_are_those_of_the_view(ref: str) -> None:
     view = zhou.view(instances.load(ref))
+    read = zhou_of(view.instance.plain)
     for name, of in view.architectures.items():
         o = of.options
         for i in range(0, len(o.slots), max(1, len(o.slots) // 500)):
             j, m, p, number, together = int(o.job[i]), *(int(x[i]) for x in (o.worker_type, o.ps_type, o.workers)), True
-            server = view.instance.ps_types[p].model_dump() if name == "ps" else None
-            job, worker = view.instance.jobs[j].model_dump(), view.instance.worker_types[m].model_dump()
-            compute, update, transfer = times(job, worker, server)
             for together in (True, False):
-                share = 1.0 if name == "ps" else (number - 1) / number
-                own = compute + share * (update + (0.0 if together else transfer))
-                assert own == pytest.approx(of.rates.slots(j, m, p, number, together) * view.slot_s, rel=1e-12)
+                own = read.architectures[name].per_batch(j, Layout(m, p, together), number)
+                assert own == pytest.approx(of.rates.slots(j, m, p, number, together), rel=1e-12)
 
 
 @st.composite

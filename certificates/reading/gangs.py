@@ -7,7 +7,9 @@ many slots as suffice for first come, first served.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -39,6 +41,29 @@ class Gangs:
     slots: int
     arrival: Array
     utilities: Utilities
+
+    @cached_property
+    def capacity(self) -> Array:
+        """``(k,)`` GPUs of each type."""
+        return self.servers.capacity
+
+    def levels(self, j: int) -> list[Array]:
+        """For each rate of a job, fastest first, return the types at least that fast if the gang fits on them."""
+        rates = self.jobs.rates[j]
+        among = [np.flatnonzero(rates >= rate) for rate in sorted(set(rates[rates > 0].tolist()), reverse=True)]
+        return [types for types in among if self.capacity[types].sum() >= self.jobs.gpus[j]]
+
+    @cached_property
+    def classes(self) -> dict[tuple[int, int], int]:
+        """Number of servers by type and GPUs."""
+        pairs = zip(self.servers.gpu_type.tolist(), self.servers.gpus.tolist(), strict=True)
+        return dict(sorted(Counter(pairs).items()))
+
+    def worth(self, j: int, slots: int) -> Array:
+        """Return a job's utility by its last slot, 0 before its arrival."""
+        a = min(int(self.arrival[j]), slots)
+        value = self.utilities.value(j, np.arange(1, slots - a + 1) * self.slot_s)
+        return np.concatenate([np.zeros(a), value])
 
 
 def gangs_of(data: Data) -> Gangs:

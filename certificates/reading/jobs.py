@@ -28,7 +28,7 @@ class Jobs:
     """
 
     ids: tuple[str, ...]
-    types: tuple[str, ...]
+    gpu_types: tuple[str, ...]
     arrival_s: Array
     leave_s: Array
     gpus: Array
@@ -56,7 +56,7 @@ def jobs_of(data: Data) -> Jobs:
     rows = [job.get("rates") or _of_tenant(job, owner) for job, owner in zip(jobs, owners, strict=True)]
     return Jobs(
         ids=tuple(job["id"] for job in jobs),
-        types=types,
+        gpu_types=types,
         arrival_s=np.array(arrivals(data), float),
         leave_s=np.array(leaves, float),
         gpus=np.array([job["gpus"] for job in jobs], np.int64),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Mapping
@@ -236,7 +235,7 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, 
         **{name: getattr(solution.size, name) for name in ("rows", "columns", "nonzeros")},
     )
     if row.claimed_bound is not None:
-        row, proof = _certified(row, prove(spec.problem, view, outcome, options), json.loads(task.instance_json))
+        row, proof = _certified(row, prove(spec.problem, view, outcome, options), task.instance.plain)
     if lines := [line for seed in known for line in refuted_by(row, seed.method, seed.objective)]:
         row = row.replace(verified=False, violations=(lines[0],))
     return MethodResult(row, outcome.decision, tuple(solution.trace), outcome.prices, certificate=proof), solution

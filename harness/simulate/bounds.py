@@ -5,7 +5,6 @@ The main process asks for bounds by metric; only workers import the models and k
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -91,7 +90,7 @@ class BoundTask(InstanceTask[Bound]):
         bound = self._bound(model=model.model, problem=MODELS.get(model.model).problem)
         try:
             multipliers, first_s = evidence(model, instance, self.round_s)
-            proof = certificate(bound.about, multipliers, json.loads(self.instance_json))
+            proof = certificate(bound.about, multipliers, self.instance.plain)
         except NotApplicableError as reason:
             return replace(self.failed("skipped", str(reason)), model=model.model)
         except REFUSED as reason:

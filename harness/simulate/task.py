@@ -13,16 +13,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from schedgap.certificates.reading.sensitive import Sensitive
+from schedgap.certificates.reading.simulated import simulated_of
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.result import Later, RowResult, Stored, from_plain, opened, packed, to_plain, typed
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
-from schedgap.harness.verify import differ
+from schedgap.harness.verify import differ, facts_of
 from schedgap.harness.verify.history import check
 from schedgap.harness.verify.rules import SHORTFALL
-from schedgap.harness.verify.sensitive import Speeds, most_progress
+from schedgap.harness.verify.sensitive import most_progress
 from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, servers, simulate, workload
 from schedgap.heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
 from schedgap.instances import clock
@@ -76,33 +78,33 @@ def _same(one: float, other: float) -> bool:
 def rounds(instance: Instance, trace: Trace) -> Rounds:
     """Compute the progress and the LP1 bound of each round of a history, and its needed CPUs."""
     work, cluster = trace.workload, trace.servers
-    speeds = Speeds(instance, work, cluster)
+    read = facts_of(instance, simulated_of).read
     row, job, _ = trace.progress.T
     gpu_type = np.zeros(len(trace.progress), np.int64)
     gpu_type[trace.entry_of] = cluster.gpu_type[trace.allocation[:, 2]]  # a gang uses one GPU type
     rate = trace.speed * work.gpus[job] * work.rates[job, gpu_type]
     picked, jobs = trace.offered.T
-    most = most_progress(speeds, picked, jobs, trace.rounds, speeds.pooled.weight) if trace.rounds else np.zeros(0)
-    needed = _fewest_cpus(speeds, job, gpu_type, trace.held, rate)
+    most = most_progress(read, picked, jobs, trace.rounds, read.pooled.weight) if trace.rounds else np.zeros(0)
+    needed = _fewest_cpus(read, job, gpu_type, trace.held, rate)
     return Rounds(
-        progress=np.bincount(row, speeds.pooled.weight[job] * rate, trace.rounds).astype(float),
+        progress=np.bincount(row, read.pooled.weight[job] * rate, trace.rounds).astype(float),
         most=np.where(np.isin(np.arange(trace.rounds), picked), most, np.nan),
         cpus_needed=trace.used(needed, float(cluster.cpus.sum())),
     )
 
 
-def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: Array) -> Array:
+def _fewest_cpus(read: Sensitive, job: Ints, gpu_type: Ints, held: Array, rate: Array) -> Array:
     """Return ``(x,)`` the fewest CPUs at which gangs that hold this memory reach these rates."""
-    table = np.column_stack((speeds.classes.of[job], gpu_type, held, rate))
+    table = np.column_stack((read.classes.of[job], gpu_type, held, rate))
     distinct, which = np.unique(table, axis=0, return_inverse=True)
     fewest = distinct[:, 2].copy()
     classes = distinct[:, 0].astype(np.int64)
     for k in np.unique(classes).tolist():
         here = np.flatnonzero(classes == k)
-        first = int(speeds.classes.first[k])
-        levels = speeds.grid(first, 0)[0]
+        first = int(read.classes.first[k])
+        levels = read.grid(first, 0)[0]
         x = here.size * levels.size
-        rates = speeds.rate(
+        rates = read.rate(
             np.full(x, first),
             np.repeat(distinct[here, 1].astype(np.int64), levels.size),
             np.tile(levels, here.size),

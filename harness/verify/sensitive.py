@@ -1,6 +1,4 @@
-r"""Speeds of gangs with given CPUs and memory, recomputed by the checkers from the instance alone.
-
-It shares no code with :mod:`schedgap.instances.sensitivity`; levels come from the checker of certificates.
+r"""Rules of gangs with given CPUs and memory, and bounds on the progress of their rounds.
 
 The progress of a round is bounded from above by weak duality, in one matrix product, whatever the prices: for any
 prices :math:`\lambda \ge 0` of the CPUs, memory and GPUs of each GPU type, no round in which every picked job
@@ -17,17 +15,12 @@ computed for some rounds bound all of them. For rounds in which picked jobs wait
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import NamedTuple
-
 import numpy as np
 
-from schedgap.certificates.basics import LESS, MORE, STRETCH
-from schedgap.certificates.synergy import grid
+from schedgap.certificates.basics import STRETCH
+from schedgap.certificates.reading.sensitive import Sensitive
 from schedgap.harness.verify.rules import EXCESS, Groups, Rows
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.schema import Instance
-from schedgap.instances.workload import Servers, Workload
 
 
 def gangs(held: Rows) -> Groups:
@@ -87,123 +80,6 @@ def offered(offers: Rows, gangs: Ints, total: float, at: str) -> list[str]:
     ]
 
 
-class Classes(NamedTuple):
-    """Classes of jobs with equal gangs, rates and sensitivities: ``(K,)`` one job of each, ``(n,)`` job classes."""
-
-    first: Ints
-    of: Ints
-
-
-class Speeds:
-    """Rates of an instance's jobs by GPU type, CPUs and memory; `work` and `cluster` are its jobs and servers."""
-
-    def __init__(self, instance: Instance, work: Workload, cluster: Servers) -> None:
-        self.work, self.cluster = work, cluster
-        self._sensitivities = [job.sensitivity for job in instance.jobs]
-        hosts = cluster.gpus > 0
-        self._largest = [float(held[hosts].max()) for held in (cluster.gpus, cluster.cpus, cluster.memory_gb)]
-        self._grids: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
-
-    @cached_property
-    def pooled(self) -> Pooled:
-        """Servers by GPU type."""
-        return Pooled(self)
-
-    @cached_property
-    def configurations(self) -> list[list[tuple[Array, Array]]]:
-        """Undominated configurations of each class on each GPU type that has GPUs, see :func:`_undominated`."""
-        types = np.flatnonzero(self.pooled.gpus > 0).tolist()
-        return [[_undominated(self, job, i) for i in types] for job in self.classes.first.tolist()]
-
-    @cached_property
-    def classes(self) -> Classes:
-        """Classes of jobs, in order of first appearance."""
-        keys = zip(self._sensitivities, self.work.gpus.tolist(), map(tuple, self.work.rates.tolist()), strict=True)
-        seen: dict[object, int] = {}
-        of = np.array([seen.setdefault(key, len(seen)) for key in keys], np.int64)
-        return Classes(np.unique(of, return_index=True)[1], of)
-
-    def grid(self, job: int, gpu_type: int) -> tuple[Array, Array, Array]:
-        """Return a gang's levels of CPUs and of memory, ascending, and ``(c, m)`` iterations per second with them."""
-        key = int(self.classes.of[job]), gpu_type
-        if key not in self._grids:
-            curve, rate = self._sensitivities[job], float(self.work.rates[job, gpu_type])
-            empty = np.zeros(0), np.zeros(0), np.zeros((0, 0))
-            gang = int(self.work.gpus[job])
-            self._grids[key] = grid(curve.model_dump(), gang, rate, self._largest) if curve else empty
-        return self._grids[key]
-
-    def rate(self, job: Ints, gpu_type: Ints, cpus: Array, memory_gb: Array) -> Array:
-        """Return ``(x,)`` iterations per second of gangs with these total CPUs and memory on GPUs of one type.
-
-        Amounts are rounded down to the next level; below the lowest level, the rate is 0.
-        """
-        out = np.zeros(len(job))
-        kind = self.classes.of[job] * len(self.work.gpu_types) + gpu_type
-        order = np.argsort(kind, kind="stable")
-        for part in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1) if len(job) else ():
-            *levels, rates = self.grid(int(job[part[0]]), int(gpu_type[part[0]]))
-            amounts = (amount[part] * MORE for amount in (cpus, memory_gb))
-            c, m = (np.searchsorted(axis, amount, "right") for axis, amount in zip(levels, amounts, strict=True))
-            out[part] = np.pad(rates, ((1, 0), (1, 0)))[c, m]
-        return out
-
-
-_latest: list[Speeds] = []
-
-
-def speeds_of(instance: Instance, work: Workload, cluster: Servers) -> Speeds:
-    """Return the rates of an instance's jobs, cached for the latest jobs and servers.
-
-    If a simulation solves a model in each round, every round is checked with the same jobs and servers: without the
-    cache, recomputing their rates took a fifth of Synergy-Opt's time.
-    """
-    if not _latest or _latest[0].work is not work or _latest[0].cluster is not cluster:
-        _latest[:] = [Speeds(instance, work, cluster)]
-    return _latest[0]
-
-
-class Pooled:
-    """Servers pooled by GPU type, and the fair share of each job in each pool.
-
-    Attributes
-    ----------
-    gpus, total
-        ``(k,)`` GPUs, and ``(k, 3)`` GPUs, CPUs and gigabytes.
-    limit, share
-        ``(n, k, 2)`` a gang's largest, and its proportional, CPUs and gigabytes. If servers of a type differ, the
-        smallest amount per GPU determines the share.
-    fair
-        ``(n, k)`` iterations per second with the share.
-    able
-        ``(n, k)`` whether the gang fits in the pool and advances with its share.
-    weight
-        ``(n,)`` factor from iterations per second to fractions of the fair progress on the best GPU type.
-    """
-
-    def __init__(self, speeds: Speeds) -> None:
-        work, cluster = speeds.work, speeds.cluster
-        types = len(work.gpu_types)
-        held = np.column_stack((cluster.gpus, cluster.cpus, cluster.memory_gb)).astype(float)
-        self.total, least, largest = np.zeros((types, 3)), np.zeros((types, 2)), np.ones((types, 3))
-        for i in range(types):
-            here = held[(cluster.gpu_type == i) & (cluster.gpus > 0)]
-            if len(here):
-                self.total[i], largest[i] = here.sum(axis=0), here.max(axis=0)
-                least[i] = (here[:, 1:] / here[:, :1]).min(axis=0)
-        self.gpus = self.total[:, 0]
-        gang = work.gpus[:, None]
-        self.share = gang[:, :, None] * least
-        self.limit = np.ceil(gang / largest[:, 0])[:, :, None] * largest[:, 1:]
-        first, of = speeds.classes.first, speeds.classes.of
-        job, kind = np.repeat(first, types), np.tile(np.arange(types), len(first))
-        fair = speeds.rate(job, kind, *self.share[job, kind].T).reshape(-1, types)
-        self.fair = np.where(gang <= self.gpus, fair[of], 0.0)
-        self.able = self.fair > 0
-        best = self.fair.max(axis=1)
-        self.weight: Array = np.divide(1.0, best, out=np.zeros(work.size), where=best > 0)
-
-
 # ---------------------------------------------------------------- bounds on the progress of rounds
 
 MOST_SEARCHES = 32
@@ -214,14 +90,14 @@ Menu = tuple[Ints, Array, Array]
 fractions of the GPUs, CPUs and memory of each GPU type."""
 
 
-def menu(speeds: Speeds, weight: Array) -> Menu:
+def menu(read: Sensitive, weight: Array) -> Menu:
     """Return the undominated configurations with at least fair progress.
 
     `weight` has the ``(n,)`` factors from iterations per second to the objective.
     """
-    total = speeds.pooled.total[speeds.pooled.gpus > 0]
+    total = read.pooled.total[read.pooled.gpus > 0]
     of, values, parts = [], [], []
-    for k, (job, options) in enumerate(zip(speeds.classes.first.tolist(), speeds.configurations, strict=True)):
+    for k, (job, options) in enumerate(zip(read.classes.first.tolist(), read.undominated, strict=True)):
         # A job that can run nowhere makes no progress and holds nothing.
         nothing = [(np.zeros(1), np.zeros((1, 3)))]
         for i, (rate, held) in enumerate(options if any(rate.size for rate, _ in options) else nothing):
@@ -233,32 +109,15 @@ def menu(speeds: Speeds, weight: Array) -> Menu:
     return np.concatenate(of), np.concatenate(values), np.concatenate(parts)
 
 
-def _undominated(speeds: Speeds, job: int, i: int) -> tuple[Array, Array]:
-    """Return ``(q,)`` rates and ``(q, 3)`` GPUs, CPUs and gigabytes of a gang's undominated configurations."""
-    pooled = speeds.pooled
-    if not pooled.able[job, i]:
-        return np.zeros(0), np.zeros((0, 3))
-    *levels, rates = speeds.grid(job, i)
-    fits = [axis <= most * STRETCH for axis, most in zip(levels, pooled.limit[job, i], strict=True)]
-    rate = rates[np.ix_(*fits)]
-    inside = (axis[fit] for axis, fit in zip(levels, fits, strict=True))
-    c, m = (axis.ravel() for axis in np.meshgrid(*inside, indexing="ij"))
-    best = np.pad(np.maximum.accumulate(np.maximum.accumulate(rate, axis=0), axis=1), ((1, 0), (1, 0)))
-    below = np.maximum(best[:-1, 1:], best[1:, :-1])
-    keep = ((rate > below) & (rate >= pooled.fair[job, i] * LESS)).ravel()
-    gpus = np.full(int(keep.sum()), speeds.work.gpus[job])
-    return rate.ravel()[keep], np.column_stack((gpus, c[keep], m[keep]))
-
-
-def most_progress(speeds: Speeds, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
+def most_progress(read: Sensitive, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
     """Return ``(R,)`` upper bounds on the progress of `rounds` rounds; 0 where no job is picked.
 
     `row` and `job` have the ``(offers,)`` rounds, from 0, and picked jobs; `weight` is as in :func:`menu`.
     """
-    classes = speeds.classes
+    classes = read.classes
     count = np.zeros((rounds, len(classes.first)))
     np.add.at(count, (row, classes.of[job]), 1)
-    return bounds(menu(speeds, weight), count)
+    return bounds(menu(read, weight), count)
 
 
 def bounds(options: Menu, count: Array) -> Array:

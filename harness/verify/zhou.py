@@ -1,8 +1,7 @@
 """Checker for Zhou's schedules: types, work, bandwidth, capacity, windows; and their cost, weight or completion times.
 
-Rates, capacities and λ are recomputed from the instance (:mod:`schedgap.harness.verify.elastic`). Slots, arrivals, and
-three parts of the problem statement are taken from the view's :class:`~schedgap.instances.views.zhou.Architecture`: the
-deadline τ, the loads of ``zhou.*.cost``, and F, which is itself an optimum unless the instance states it.
+Slots, arrivals, rates, capacities, τ, loads and F are read from the instance
+(:mod:`schedgap.certificates.reading.zhou`).
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ import math
 
 import numpy as np
 
-from schedgap.certificates.basics import Data
+from schedgap.certificates.reading.zhou import Architecture, Zhou, zhou_of
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
-from schedgap.harness.verify.elastic import AT, Hardware, Plan
+from schedgap.harness.verify.elastic import AT, Plan
 from schedgap.harness.verify.rules import EXCESS, LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
-from schedgap.instances.canonical import validate
-from schedgap.instances.views.zhou import RESOURCES, RESTARTS, Architecture, Schedule, View, view
+from schedgap.instances.views.zhou import Schedule
 
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
 
@@ -26,21 +24,17 @@ which all servers idle while jobs wait, is an error in a slot, not a decision.""
 
 
 @refusing
-def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check(facts: Zhou, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check a schedule of elastic jobs.
 
     Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job has one run), ``preemptive`` (or several),
     ``weight`` (jobs run from slot 1 on and complete by τ, or not at all) and ``cost`` (the heaviest job runs next to
-    the loads, by τ). A claim in :data:`~schedgap.instances.views.zhou.RESTARTS` sets the cost of an interruption.
+    the loads, by τ). A claim ``restarts_take_2_slots`` sets the cost of an interruption.
     """
     _, name, kind = problem.split(".")
-    instance, of = view.instance, view.architectures[name]
-    restart = max((RESTARTS[claim] for claim in claims if claim in RESTARTS), default=0)
-    workers, ps = instance.worker_types, () if name == "ra" else instance.ps_types
-    parts = instance.cluster.servers, workers, ps
-    room, by_worker, by_ps = ([(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in part] for part in parts)
-    machines = Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, name == "ra")
-    plan = Plan(decision, machines, view.slot_s, 1, restart)
+    of = facts.architectures[name]
+    restart = max((int(claim.split("_")[2]) for claim in claims if claim.startswith("restarts_take_")), default=0)
+    plan = Plan(decision, of, 1, restart)
     twice = AT + "its previous run ends with slot {before}"
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
@@ -50,11 +44,11 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     ]
     if kind in ("completion", "preemptive"):
         absent = plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")  # (2a)
-        lines += [*elastic.capacity(plan), *absent, *elastic.early(plan, view.arrival)]
+        lines += [*elastic.capacity(plan), *absent, *elastic.early(plan, facts.arrival)]
         last = int(plan.runs.end.max(initial=0))
-        limit = max(view.slots, IDLE * (int(view.arrival.max()) + int(plan.runs.slots.sum())))
+        limit = max(facts.slots, IDLE * (int(facts.arrival.max()) + int(plan.runs.slots.sum())))
         if windows.window_start.size:
-            lines += _windows(view, plan, windows)
+            lines += _windows(facts, plan, windows)
         elif last > limit:
             idle = "all servers idle for longer than jobs run"
             lines.append(f"the last run ends before slot {last}: {idle} (limit {limit})")
@@ -65,14 +59,14 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
             lines.append("windows: only problems with arrivals have them; here all jobs are present at the start")
         lines += elastic.capacity(plan) if kind == "weight" else []
     if kind == "cost":
-        return _priced(view, of, plan, lines)
-    return _measured(view, plan, windows, kind, lines)
+        return _priced(of, plan, lines)
+    return _measured(facts, plan, windows, kind, lines)
 
 
 # ---------------------------------------------------------------- completion times
 
 
-def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
+def _windows(facts: Zhou, plan: Plan, windows: Rows) -> list[str]:
     """Check the windows of Algorithm 1, and that each run lies within one round of a window.
 
     A window has rounds of ``τ_i = 2^(i−1)`` slots and begins at τ_i or later, after the previous window. A window of α
@@ -101,7 +95,7 @@ def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
     begins, tau, rounds = start[at], tau[at], rounds[at]
     outside = (at < 0) | (runs.end > begins + slots[at])
     first, last = (runs.start - begins) // tau, (runs.end - 1 - begins) // tau
-    arrival = view.arrival[runs.job]
+    arrival = facts.arrival[runs.job]
     run = f"{AT}its run, up to slot {{last}}, is not within one "
     also = {"last": runs.end - 1, "begins": begins, "rounds": rounds, "tau": tau, "arrival": arrival}
     between = f"{run}of the rounds of {{tau}} slots ({{rounds}} from slot {{begins}})"
@@ -113,26 +107,26 @@ def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
     ]
 
 
-def _measured(view: View, plan: Plan, windows: Rows, kind: str, lines: list[str]) -> Verdict:
+def _measured(facts: Zhou, plan: Plan, windows: Rows, kind: str, lines: list[str]) -> Verdict:
     """Return the verdict on completion times or on completed weight; times are in slots.
 
     ``workers_mean`` is the mean over jobs of each job's mean number of workers over time.
     """
-    runs, completion = plan.runs, np.zeros(view.size, np.int64)
+    runs, completion = plan.runs, np.zeros(plan.read.size, np.int64)
     np.maximum.at(completion, runs.job, runs.end)
-    done, weights = completion > 0, np.array([job.weight for job in view.instance.jobs])
-    first = np.ones(view.size, np.int64) if kind == "weight" else view.arrival
+    done, weights = completion > 0, plan.read.weight
+    first = np.ones(plan.read.size, np.int64) if kind == "weight" else facts.arrival
     metrics: dict[str, float | int | bool] = {"completed": int(done.sum())}
     if done.any():
         took, makespan = (completion - first)[done], int(completion.max() - first.min())
-        busy = np.bincount(runs.job, runs.slots, view.size)[done]
-        held = np.bincount(runs.job, runs.slots * runs.total, view.size)[done]
+        busy = np.bincount(runs.job, runs.slots, plan.read.size)[done]
+        held = np.bincount(runs.job, runs.slots * runs.total, plan.read.size)[done]
         gpus = plan.entries.takes[:, 0] @ runs.slots[plan.entries.run]
         metrics |= {
             "mean_completion_slots": float(took.mean()),
             "max_completion_slots": int(took.max()),
             "makespan_slots": makespan,
-            "gpu_utilisation": float(gpus / max(plan.hardware.capacity[:, 0].sum() * makespan, 1e-300)),
+            "gpu_utilisation": float(gpus / max(plan.read.capacity[:, 0].sum() * makespan, 1e-300)),
             "workers_mean": float((held / busy).mean()),
         }
     if windows.window_start.size and kind != "weight":
@@ -141,23 +135,21 @@ def _measured(view: View, plan: Plan, windows: Rows, kind: str, lines: list[str]
     return Verdict(float(objective), tuple(lines), metrics, {"completion": completion, **metrics})
 
 
-def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdict:
+def _priced(of: Architecture, plan: Plan, lines: list[str]) -> Verdict:
     """Return the verdict on the run of the heaviest job next to the loads; its objective is the cost at prices (11)."""
-    instance, machines, runs, entries = view.instance, plan.hardware, plan.runs, plan.entries
-    wanted = max(range(view.size), key=lambda j: instance.jobs[j].weight)
-    other = f"the heaviest job runs, {instance.jobs[wanted].id}, and no other"
+    runs, entries, wanted = plan.runs, plan.entries, int(of.weight.argmax())
+    other = f"the heaviest job runs, {of.ids[wanted]}, and no other"
     refuse(lines if runs.job.tolist() == [wanted] else [*lines, other])
-    loads = of.loads[entries.server][:, :, runs.start[0] - 1 : runs.end[0] - 1]
-    there = machines.capacity[entries.server][:, :, None]
+    loads = of.loads(entries.server, int(runs.start[0]), int(runs.end[0]))
+    there = of.capacity[entries.server][:, :, None]
     over = (loads + entries.takes[:, :, None] > there * (1 + EXCESS)).any(axis=2)
     free = (there - loads).min(axis=2)
     lines = []
-    for r, resource in enumerate(RESOURCES):
+    for r, resource in enumerate(of.hardware.resources):
         text = f"{{taken:.12g}} {resource} of {{server}} taken, {{free:.9g}} available next to the loads"
         lines += entries.broken(over[:, r], text, taken=entries.takes[:, r], free=free[:, r])
-    base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
     part = np.divide(loads, there, out=np.zeros(loads.shape), where=there > 0)
-    price = np.expm1(part * math.log(base)).sum(axis=2)
+    price = np.expm1(part * math.log(of.base)).sum(axis=2)
     run = {"start": runs.start, "slots": runs.slots, "workers": runs.total, "servers": runs.hosts}
     metrics = {name: int(column[0]) for name, column in run.items()}
     return Verdict(float((price * entries.takes).sum()), tuple(lines), metrics, metrics)
@@ -176,16 +168,11 @@ QUANTITIES = {
 """Metrics and quantities of each kind of problem."""
 
 
-def posed(view: View, problem: str) -> dict[str, int | float]:
+def posed(facts: Zhou, problem: str) -> dict[str, int | float]:
     """Return what certificates must state about a problem: slot length, and slots before τ if only these count."""
     _, name, kind = problem.split(".")
-    due = {"slots": view.architectures[name].deadline - 1} if kind in ("weight", "cost") else {}
-    return slotted(view, problem) | due
+    due = {"slots": facts.architectures[name].deadline - 1} if kind in ("weight", "cost") else {}
+    return slotted(facts, problem) | due
 
 
-def read(data: Data) -> View:
-    """Return the view of an instance."""
-    return view(validate(data, "the instance"))
-
-
-VERIFIERS.register(VerifierSpec("zhou", read, check, lambda problem: QUANTITIES[problem.rpartition(".")[2]], posed))
+VERIFIERS.register(VerifierSpec("zhou", zhou_of, check, lambda problem: QUANTITIES[problem.rpartition(".")[2]], posed))

@@ -148,15 +148,9 @@ def of_zhou(view: zhou.View, problem: str) -> ElasticJobs:
 
 
 def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content:
-    """Return the base of prices for Zhou's cheapest run; the rule places all choices that might be cheaper.
-
-    The job with the largest weight per consumption determines F, and thereby the prices.
-    """
+    """Return the base of prices for Zhou's cheapest run; the rule places all choices that might be cheaper."""
     a = view.of(problem)
-    content: Content = {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
-    if a.given_worth is None:
-        content["job"] = int((a.weight / a.least_consumption).argmax())
-    return content
+    return {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
 
 
 for problem in (hadar.UTILITY.id, hadar.COMPLETE.id, hadar.FORKED.id):

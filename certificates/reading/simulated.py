@@ -1,0 +1,35 @@
+"""Jobs and servers of a simulation in continuous time, whose rounds are given by the rules of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..basics import Data
+from .jobs import Jobs
+from .sensitive import Sensitive, sensitive_of
+from .servers import Servers
+from .utility import Utilities, utilities_of
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Jobs and servers, and utilities by the seconds since a job's arrival."""
+
+    read: Sensitive
+    utilities: Utilities
+
+    @property
+    def jobs(self) -> Jobs:
+        """The jobs."""
+        return self.read.jobs
+
+    @property
+    def servers(self) -> Servers:
+        """The servers."""
+        return self.read.servers
+
+
+def simulated_of(data: Data) -> Simulated:
+    """Return the jobs and servers of an instance."""
+    read = sensitive_of(data)
+    return Simulated(read, utilities_of(data["jobs"], read.jobs.arrival_s, read.jobs.rates.max(axis=1)))

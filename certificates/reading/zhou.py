@@ -1,0 +1,109 @@
+"""Zhou's jobs in slots from 1, with parameter servers (``ps``) and as rings (``ra``).
+
+A slot is an hour, unless the instance's slots are longer or its horizon is shorter than a day. T is the end of the
+horizon, or the last arrival if that is later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..basics import LESS, Array, Data
+from .elastic import RESOURCES, Elastic, Hardware, able, amounts
+from .jobs import first_slots
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+PARTS = 11
+"""Loads of ``zhou.*.cost`` are elevenths of a capacity."""
+
+
+class Architecture(Elastic):
+    """The jobs under one architecture; `timespan` is T, `due` and `worth` are τ and F if the instance states them."""
+
+    def __init__(self, data: Data, slot_s: float, timespan: int, ring: bool) -> None:
+        groups, workers, ps = data["cluster"]["servers"], data.get("worker_types", ()), data.get("ps_types", ())
+        ps = () if ring else ps
+        needs, names = (amounts(workers), amounts(ps)), tuple(RESOURCES.values())
+        hardware = Hardware(names, workers, ps, amounts(groups), needs, able(workers, groups))
+        super().__init__(data, hardware, slot_s, ring)
+        self.timespan, self.due, self.worth = timespan, data.get("due_slot"), data.get("unit_worth")
+
+    @cached_property
+    def deadline(self) -> int:
+        """τ, or a power of two by which about half of the work can be done.
+
+        That is the largest one up to the slots that the scarcest resource of all servers pooled needs for all jobs at
+        their thriftiest, but late enough for the shortest job.
+        """
+        if self.due is not None:
+            return int(self.due)
+        total, shortest = self.count @ self.has, math.inf
+        least = np.full((self.size, len(total)), np.inf)
+        for (m, p, _), number, _, slots in self.runs():
+            taken = number[:, None] * self.hardware.takes[0][m]
+            taken = taken if self.ring else taken + self.hardware.takes[1][p]
+            part = np.divide(taken, total, out=np.zeros_like(taken), where=total > 0)
+            shortest = min(shortest, slots.min(initial=np.inf))
+            for r, each in enumerate(part.T):
+                with np.errstate(invalid="ignore"):
+                    least[:, r] = np.fmin(least[:, r], (each * slots).min(axis=1, initial=np.inf))
+        tau: int = 2 ** max(0, math.floor(math.log2(max(least.sum(axis=0).max(), 1.0))))
+        while tau < 1 + shortest:
+            tau *= 2
+        return tau
+
+    @cached_property
+    def unit_worth(self) -> float:
+        """F, or the largest weight per consumption of any schedule: slots times all units of all resources."""
+        if self.worth is not None:
+            return float(self.worth)
+        least, takes = np.full(self.size, np.inf), [need.sum(axis=1) for need in self.hardware.takes]
+        for (m, p, _), number, servers, slots in self.runs():
+            taken = number * takes[0][m] + (0.0 if self.ring else servers * takes[1][p])
+            least = np.minimum(least, (taken * slots).min(axis=1, initial=np.inf))
+        return max(float((self.weight / least).max()), 1e-12)
+
+    @cached_property
+    def base(self) -> float:
+        """λ = 2·T·H·R·F + 1 of the prices (11)."""
+        return 2.0 * self.timespan * len(self.names) * len(RESOURCES) * self.unit_worth + 1.0
+
+    def loads(self, servers: Array, first: int, end: int) -> Array:
+        """Return ``(servers, R, slots)`` the loads of ``zhou.*.cost`` on servers in slots `first` … `end` − 1, from 1.
+
+        They follow an arithmetic pattern, at most five elevenths of each capacity; GPUs are whole.
+        """
+        resource, slot = np.ogrid[: len(RESOURCES), first - 1 : end - 1]
+        part = (3 * servers[:, None, None] + 7 * resource + 5 * slot) % PARTS // 2
+        used = self.capacity[servers][:, :, None] * part / PARTS
+        used[:, 0] = np.floor(used[:, 0])
+        return np.asarray(used)
+
+
+@dataclass(frozen=True, eq=False)
+class Zhou:
+    """Jobs in slots from 1 to `slots` (T), under both architectures; `arrival` has the first slot of each job."""
+
+    slot_s: float
+    slots: int
+    arrival: Array
+    architectures: Mapping[str, Architecture]
+
+
+def zhou_of(data: Data) -> Zhou:
+    """Return Zhou's jobs and servers."""
+    horizon = data.get("horizon", {"slot_s": HOUR_S, "slots": 0})
+    slot_s, end_s = horizon["slot_s"], horizon["slot_s"] * horizon["slots"]
+    if "horizon" not in data or not (slot_s >= HOUR_S or end_s < DAY_S):
+        slot_s = HOUR_S
+    arrival = 1 + first_slots([job.get("submit_s", 0.0) for job in data["jobs"]], slot_s)
+    slots = max(math.ceil(end_s / slot_s * LESS), int(arrival.max()))
+    both = {name: Architecture(data, slot_s, slots, ring=name == "ra") for name in ("ps", "ra")}
+    return Zhou(slot_s, slots, arrival, both)
