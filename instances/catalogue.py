@@ -83,7 +83,7 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
     UnknownNameError
         If there is no such instance or parameter; the message suggests the closest names.
     InstanceError
-        If a file cannot be read, or the instance is malformed or impossible.
+        If a file cannot be read, or the instance is malformed or contradicts itself.
     TypeError
         If `ref` is none of these.
     """

@@ -11,7 +11,7 @@ class UsageError(ValueError):
 
 
 class InstanceError(UsageError):
-    """An instance, a generator spec or a trace is malformed or impossible."""
+    """An instance, a generator spec or a trace is malformed or contradicts itself."""
 
 
 class UnknownNameError(UsageError):

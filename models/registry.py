@@ -59,7 +59,7 @@ class ModelSpec(MethodSpec):
     Parameters
     ----------
     kind
-        ``"exact"``: its optimum is the problem's optimum, and it runs until this is proved or a limit is reached;
+        ``"exact"``: its optimum is the problem's optimum, and it runs until it is found or a limit is reached;
         ``"matheuristic"``: a heuristic built around a mathematical program, which certifies a bound and finds a
         decision near it, but cannot always branch to the end, so a gap may remain however long it runs;
         ``"relaxation"`` or ``"bound"``: it bounds the problem's optimum;

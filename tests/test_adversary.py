@@ -1,4 +1,4 @@
-"""The search for worst instances: what it changes, that what it finds is proved, and that it can be replayed."""
+"""The search for worst instances: what it changes, that what it finds holds, and that it can be replayed."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_what_can_be_searched_has_exact_models() -> None:
     [
         ("hadar.onlin", UnknownNameError, "did you mean hadar.online"),
         ("hadar.fifo", UsageError, "hadar.fifo is a baseline"),
-        ("synergy.tune", UsageError, "no exact model solves synergy.fair, so no ratio could be proved"),
+        ("synergy.tune", UsageError, "no exact model solves synergy.fair, so no ratio can be found"),
     ],
 )
 def test_what_cannot_be_searched(name: str, error: type[Exception], message: str) -> None:

@@ -230,10 +230,10 @@ BOUND = row("oef.efficiency", MARK, 5.0)
             ],
             "On paper/oef-eq1, oef.on is 10.0 % from optimal; best baseline a 2.0 %.",
         ),
-        ([BOUND], "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s."),
+        ([BOUND], "On paper/oef-eq1, oef.efficiency finds the optimum, 5, in 0.01 s."),
         (
             [BOUND, row("oef.b", MARK, 4.0, ratio_is_upper=True)],
-            "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s.",
+            "On paper/oef-eq1, oef.efficiency finds the optimum, 5, in 0.01 s.",
         ),
         (
             [row("oef.b", MARK, None, status="skipped", verified=None, reason="too large")],
@@ -270,7 +270,7 @@ def test_headline_over_several_instances_and_papers() -> None:
     )
     both = run_of(BOUND, row("hadar.online", MARK, 4.0, **ONLINE))
     assert headline(both) == (
-        "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s; hadar.online is 20.0 % from optimal."
+        "On paper/oef-eq1, oef.efficiency finds the optimum, 5, in 0.01 s; hadar.online is 20.0 % from optimal."
     )
 
 

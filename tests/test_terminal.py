@@ -173,7 +173,7 @@ def test_a_terminal_shows_rows_while_others_run_and_the_report_last(tmp_path: Pa
     assert run.returncode == 0, run.stdout
     assert "left:" in run.stdout
     assert re.search(
-        r"(?s)left:.*proves the optimum.*results: results/.*report: results/[^\n]*report.html\s*$", run.stdout
+        r"(?s)left:.*finds the optimum.*results: results/.*report: results/[^\n]*report.html\s*$", run.stdout
     )
 
 

@@ -81,7 +81,7 @@ class Slice(Result):
 
 @dataclass(frozen=True)
 class Worst(DataRow):
-    """The largest finite ratio found for one heuristic; `found` is ``None`` if nothing was proved.
+    """The largest finite ratio found for one heuristic; `found` is ``None`` if no instance has one.
 
     `nothing` is the smallest instance on which the heuristic reaches 0 although the optimum is not.
     """

@@ -13,6 +13,7 @@ from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.engine.pool import workers_for
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.text import number
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.canonical import to_json
 from schedgap.instances.catalogue import load, references
@@ -44,7 +45,7 @@ def seconds_of(text: str) -> float:
 def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
     """Return the heuristics that match names: ids, patterns, papers (all their online heuristics), or ``*`` for all.
 
-    Raise `UnknownNameError` if a name matches nothing, and `UsageError` if no model proves optima of the problem.
+    Raise `UnknownNameError` if a name matches nothing, and `UsageError` if no model solves the problem.
     """
     possible = [spec.id for spec in searchable()]
     chosen: dict[str, HeuristicSpec] = {}
@@ -59,7 +60,7 @@ def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
             if first.kind != "online":
                 why = f"{first.id} is a baseline; ratios are searched for online algorithms"
             elif not provers(first):
-                why = f"no exact model solves {first.problem}, so no ratio could be proved"
+                why = f"no exact model solves {first.problem}, so no ratio can be found"
             raise UsageError(f"{name}: {why}")
         chosen |= {spec.id: spec for spec in specs}
     return list(chosen.values())
@@ -76,7 +77,7 @@ def adversary(
     limits: Limits = EXACT,
     **running: Unpack[Running],
 ) -> Adversary:
-    """Search for the instance with the largest proved ratio of each heuristic, shrink it and save it.
+    """Search for the instance on which each heuristic is furthest from optimal, shrink it and save it.
 
     The search tries random small instances, those of ``worst/``, and mutations of the worst ones so far: arrivals,
     sizes, rates, weights, order, number of jobs, capacity. Optima are exact; every decision passes the checker.
@@ -86,8 +87,8 @@ def adversary(
     names
         Ids, patterns or papers (see :func:`resolve`).
     budget_s
-        Total seconds: three quarters for the search, the rest for shrinking. Finding the models that prove optima takes
-        a few more seconds for each heuristic.
+        Total seconds: three quarters for the search, the rest for shrinking. Finding the models that solve small
+        instances takes a few more seconds for each heuristic.
     tries
         Largest number of instances per slice, which replaces its time limit; the search is then one repeatable stage.
     most
@@ -104,7 +105,7 @@ def adversary(
     Raises
     ------
     UsageError
-        If a name is unknown or no ratio of a heuristic can be proved.
+        If a name is unknown or no ratio of a heuristic can be found.
     """
     specs = resolve(names := several(names))
     options = {
@@ -190,14 +191,18 @@ def described(proved: Proved, heuristic: str, name: str) -> Instance:
 
     A comparison on the instance then tests both numbers.
     """
-    ratio = "nothing, where something can be had" if math.isinf(proved.ratio) else f"ratio {proved.ratio:.6g}, proved"
+    ratio = (
+        "nothing, where something can be had"
+        if math.isinf(proved.ratio)
+        else f"ratio at least {number(proved.ratio, 6, 'at least')}"
+    )
     return proved.instance.model_copy(
         update={
             "name": f"worst/{name}",
             "title": f"Worst instance found for {heuristic}: {ratio}",
             "source": "harness adversary",
             "published": tuple(
-                Published(method=method, exact=value, where="harness adversary", note="the ratio is proved")
+                Published(method=method, exact=value, where="harness adversary", note="both decisions are verified")
                 for method, value in ((heuristic, proved.objective), (proved.model, proved.optimum))
             ),
         }

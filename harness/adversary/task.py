@@ -225,7 +225,7 @@ def searchable() -> list[HeuristicSpec]:
 
 @dataclass(frozen=True)
 class Lab:
-    """A heuristic and the models that prove its optima, in the order in which they are tried (:func:`usable`).
+    """A heuristic and the models that it is compared with, in the order in which they are tried (:func:`usable`).
 
     `anywhere` also admits instances on which the paper's guarantee is infinite.
     """
@@ -259,7 +259,7 @@ class Lab:
 
 @functools.cache
 def usable(heuristic: str) -> tuple[str, ...]:
-    """Return the models that prove optima of small instances, the quickest first; raise `UsageError` if none does."""
+    """Return the models that solve small instances, the quickest first; raise `UsageError` if none does."""
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)
@@ -273,7 +273,7 @@ def usable(heuristic: str) -> tuple[str, ...]:
         if count:
             seconds[model.id] = (time.perf_counter() - began) / count**2
     if not seconds:
-        raise UsageError(f"no model proves an optimum of {spec.problem} on small instances of {spec.paper}")
+        raise UsageError(f"no model has a verified decision of {spec.problem} on small instances of {spec.paper}")
     return tuple(sorted(seconds, key=lambda name: seconds[name]))
 
 

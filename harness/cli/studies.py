@@ -205,7 +205,7 @@ def adversary(
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
-    """Search for worst cases of online algorithms. The one with the largest proved ratio is shrunk and saved."""
+    """Search for worst cases of online algorithms. The one with the largest ratio is shrunk and saved."""
     from schedgap.harness.adversary.run import adversary as run
     from schedgap.harness.adversary.run import seconds_of
 

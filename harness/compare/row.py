@@ -167,7 +167,7 @@ class Row(CheckedRow):
 
     @property
     def unproved(self) -> bool:
-        """Whether it claims a tighter bound than any certificate proves; the claim is the solver's word."""
+        """Whether it claims a tighter bound than any certificate shows."""
         known = self.own_bound if self.best_bound is None else self.best_bound
         if self.claimed_bound is None or known is None:
             return self.claimed_bound is not None

@@ -120,7 +120,7 @@ def plan(
     """Return one task per instance, method, seed and limit set, in the order of the table.
 
     With `every`, methods of papers that are not about such an instance are left out. Raise `UsageError` if limits or
-    seeds are impossible.
+    seeds are out of range.
     """
     for limits, seed in itertools.product(kinds.values(), seeds):
         limits.options(seed)

@@ -5,7 +5,7 @@ of solvers: neither the hardest instance nor the many trivial ones dominate. A f
 (Mittelmann's benchmarks), and as never solved in a performance profile (Dolan and Moré, Mathematical Programming 91,
 2002). Unverified decisions have no gap.
 
-For solvers, *success* counts claims of a proved optimum or of infeasibility. *Correct* counts the claims that checks
+For solvers, *success* counts claims of an optimum or of infeasibility. *Correct* counts the claims that checks
 confirm: decision and objective hold, and no verified decision beats the bound or contradicts infeasibility.
 """
 
@@ -32,7 +32,7 @@ TIME_SHIFT_S = 1.0
 """Shift of times, because heuristics of milliseconds and models of a minute share one table."""
 
 CAVEAT = (
-    "The largest proved ratio over many instances is only a lower bound on the competitive ratio: "
+    "The largest ratio over many instances is only a lower bound on the competitive ratio: "
     "an instance that was not tried may be worse."
 )
 

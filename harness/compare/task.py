@@ -139,7 +139,7 @@ class MethodResult(kept.RowResult):
             stated = posed(self.instance, row.problem)
             confirmed.append(certificates.checked(kept.opened(self.certificate), self.instance, stated))
         if row.claimed_bound is not None and row.unproved:
-            confirmed.append(f"bound {row.claimed_bound:.10g} is the solver's word")
+            confirmed.append(f"claimed bound {row.claimed_bound:.10g} has no certificate")
         return "; ".join(confirmed)
 
     @classmethod

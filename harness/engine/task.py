@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one task; an impossible limit raises `UsageError`.
+    """Limits of one task; a limit out of range raises `UsageError`.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Limits:
         return {named.get(name, name): value for name, value in vars(self).items() if value != getattr(usual, name)}
 
     def options(self, seed: int) -> SolveOptions:
-        """Return the options of the solver; raise `UsageError` if a limit is impossible for it."""
+        """Return the options of the solver; raise `UsageError` if a limit is out of its range."""
         from schedgap.models.solve import SolveOptions
 
         same = {name: getattr(self, name) for name in ("rel_gap", "threads", "nodes", "cross_check")}

@@ -8,6 +8,7 @@ from schedgap.harness.adversary.row import Adversary
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, noted
 from schedgap.harness.table import USUALLY, Block, Line, Note, View, listed, table
+from schedgap.harness.text import number
 from schedgap.instances.plugins import options
 
 
@@ -25,7 +26,7 @@ def replays(found: Adversary) -> list[tuple[str, str]]:
 def blocks(found: Adversary, view: View = USUALLY) -> list[Block]:
     """Return the blocks that the command prints."""
     answer = Line(headline(found), "bold" if found.ok else "bold red")
-    shown = listed("largest proved ratios", ADVERSARY, found.rows, view=view)
+    shown = listed("largest ratios to a verified decision", ADVERSARY, found.rows, view=view)
     return [answer, *shown, *(Note("replay", how, command=True) for _, how in replays(found))]
 
 
@@ -35,18 +36,20 @@ def page(found: Adversary) -> Page:
         question="How bad can it get?",
         title="Worst instances found",
         headline=headline(found),
-        groups=[Group("results-worst", "worst", "", [table("largest proved ratios", ADVERSARY, found.rows)])],
+        groups=[
+            Group("results-worst", "worst", "", [table("largest ratios to a verified decision", ADVERSARY, found.rows)])
+        ],
         legend=[],
         last=noted("replay", "Replay", replays(found)),
     )
 
 
 def headline(found: Adversary) -> str:
-    """Return a sentence with the largest proved ratio, and the guarantees that do not hold, if any."""
+    """Return a sentence with the largest ratio, and the guarantees that do not hold, if any."""
     ratios = [(row.found.ratio, row.heuristic) for row in found.rows if row.found]
     if not ratios:
-        return "No ratio was proved."
+        return "No ratio was found."
     ratio, name = max(ratios)
     exceeded = [row.heuristic for row in found.rows if row.exceeded]
     beyond = f" Guarantees that do not hold: {', '.join(exceeded)}." if exceeded else ""
-    return f"The largest ratio to a verified decision is {ratio:.4g}, of {name}.{beyond}"
+    return f"{name} is furthest from optimal, by a factor of at least {number(ratio, side='at least')}.{beyond}"

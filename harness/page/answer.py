@@ -100,7 +100,7 @@ def by_method(rows: Iterable[Row]) -> list[Runs]:
 def _of_a_model(own: Runs) -> str:
     row = own.rows[0]
     if own.optimal == "optimal":
-        return f"{own.name} proves the optimum, {number(row.objective)}, in {seconds(row.solve_s)}"
+        return f"{own.name} finds the optimum, {number(row.objective)}, in {seconds(row.solve_s)}"
     if len(own.rows) == 1 and row.claim:
         return f"{own.name} finds {number(row.objective)}; {row.claim}; certified: {own.amount} from optimal"
     return _clause(own.name, own)

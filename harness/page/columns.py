@@ -125,12 +125,14 @@ def _status(row: Row) -> str:
 
 
 KINDS = (
-    "exact: proves the optimum or stops at a limit; matheuristic: certifies a bound but may leave a gap; relaxation, "
+    "exact: solves its problem, or stops at a limit; matheuristic: bounds it, but may leave a gap; relaxation, "
     "bound: gives only a bound; online: the paper's own algorithm; baseline: a method that the paper compares with; "
     "given: read from a file."
 )
 JUDGED_BY = "The problem whose objective the method is judged by."
-RATIO = "Bound/objective (max) or objective/bound (min). ≤ marks an upper estimate: the optimum is not proved."
+RATIO = (
+    "Bound/objective (max) or objective/bound (min). ≤ marks an upper estimate: no verified decision reaches the bound."
+)
 LOSS = (
     "Of a method made for a narrower problem: the gap to that problem's certified bound. The rest of its gap is price."
 )
@@ -142,10 +144,10 @@ VERIFIED = (
     "✓: every constraint and claim was re-checked and the objective recomputed without the solver. "
     "WRONG: a check failed. –: there was nothing to check."
 )
-CLAIMED = "A bound that the solver claims and no certificate proves; gaps and ratios do not use it."
+CLAIMED = "A bound that the solver claims and no certificate shows; gaps and ratios do not use it."
 STATUS = (
     "How the run ended: optimal, at a limit, with a gap, skipped, or failed. A question mark follows what only the "
-    "solver says: no certificate proves the optimum, or that there is no solution."
+    "solver says: no certificate shows the optimum, or that there is no solution."
 )
 
 COMPARE: tuple[Column[Row], ...] = (
@@ -159,7 +161,7 @@ COMPARE: tuple[Column[Row], ...] = (
     words("limits", "limits", "The limits of the sweep that the method ran under.", priority=3, shared=True),
     numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number, priority=1),
     numbers("best_bound", "bound", "Tightest certified bound on the optimum of this instance.", number, priority=4),
-    numbers("own_bound", "own bound", "Bound that the method itself certified.", number, priority=4),
+    numbers("own_bound", "own bound", "Bound that the certificate of the method itself shows.", number, priority=4),
     numbers("gap", "gap", "|bound − objective| / |bound|.", percent, _percent),
     numbers("loss", "loss", LOSS, percent, _loss, priority=2),
     numbers("price_at_most", "price", PRICE, percent, _price, priority=8),
@@ -169,7 +171,7 @@ COMPARE: tuple[Column[Row], ...] = (
     words("verified", "verified", VERIFIED, _verdict, bad=_wrong),
     numbers("solve_s", "solve", "Time spent in the solver or in the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
-    words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
+    words("bound_from", "bound from", "The method whose certificate shows the bound.", priority=6, shared=True),
     numbers("claimed_bound", "claimed", CLAIMED, number, _claimed, priority=5),
     words("metrics", "properties", "Properties and further measures of the decision.", _metrics, priority=10),
 )
@@ -189,7 +191,7 @@ def _trouble(line: MethodSummary) -> str:
 
 
 def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
-    """Return a column of gaps; one that is measured to a bound, not to a proved optimum, is rounded up and marked ≤."""
+    """Return a column of gaps; one that is not to a certified optimum is an upper estimate, and marked ≤."""
 
     def text(line: MethodSummary) -> str:
         value = getattr(line, key)
@@ -202,7 +204,7 @@ def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
 MEAN = "Shifted geometric mean"
 SHORT = "shifted geom. mean"
 TIMES = f"{MEAN} of the solve times, shift {TIME_SHIFT_S:g} s; a failure counts as its time limit."
-PROVED = "Largest ratio to a proved optimum; it is only a lower bound on the competitive ratio."
+LARGEST = "Largest ratio to a certified optimum; it is only a lower bound on the competitive ratio."
 INTEGRAL = f"{MEAN} of the primal–dual integral, the gap integrated over the time allowed; shift {TIME_SHIFT_S:g} s."
 
 SUMMARY: tuple[Column[MethodSummary], ...] = (
@@ -215,7 +217,7 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     _gap("median_gap", "median gap", "Median of the certified gaps."),
     _gap("mean_gap", "mean gap", "Arithmetic mean of the certified gaps."),
     _gap("largest_gap", "largest gap", "Largest of the certified gaps."),
-    numbers("largest_ratio", "largest proved ratio", PROVED, partial(ratio, is_upper=False), priority=2),
+    numbers("largest_ratio", "largest ratio", LARGEST, partial(ratio, is_upper=False), priority=2),
     numbers("median_s", "median time", "Median solve time of the results that did not fail.", seconds, priority=1),
     numbers("geometric_s", f"time, {SHORT}", TIMES, seconds, priority=2),
 )
@@ -227,7 +229,7 @@ SOLVERS: tuple[Column[SolverSummary], ...] = (
     numbers(
         "success",
         "success",
-        "Models for which the solver claims a proved optimum or that there is no solution.",
+        "Models for which the solver claims an optimum, or that there is no solution.",
         str,
         lambda line: f"{line.success} of {line.results - line.skipped}",
     ),
@@ -378,13 +380,13 @@ def _notes(worst: Worst) -> str:
 
 ADVERSARY: tuple[Column[Worst], ...] = (
     words("heuristic", "heuristic", "", css="method"),
-    _found("worst ratio", lambda found: f"{found.ratio:.4g}"),
+    _found("worst ratio", lambda found: limit(found.ratio, "at least")),
     _found("guarantee there", lambda found: clean(found.guarantee or ABSENT, 40)),
     _found("objective", lambda found: number(found.objective)),
-    _found("optimum", lambda found: number(found.optimum)),
+    _found("decision", lambda found: number(found.optimum)),
     _found("jobs", lambda found: str(found.size)),
     numbers("tried", "tried", "", "{}"),
-    numbers("proved", "proved", "", "{}"),
+    numbers("proved", "with a ratio", "", "{}"),
     words("note", "note", "", _notes, bad=attrgetter("exceeded"), css=""),
 )
 
@@ -407,7 +409,7 @@ def _measured(row: ReproducedRow) -> str:
     return f"{number(row.measured)} [{number(row.low, 3)}, {number(row.high, 3)}]"
 
 
-ALLOWED = "Limit that a certified bound sets, at least or at most, and the model that proves it."
+ALLOWED = "Limit that a certified bound sets, at least or at most, and the model that it comes from."
 
 REPRODUCE: tuple[Column[ReproducedRow], ...] = (
     words("method", "method", "The method measured; a ratio names the other method under “what”.", shared=True),

@@ -214,7 +214,7 @@ def page(run: Comparison) -> Page:
         "methods": len({row.method for row in rows}),
         "results": len(rows),
         "verified": sum(row.verified is True for row in rows),
-        "optimum proved": sum(row.verified is True and row.ratio_is_upper is False for row in rows),
+        "optimum certified": sum(row.verified is True and row.ratio_is_upper is False for row in rows),
     }
     return Page(
         question="How far from optimal?",
@@ -238,7 +238,7 @@ def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, flo
         return None
     lines = by_method(rows, allowed)
     caveats = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
-    caveats += ["≤: an upper estimate; not every optimum is proved."] * any(line.gap_is_upper for line in lines)
+    caveats += ["≤: an upper estimate; not every optimum is certified."] * any(line.gap_is_upper for line in lines)
     return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), " ".join(caveats)
 
 

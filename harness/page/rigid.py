@@ -163,7 +163,7 @@ SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
     numbers("bound", "bound ≥", LOWER, partial(number, side="at least")),
     numbers("at_most", "executed / optimum", "Upper estimate of the ratio to the optimum.", at_most),
     words("best_by", "found by", "The method that found the best schedule."),
-    words("bound_by", "bound from", "The model that proved the bound."),
+    words("bound_by", "bound from", "The model whose certificate shows the bound."),
 )
 
 GROUPS: tuple[Column[Any], ...] = (

@@ -156,7 +156,7 @@ def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, bey
         return text
     near = best if best in bounded else min(bounded, key=lambda row: float(getattr(row, ratio)))
     above = at_most(getattr(near, ratio) - 1.0)
-    far = "proved optimal" if above == "at most 0 %" else f"{above} {beyond}"
+    far = "optimal" if above == "at most 0 %" else f"{above} {beyond}"
     return f"{text}, {far}" if near is best else f"{text}; {clean(near.policy, 60)} is {far}"
 
 

@@ -59,7 +59,7 @@ def reproduce(
     Raises
     ------
     UsageError
-        If a figure is unknown, or a setting is impossible. Nothing has run then.
+        If a figure is unknown, or a setting is out of range. Nothing has run then.
     """
     figures = several(figures)
     settings = [one.small() if quick else one for one in find(figures)]

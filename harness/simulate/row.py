@@ -144,7 +144,7 @@ class SimulationRow(CheckedRow):
 
     @property
     def rules(self) -> Rules:
-        """Rules of the run, before its policy changes them; raise `UsageError` if they are impossible."""
+        """Rules of the run, before its policy changes them; raise `UsageError` if they are out of range."""
         until_s = math.inf if self.until_s is None else self.until_s
         return Rules(self.round_s, self.restart_s, self.spread_factor, until_s, profiling_s=self.profiling_s)
 
@@ -253,7 +253,7 @@ class Bound(Result):
         if model is None or (self.metric, self.sensitive, self.forks) != (model.metric, model.sensitive, model.forks):
             raise ValueError(f"{self.model} does not bound {self.metric} of these policies")
         if self.certificate is None:
-            return f"bound {self.seconds:.10g} s is the solver's word"
+            return f"claimed bound {self.seconds:.10g} s has no certificate"
         first = float(workload(self.instance).arrival_s.min()) if model.from_arrival else 0.0
         if self.proved is None or self.seconds != self.proved - first:
             raise ValueError("its certificate proves another bound")

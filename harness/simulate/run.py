@@ -19,6 +19,7 @@ from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.simulate.task import SimulationResult, SimulationTask
 from schedgap.harness.table import to_json as json_of
 from schedgap.harness.table import to_parquet, types_of
+from schedgap.harness.text import number
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, Rules, runnable, servers, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.heuristics.simulator.program import named
@@ -34,7 +35,7 @@ COMPARED = ("hadar", "gavel", "tiresias", "yarn-cs")
 USUAL = Limits(time_limit_s=3600.0)
 """Default limits of one simulation: wall-clock seconds and memory."""
 
-MAX_ROUNDS = 1e7
+MAX_ROUNDS = 10_000_000
 """Maximum number of rounds of a simulation; the records of more do not fit into the memory of a worker."""
 
 ROUND_S, RESTART_S = 360.0, 10.0
@@ -149,7 +150,7 @@ def plan(
     seeds: Sequence[int],
     limits: Limits,
 ) -> list[Task[Any]]:
-    """Return the simulations in the order of the table, then the bounds; raise `UsageError` on impossible options."""
+    """Return the simulations in the order of the table, then the bounds; raise `UsageError` on bad options."""
     programs = {spec.id: named(spec.id) for spec in chosen}
     tasks: list[Task[Any]] = []
     bounds: list[Task[Any]] = []
@@ -193,7 +194,7 @@ STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
 
 
 def rules_for(instance: Instance, options: Options) -> Rules:
-    """Return the rules of a simulation of `instance`; raise `UsageError` if they are impossible."""
+    """Return the rules of a simulation of `instance`; raise `UsageError` if they are out of range."""
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
     round_s, restart_s = options.round_s, options.restart_s
@@ -208,7 +209,9 @@ def rules_for(instance: Instance, options: Options) -> Rules:
     with np.errstate(over="ignore"):
         needed_s = float((work.work[count] / work.rates[count].max(axis=1)).sum()) / max(int(cluster.gpus.sum()), 1)
     if (least := min(needed_s, rules.until_s) / round_s) > MAX_ROUNDS:
-        reason = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
+        reason = (
+            f"its jobs take at least {number(least, 3, 'at least')} rounds, at most {MAX_ROUNDS:,} can be simulated"
+        )
         raise UsageError(f"round_s = {round_s:g}: {instance.name}: {reason}")
     if restart_s >= round_s:
         reason = f"with rounds of {round_s:g} s, a job that moves would never advance"

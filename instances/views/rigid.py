@@ -56,7 +56,7 @@ def view(instance: Instance) -> View:
         raise NotApplicableError(f"rigid: {instance.name}: job {job} can use no GPU type on which its gang fits")
     lasts = work.work / (work.gpus * best)
     if work.arrival_s.max() + lasts.sum() > LONGEST_S:
-        raise NotApplicableError(f"rigid: {instance.name}: run one by one, the jobs take more than {LONGEST_S:.3g} s")
+        raise NotApplicableError(f"rigid: {instance.name}: run one by one, the jobs take more than {LONGEST_S:g} s")
     duration = np.ceil(lasts / FINE_S).astype(np.int64)
     return View(
         instance=instance,

@@ -78,7 +78,7 @@ def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOpti
     """Return the relative difference between `solution` and CBC's optimum of the linear `model`.
 
     This is ``|CBC − HiGHS|`` relative to the larger one; 0 if it is within rounding; ``None`` if either of them did not
-    prove an optimum.
+    find an optimum.
     """
     from schedgap.models.solve.through_pyomo import cbc_objective
 

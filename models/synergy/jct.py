@@ -1,4 +1,4 @@
-"""Proved lower bounds for any schedule of the whole run: mean and 99th percentile of completion times, and makespan."""
+"""Lower bounds for any schedule of the whole run: mean and 99th percentile of completion times, and makespan."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _demands_of(view: View) -> Demands:
     """Return the demands at the optimum of ILP1."""
     ideal = ideal_round(view, SolveOptions())[1]
     if ideal is None:
-        raise ValueError(f"{view.instance.name}: ILP1 of the round has no solution to place")
+        raise ValueError(f"{view.instance.name}: no solution of ILP1 was found to place")
     return demands(view, ideal)
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from schedgap.harness.simulate.row import Simulation as Simulation
     from schedgap.harness.simulate.run import simulate as simulate
     from schedgap.harness.sweep import sweep as sweep
+    from schedgap.harness.text import at_most as at_most
     from schedgap.heuristics.registry import heuristic as heuristic
     from schedgap.heuristics.simulator.policies import policy as policy
     from schedgap.instances.catalogue import load as load

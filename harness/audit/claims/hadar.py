@@ -200,7 +200,7 @@ def start_of_dual(v: View) -> tuple[float, float]:
     "hadar.d0",
     "Theorem 2's proof, (9)",
     scope="utilities positive at the horizon",
-    how="D_0 at the largest 1/η that the condition allows, against the proved optimum",
+    how="D_0 at the largest 1/η that the condition allows, against the certified optimum",
 )
 def start_is_low(lab: Lab, repaired: bool = False) -> str:
     """D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/ΣC."""
@@ -261,7 +261,7 @@ def _cheapest(slot: Ints, gpu_type: Ints, gpus: Ints, hosts: Servers, used: Ints
     "hadar.lemma-1",
     "Theorem 2's proof, Lemma 1",
     scope="each job decided once, at its arrival, by (4)",
-    how="on random instances, with the least α for which the condition holds, and the proved optimum of P1",
+    how="on random instances, with the least α for which the condition holds, and the certified optimum of P1",
 )
 def lemma_1(lab: Lab) -> str:
     """If P_j − P_{j−1} ≥ (D_j − D_{j−1})/α for all jobs, P_0 = 0 and D_0 ≤ OPT/2, Algorithm 1 is 2α-competitive."""

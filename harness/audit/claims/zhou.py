@@ -182,7 +182,7 @@ RATIOS = {
         *("(2)", "online", "schedules.offline"),
     ),
 }
-"""By theorem: the claim, its scope, the problem, the algorithm, and the model that proves optima."""
+"""By theorem: the claim, its scope, the problem, the algorithm, and the model that solves the problem."""
 
 for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "rings")):
     for _theorem, (_text, _scope, _problem, _method, _exact) in RATIOS.items():
@@ -191,7 +191,7 @@ for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "ri
             _theorem,
             text=_text.format(_name),
             scope=_scope,
-            how=f"against the proved optimum of {_problem}; confirmed means: not exceeded on the instances tried",
+            how=f"against the certified optimum of {_problem}; confirmed means: not exceeded on the instances tried",
             **{"arch": _arch, "method": _method, "exact": _exact, "assumed": _scope == BOTH},
         )(ratios)
 
@@ -207,7 +207,7 @@ def weight_by_deadline(instance: Instance, arch: str, jobs: Ints) -> float:
     "zhou.lemma-2",
     "Lemma 2",
     scope="A_maxweight, with γ the largest ratio of the optimum to what it gets in a round, and α by (6)",
-    how="number of rounds with the same deadline until their weight reaches the proved optimum of (8)",
+    how="number of rounds with the same deadline until their weight reaches the certified optimum of (8)",
 )
 def lemma_2(lab: Lab) -> str:
     """Given a γ-approximation algorithm, A_dual gets at least the optimal weight by τ in windows of α·τ slots."""
