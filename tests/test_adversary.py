@@ -213,7 +213,7 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
     assert row.ratio == pytest.approx(one.found.ratio)
     assert row.ratio_is_upper is False
     page = html.unescape(sg.to_html(run))
-    assert "The largest ratio to a verified decision is" in page
+    assert "is furthest from optimal, by a factor of at least" in page
     assert shlex.join(["--method", FAST, "--method", one.found.model]) in page
     assert all(entry["exact_agrees"] for r in rows for entry in r.published)
     ran: list[str] = []
