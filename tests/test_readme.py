@@ -24,7 +24,10 @@ from typer.main import get_command
 from schedgap.harness import decisions
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare.run import compare, compare_here, read_run
+from schedgap.harness.page import blocks as blocks_of
 from schedgap.harness.reproduce import setting
+from schedgap.harness.table import Line
+from schedgap.harness.text import percent
 from schedgap.instances import load, plugins
 
 README = (ROOT / "README.md").read_text()
@@ -221,12 +224,20 @@ def test_every_command_within_a_sentence_exists() -> None:
 
 
 def test_the_numbers_pasted_into_the_readme_are_todays() -> None:
-    rows = {row.method: row for row in compare("paper/oef-eq1").rows}
-    pasted = re.findall(r"^ (oef\.\w+) +[\d.]+ % +[\d.]+ +([\d.]+) +([\d.]+) +\w+", README, flags=re.M)
+    run = compare("paper/oef-eq1", papers="oef")
+    rows = {row.method: row for row in run.rows}
+    pasted = re.findall(r"^ (oef\.\w+) +([\d.]+ %) +(–|[\d.]+ %) +[\d.]+ +([\d.]+) +([\d.]+) +\w+", README, flags=re.M)
     assert len(pasted) >= 6
-    for method, objective, bound in pasted:
+    for method, gap, loss, objective, bound in pasted:
+        assert percent(rows[method].gap) == gap
+        assert percent(rows[method].loss) == loss
         assert f"{rows[method].objective:.4g}" == objective
         assert f"{rows[method].best_bound:.4g}" == bound
+    shown = [" ".join(block.text.split()) for block in blocks_of(run) if isinstance(block, Line)]
+    readme = " ".join(README.split())
+    answer, priced = shown[0], next(line for line in shown if line.startswith("prices: "))
+    assert answer in readme
+    assert priced in readme
 
 
 def test_the_layout_of_the_readme_is_the_layout() -> None:
