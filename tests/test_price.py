@@ -155,8 +155,8 @@ def hadar(method: str, objective: float, bound: float = 8.0, mark: str = MARK, *
                 zhou("drf", 367.6),
                 zhou("tiresias", 136.31, problem="zhou.ps.preemptive"),
             ],
-            "zhou.ps.online is at most 434.9 % from optimal; best baseline ps.tiresias at most 36.4 % (jobs may be "
-            "interrupted); the price of no preemption is at most 2.6 %",
+            "zhou.ps.online is at most 434.9 % from optimal; best baseline ps.tiresias at most 36.4 %, where jobs may "
+            "be interrupted; the price of no preemption is at most 2.6 %",
         ),
         (
             [hadar("online", 0.0, metrics={"completed": 0}), hadar("gavel", 6.0, **BASE)],

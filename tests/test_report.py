@@ -210,7 +210,7 @@ BOUND = row("oef.efficiency", MARK, 5.0)
                 row("oef.on", MARK, 4.5, kind="online"),
                 row("oef.b", MARK, 4.9, problem="oef.envy_free", **BASE),
             ],
-            "On paper/oef-eq1, oef.on is 10.0 % from optimal; baseline b 2.0 % (with envy-freeness).",
+            "On paper/oef-eq1, oef.on is 10.0 % from optimal; baseline b 2.0 %, with envy-freeness.",
         ),
         (
             [

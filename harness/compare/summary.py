@@ -61,9 +61,9 @@ class MethodSummary:
     """A method over all its results of a run: counts, certified gaps, and seconds in the solver or heuristic.
 
     `mean_gap` is the arithmetic mean. `geometric_s` is the shifted geometric mean of the times, in which failures count
-    with their time limit. `gap_is_upper` says whether one of the gaps is to a bound instead of a certified optimum;
-    `largest_ratio` is to a certified optimum (see :data:`CAVEAT`), on the instance `largest_on`. Absent values are
-    ``None``.
+    with their time limit. `gap_is_upper` says whether one of the gaps is to a bound instead of a certified optimum, and
+    `loss_is_upper` says it of the losses. `largest_ratio` is to a certified optimum (see :data:`CAVEAT`), on the
+    instance `largest_on`. Absent values are ``None``.
     """
 
     method: str
@@ -79,6 +79,8 @@ class MethodSummary:
     largest_gap: float | None
     mean_gap: float | None
     gap_is_upper: bool
+    largest_loss: float | None
+    loss_is_upper: bool
     largest_ratio: float | None
     largest_on: str | None
     median_s: float | None
@@ -118,6 +120,8 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
             largest_gap=own.largest if own else None,
             mean_gap=own.mean if own else None,
             gap_is_upper=own is not None and own.is_upper,
+            largest_loss=max((row.loss for row in certified if row.loss is not None), default=None),
+            loss_is_upper=any(row.loss_is_upper for row in certified),
             largest_ratio=worst.ratio if worst else None,
             largest_on=worst.instance if worst else None,
             median_s=median(times) if times else None,

@@ -173,9 +173,9 @@ def _freedom(row: Row, own: Row) -> str:
     if row.problem == own.problem or problem is None:
         return ""
     if own.problem in PAPERS.get(row.paper).wider(row.problem):
-        price = "".join(f", whose price is {between(one.at_least, one.at_most)}" for one in prices([row]))
-        return f" (with {problem.requires}{price})"
-    return f" ({problem.allows or problem.title})"
+        price = "".join(f" (price {between(one.at_least, one.at_most)})" for one in prices([row]))
+        return f", with {problem.requires}{price}"
+    return f", where {problem.allows}" if problem.allows else f" ({problem.title})"
 
 
 def _related(row: Row, own: Row) -> bool:

@@ -103,7 +103,7 @@ def _loss(row: Row) -> str:
 def _price(row: Row) -> str:
     if row.price_at_least is None or row.price_at_most is None:
         return ABSENT
-    return f"{between(row.price_at_least, row.price_at_most)} ({clean(row.price_of, 60)})"
+    return between(row.price_at_least, row.price_at_most)
 
 
 def _metrics(row: Row) -> str:
@@ -190,13 +190,13 @@ def _trouble(line: MethodSummary) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or ABSENT
 
 
-def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
+def _gap(key: str, header: str, explanation: str, upper: str = "gap_is_upper") -> Column[MethodSummary]:
     """Return a column of gaps; one that is not to a certified optimum is an upper estimate, and marked ≤."""
 
     def text(line: MethodSummary) -> str:
-        value = getattr(line, key)
-        shown = percent(value, estimate(line.gap_is_upper))
-        return f"≤ {shown}" if line.gap_is_upper and value else shown
+        value, is_upper = getattr(line, key), getattr(line, upper)
+        shown = percent(value, estimate(is_upper))
+        return f"≤ {shown}" if is_upper and value else shown
 
     return numbers(key, header, explanation, percent, text)
 
@@ -217,6 +217,7 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     _gap("median_gap", "median gap", "Median of the certified gaps."),
     _gap("mean_gap", "mean gap", "Arithmetic mean of the certified gaps."),
     _gap("largest_gap", "largest gap", "Largest of the certified gaps."),
+    _gap("largest_loss", "largest loss", f"Largest loss. {LOSS}", "loss_is_upper"),
     numbers("largest_ratio", "largest ratio", LARGEST, partial(ratio, is_upper=False), priority=2),
     numbers("median_s", "median time", "Median solve time of the results that did not fail.", seconds, priority=1),
     numbers("geometric_s", f"time, {SHORT}", TIMES, seconds, priority=2),

@@ -101,7 +101,8 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
             usual = (*USUAL, *["verified"] * any(row.wrong for row in rows))
             usual += ON_A_WORD if any(row.unproved for row in listed) else ()
             shown += _listed(text, COLUMNS, listed, view, "gap", usual)
-        shown += [*_prices(rows), *([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
+        shown += [Line(line, "dim") for line in [_prices(rows)] if line]
+        shown += [*([] if view.everything else _skips(rows)), *rigid.tables(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
     shown += [line for rows in grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     shown += solvers(run)
@@ -137,14 +138,14 @@ def _listed(
     return [replace(content, heads=heads), *left_out(len(lines) - len(shown))]
 
 
-def _prices(rows: Sequence[Row]) -> list[Block]:
-    """Return a line with the price of everything that the problems of a paper require, as far as it is known."""
+def _prices(rows: Sequence[Row]) -> str:
+    """Return the price of everything that the problems of a paper require, as far as it is known, or nothing."""
     by_base: dict[str, list[str]] = {}
     for one in prices(rows):
         base = clean(one.base, 60).removeprefix(f"{clean(rows[0].paper, 40)}.")
         by_base.setdefault(base, []).append(f"{clean(one.requires, 80)} {between(one.at_least, one.at_most)}")
     parts = (f"of the optimum of {base}, {', '.join(found)}" for base, found in by_base.items())
-    return [Line(f"prices: {'; '.join(parts)}", "dim")] if by_base else []
+    return f"prices: {'; '.join(parts)}" if by_base else ""
 
 
 def goal(problem: Problem) -> str:
@@ -170,7 +171,8 @@ def groups(run: Comparison) -> list[Group]:
         skipped = [row for row in rows if row.status == "skipped"]
         by_gap = sorted(rows, key=lambda row: (row.gap is None, row.gap or 0.0))  # rows without a gap come last
         ran = [row for row in by_gap if row.status != "skipped"] or rows
-        tables = [*rigid.tables(run, rows), table(text, columns, ran), *_property_tables(rows)]
+        results = " · ".join(filter(None, [text, _prices(rows)]))
+        tables = [*rigid.tables(run, rows), table(results, columns, ran), *_property_tables(rows)]
         of_skips = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
         of_skips.append(words("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
         folded = [table(f"{len(skipped)} skipped", of_skips, skipped)] if skipped and ran is not rows else []

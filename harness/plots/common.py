@@ -103,10 +103,18 @@ def _gap(row: Row) -> Record:
     return {
         "value": 100.0 * (row.gap or 0.0),
         "what": "optimum certified" if side == "exactly" else "upper estimate",
-        "text": SIGNS.get(side, "") + percent(row.gap, side),
+        "text": SIGNS.get(side, "") + percent(row.gap, side) + _loss(row),
         "objective": number(row.objective),
         "bound": number(row.best_bound),
     }
+
+
+def _loss(row: Row) -> str:
+    """Return the loss of a method that is made for a narrower problem, which its gap contains besides a price."""
+    if row.loss is None:
+        return ""
+    side = estimate(row.loss_is_upper)
+    return f", loss {SIGNS.get(side, '')}{percent(row.loss, side)}"
 
 
 @figure("gap", "Gap by method")
@@ -126,8 +134,10 @@ def gap(data: Compared) -> Drawn:
         axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
     several = len({row.problem for row in drawn}) > 1
     warning = "Each problem has its own bound, so gaps of different problems are not comparable with one another. "
+    lost = "A loss is the gap to the bound of the narrower problem that a method is made for. "
+    told = warning * several + lost * any(row.loss is not None for row in drawn)
     shapes = {"optimum certified": "circle", "upper estimate": "triangle-left"}
-    return by_method(data, points, "gap", shapes, axis), warning * several + data.sample(drawn)
+    return by_method(data, points, "gap", shapes, axis), told + data.sample(drawn)
 
 
 def _ratio(row: Row) -> Record:
