@@ -429,11 +429,11 @@ def bound_of(instance: Instance, metric: str, sensitive: bool = False) -> Bound:
 def test_of_several_models_the_largest_bound_counts(
     first: float | None, second: float | None, model: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def evidence(bound: SimulationBound, *_: object) -> tuple[dict[str, Any], float]:
+    def evidence(bound: SimulationBound, *_: object) -> dict[str, Any]:
         value = {TTD.model: first, "hadar.fluid": second}[bound.model]
         if value is None:
             raise NotApplicableError(f"{bound.model} does not apply")
-        return {"bound": value}, 0.0
+        return {"bound": value}
 
     monkeypatch.setitem(SIMULATED, "second", SimulationBound("hadar.fluid", "ttd_s"))
     monkeypatch.setattr(bounds, "evidence", evidence)

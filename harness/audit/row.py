@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -187,12 +187,22 @@ class Finding(DataRow, Result):
         return self.description if self.ok else f"failed: {self.reason}"
 
     def content(self) -> dict[str, Any]:
-        data: dict[str, Any] = plain(self.as_dict())
+        data: dict[str, Any] = plain(replace(self, folder=None).as_dict())
         return data
+
+    def names(self) -> list[str]:
+        return [str(self.file(i)) for i in range(len(self.witnesses))]
+
+    def holds(self) -> str:
+        if any(not 0 <= count.failed <= count.tested for count in self.counts):
+            raise ValueError("it failed in more cases than it was tried in")
+        if self.ok == bool(self.reason):
+            raise ValueError("it needs either counts or a reason why it failed")
+        return f"{self.verdict} follows from its counts, which are the run's word" if self.ok else ""
 
     def files(self) -> Mapping[str, bytes]:
         """Return the witnesses as files."""
-        return {str(self.file(i)): to_json(w.instance).encode() for i, w in enumerate(self.witnesses)}
+        return dict(zip(self.names(), (to_json(w.instance).encode() for w in self.witnesses), strict=True))
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Finding:

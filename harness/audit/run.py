@@ -81,6 +81,8 @@ def _collected(finished: Finished) -> Audit:
 
 
 def _tables(audit: Audit) -> Mapping[str, bytes]:
+    # Commands name the files of witnesses from within the folder, wherever it is.
+    audit = replace(audit, rows=[replace(finding, folder=None) for finding in audit.rows])
     records = (finding.as_dict() for finding in audit.rows)
     return {"audit.json": to_json(records).encode(), "audit.md": to_markdown(blocks(audit)).encode()}
 

@@ -241,10 +241,17 @@ def save_report(found: Found[Any], output: Path | None = None) -> None:
     say(f"report: {path}")
 
 
+NAMED = 2
+"""Number of damaged results that are named one by one."""
+
+
 def say_damage(found: Found[Any]) -> None:
-    """Print a line for each damaged result that was left out of a results folder."""
-    for damage in found.meta.get("damaged", ()):
+    """Print which damaged results were left out of a results folder: the first ones, and the number of others."""
+    damaged = found.meta.get("damaged", ())
+    for damage in damaged[:NAMED]:
         say(f"left out: {damage}; --resume {found.folder} runs it again")
+    if len(damaged) > NAMED:
+        say(f"left out: {len(damaged) - NAMED} more; harness verify {found.folder} lists them")
 
 
 def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:

@@ -322,10 +322,12 @@ def verify(
         if len(paths) > 1 or paths[0].is_file():
             raise UsageError(f"{paths[-1]}: expected one results folder; decision files need --instance and --problem")
         lines = check(paths[0])
-        bad = sum(bool(wrong) for *_, wrong in lines)
+        bad = sum(bool(line.wrong) for line in lines)
+        idle = sum(not (line.wrong or line.holds) for line in lines)
         columns = ("result", "what holds", "what is wrong")[: 2 if output is Format.TABLE and not bad else 3]
         cli.emit_lines(str(paths[0]), columns, (line[: len(columns)] for line in lines), output)
-        cli.say(f"{len(lines) - bad} of {len(lines)} results hold")
+        rest = f"; {idle} have nothing to show (skipped, or failed)" if idle else ""
+        cli.say(f"{len(lines) - bad - idle} of {len(lines) - idle} results and tables hold{rest}")
         raise typer.Exit(cli.FAILED if bad else cli.OK)
     if paths and (instance is None or problem is None):
         raise UsageError("decision files need both --instance and --problem (harness list models shows the problems)")

@@ -71,6 +71,9 @@ class Row(CheckedRow):
         each that did not.
     reason
         Why the method was skipped or failed.
+
+    Fields of :data:`TOGETHER` follow from all rows of a run, those of :data:`OF_METHODS` from the method. They are
+    derived whenever results are read, never stored.
     """
 
     instance: str
@@ -148,6 +151,11 @@ class Row(CheckedRow):
         return super().ok and self.refuted is None
 
     @property
+    def trouble(self) -> str:
+        """What is wrong with it, or with the guarantee that it states; empty if nothing is."""
+        return super().trouble or self.refuted or ""
+
+    @property
     def about(self) -> dict[str, str]:
         """Instance, method and problem that a certificate of its bound must name."""
         return {"instance": self.fingerprint, "method": self.method, "problem": self.problem}
@@ -201,6 +209,18 @@ MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "
 """Fields that a published number can be about, in addition to the metrics of the checker."""
 
 FIELDS = tuple(f.name for f in dataclasses.fields(Row))
+
+TOGETHER = (
+    *("best_bound", "bound_from", "best_objective", "gap", "ratio", "ratio_is_upper", "refuted", "published"),
+    *("loss", "loss_is_upper", "price_of", "price_at_least", "price_at_most"),
+)
+"""Fields that follow from all rows of a run."""
+
+OF_METHODS = ("paper", "problem", "aims", "kind", "sense")
+"""Fields that are registered for the method."""
+
+STORED = tuple(name for name in FIELDS if name not in (*TOGETHER, *OF_METHODS, "instance"))
+"""Fields that a journal has."""
 
 
 def gap(objective: float, bound: float) -> float:

@@ -270,7 +270,12 @@ def _tables(comparison: Comparison) -> Mapping[str, bytes]:
     return {"rows.parquet": to_parquet(types_of(Row), rows), "traces.parquet": to_parquet(TRACE, comparison.traces)}
 
 
-STUDY = Study("compare", (MethodResult,), collected, _tables)
+def judged(found: Finished) -> list[Row]:
+    """Return all rows of a run, also those that only helped, as certified beside each other."""
+    return certify(one.row for one in found.results if isinstance(one, MethodResult))
+
+
+STUDY = Study("compare", (MethodResult,), collected, _tables, judged)
 
 
 def read_run(folder: str | Path) -> Comparison:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from schedgap.certificates import REFUSED
 from schedgap.harness import certificates
 from schedgap.harness.certificates import FOLDER, certificate
+from schedgap.harness.compare.consistent import contradictions, of_method, promised
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, starts_from_decisions, verified_oracle
-from schedgap.harness.compare.row import FINISHED, TOO_LARGE, Row, refuted_by
+from schedgap.harness.compare.row import FINISHED, STORED, TOO_LARGE, Row, refuted_by
 from schedgap.harness.compare.summary import integral
 from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
@@ -25,14 +26,17 @@ from schedgap.harness.engine.task import InstanceTask
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
 from schedgap.harness.verify import differ, judge, posed
-from schedgap.heuristics import HEURISTICS, Context, HeuristicSpec
+from schedgap.heuristics import Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
-from schedgap.models import MODELS, ModelSpec
+from schedgap.models import ModelSpec
 from schedgap.models.provers import Content, prove
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
+
+Trace = tuple[tuple[float, float | None, float | None], ...]
+"""Points of time in seconds, incumbent and bound."""
 
 ROUNDING = 1e-9
 """Difference of a model's and the checker's objective, relative to the largest cost, that counts as solver rounding."""
@@ -82,19 +86,7 @@ class MethodTask(InstanceTask["MethodResult"]):
     def blank_row(self, **fields: Any) -> Row:
         """Return the row of this task with these fields set, and its results still empty."""
         spec = find_spec(self.method)
-        problem = PAPERS.get(spec.paper).problem(spec.problem)
-        return Row(
-            **self.about,
-            paper=spec.paper,
-            method=spec.id,
-            problem=problem.id,
-            aims=spec.aims,
-            kind=spec.kind,
-            sense=problem.sense,
-            seed=self.seed,
-            limits=self.limits_name,
-            **fields,
-        )
+        return Row(**self.about, **of_method(spec), method=spec.id, seed=self.seed, limits=self.limits_name, **fields)
 
 
 @dataclass(frozen=True)
@@ -102,17 +94,18 @@ class MethodResult(kept.RowResult):
     """A finished task: its row, decision (if any), trace of bound and incumbent, and prices.
 
     `certificate` proves the bound, as plain data. `decided` has quantities of the decision that published numbers are
-    about. Results restored from a journal have their `instance`.
+    about. Results restored from a journal have their `instance`, and the content of ``run.json`` as `meta`.
     """
 
     row: Row
     decision: Any = None
-    trace: tuple[tuple[float, float | None, float | None], ...] = ()
+    trace: Trace = ()
     prices: NDArray[np.float64] | None = None
     decided: Mapping[str, Any] = field(default_factory=dict)
     helps: bool = False
     certificate: Any = None
     instance: Instance | None = field(default=None, repr=False)
+    meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     record: ClassVar[str] = "row"
 
@@ -123,7 +116,8 @@ class MethodResult(kept.RowResult):
     def content(self) -> dict[str, Any]:
         prices = None if self.prices is None else kept.to_plain(self.prices)
         optional = {"helps": self.helps, "decided": self.decided, "prices": prices}
-        line = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
+        row = {name: value for name, value in self.row.as_dict().items() if name in STORED}
+        line = {"row": row, "trace": [list(point) for point in self.trace]}
         return line | {name: value for name, value in optional.items() if value}
 
     def parts(self) -> Mapping[str, Any]:
@@ -131,35 +125,44 @@ class MethodResult(kept.RowResult):
         return {name: part for name, part in parts.items() if part is not None}
 
     def holds(self) -> str:
+        row, spec, confirmed = self.row, find_spec(self.row.method), []
+        if row.trouble:
+            raise ValueError(f"WRONG: {row.trouble}")
+        if line := next(contradictions(row, spec, self.meta), None):
+            raise ValueError(line)
         self.check()
-        row, confirmed = self.row, []
-        if row.verified and row.objective is not None:
+        if row.objective is not None and self.instance is not None:
+            guarantee = promised(spec, spec.view(self.instance), kept.opened(self.decision))
+            shown = (guarantee.text, guarantee.factor) if guarantee else (None, None)
+            if shown != (row.guarantee, row.guarantee_factor):
+                raise ValueError(f"its guarantee is {row.guarantee}, which should be {shown[0]}")
             confirmed.append(f"decision re-checked, objective {row.objective:.10g} recomputed")
         if self.certificate is not None and self.instance is not None:
             stated = posed(self.instance, row.problem)
             confirmed.append(certificates.checked(kept.opened(self.certificate), self.instance, stated))
         if row.claimed_bound is not None and row.unproved:
             confirmed.append(f"claimed bound {row.claimed_bound:.10g} has no certificate")
+        if row.status == "infeasible":
+            confirmed.append("that there is no solution has no certificate")
         return "; ".join(confirmed)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: kept.Stored) -> MethodResult:
         """Return the result stored in a journal line; its decision is read and checked on access."""
-        row, decision = kept.typed(Row, content["row"]), None
-        if row.sense != PAPERS.get(row.paper).problem(row.problem).sense:
-            raise ValueError(f"{row.problem} has another sense than {row.sense}")
-        instance = stored.instance(row.fingerprint)
+        told = {name: value for name, value in content["row"].items() if name in STORED}
+        instance, decision = stored.instance(told["fingerprint"]), None
+        row = kept.typed(Row, {**told, "instance": instance.name, **of_method(find_spec(told["method"]))})
         if row.objective is not None:
             file = stored.file(content["key"], _file("schedules", row))
-            decision = kept.Later(partial(_decision, file, row, instance))
+            decision = kept.Later(partial(_decision, file, row, instance, content.get("decided", {})))
         proof = None
         if row.own_bound is not None:
             file = stored.file(content["key"], _file(FOLDER, row))
             proof = kept.Later(partial(certificates.read, file, row.about, row.own_bound))
-        trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
+        trace = kept.typed(Trace, content["trace"])
         prices = kept.from_plain(content["prices"]) if "prices" in content else None
         decided, helps = content.get("decided", {}), content.get("helps", False)
-        return cls(row, decision, trace, prices, decided, helps, proof, instance)
+        return cls(row, decision, trace, prices, decided, helps, proof, instance, stored.meta)
 
 
 def _file(folder: str, row: Row) -> str:
@@ -168,19 +171,20 @@ def _file(folder: str, row: Row) -> str:
     return f"{folder}/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
 
 
-def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
-    """Read a row's decision and check again that it reaches the row's objective."""
+def _decision(file: KeptFile, row: Row, instance: Instance, decided: Mapping[str, Any] | None = None) -> Any:
+    """Read a row's decision and check again that it has the row's objective and properties, and what was `decided`."""
     with damage_explained(file.folder / file.name):
         paper = PAPERS.get(row.paper)
         decision: Any = kept.decode(paper.decision, file.unpacked())
-        claims = find_spec(row.method).claims if row.method in MODELS or row.method in HEURISTICS else ()
-        verdict = judge(instance, decision, row.problem, claims)
+        verdict = judge(instance, decision, row.problem, find_spec(row.method).claims)
         if verdict.objective is None or row.objective is None or differ(verdict.objective, row.objective):
             raise ValueError("the decision does not reach the objective of its row")
         if row.verified and verdict.violations:
             raise ValueError(f"its row is verified, but the decision is not: {verdict.violations[0]}")
         if row.metrics != plain(verdict.metrics):
             raise ValueError("the decision has other properties than its row says")
+        if decided is not None and decided != plain(asked(instance.published, verdict.quantities)):
+            raise ValueError("the decision has other quantities than its line says")
         return decision
 
 
@@ -262,10 +266,7 @@ def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> MethodResult:
     began = clock.now()
     decision = spec.run(view, context)
     solve_s = clock.now() - began
-    guarantee = spec.shown(view, decision) if spec.shown else spec.guarantee(view)
-    if guarantee and guarantee.factor is not None and guarantee.factor < 1:
-        # A factor below 1 is void: with weights of 0, Zhou's 2 log λ is 0, because its proof assumes λ > 2.
-        guarantee = None
+    guarantee = promised(spec, view, decision)
     row = task.blank_row(status="feasible", solve_s=solve_s)
     if guarantee:
         row = row.replace(guarantee=guarantee.text, guarantee_factor=guarantee.factor)

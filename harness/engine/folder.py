@@ -24,11 +24,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, Literal
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from schedgap.harness.engine.result import Result, Stored
+from schedgap.harness.engine.result import Result, Stored, in_words
 from schedgap.harness.engine.sealed import MAX_UNPACKED_MB, KeptFile, digests, inside, parsed, sealed, unsealed
 from schedgap.harness.text import clean
 from schedgap.instances.canonical import TEMPORARY, read_bytes, to_json, validate, write_atomically
@@ -36,10 +36,26 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import require
 from schedgap.instances.schema import Instance
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
 """Exceptions that reading damaged files can raise."""
+
+
+def told(error: BaseException, limit: int = 300) -> str:
+    """Return what one of :data:`DAMAGE` says about a file, in words; those of Python say nothing to a reader."""
+    if isinstance(error, ValidationError):
+        return in_words(error)
+    if isinstance(error, KeyError):
+        return f"the field {clean(error.args[0], 40)} is missing"
+    if isinstance(error, TypeError | AttributeError | IndexError):
+        return "a value is of another kind than the program writes"
+    if isinstance(error, EOFError | zlib.error):
+        return "a packed file is cut off or damaged"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return clean(error, limit) or type(error).__name__
+
 
 JOURNAL = "rows.jsonl"
 
@@ -47,6 +63,17 @@ MOST_DAMAGED = 10_000
 """Damaged lines after which a journal is rejected."""
 
 Mark = Annotated[str, StringConstraints(pattern="^[0-9a-f]{1,64}$")]
+
+
+class _Plugin(BaseModel):
+    """An entry of `plugins`, which names a plug-in or a program that the run used."""
+
+    name: Annotated[str, StringConstraints(max_length=4096)]
+    kind: Literal["file", "module", "installed", "live", "program"]
+    digest: str = ""
+    distribution: str = ""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class _Meta(BaseModel):
@@ -63,7 +90,7 @@ class _Meta(BaseModel):
     machine: dict[str, str]
     git_commit: str | None
     files: dict[str, str]
-    plugins: list[dict[str, Any]]
+    plugins: list[_Plugin]
     needs: list[str]
     limits: dict[str, float | bool | None] | dict[str, dict[str, float | bool | None]] = {}
     seeds: list[int] = []
@@ -165,7 +192,7 @@ def damage_explained(path: Path) -> Iterator[None]:
     except UsageError:
         raise
     except DAMAGE as error:
-        raise UsageError(f"{path}: damaged results: {clean(error, 200) or type(error).__name__}") from error
+        raise UsageError(f"{path}: damaged results: {told(error, 200)}") from error
 
 
 def open_stored(path: Path, kind: str | None = None) -> Stored:

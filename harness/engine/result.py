@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_json  # five times as fast as json, and two, on a history of 139,000 rows
 
 from schedgap.harness.engine.sealed import KeptFile
+from schedgap.harness.text import clean
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
 
@@ -62,8 +63,18 @@ def grouped(rows: Iterable[T], *fields: str) -> list[list[T]]:
 
 
 def typed(kind: type[T], content: Any) -> T:
-    """Build a dataclass from plain data, ignoring unknown fields; raise `ValueError` if a value has the wrong type."""
-    return cast(T, _adapter(kind).validate_python(content))
+    """Build a dataclass, or another type, from plain data, ignoring unknown fields; raise `ValueError` if none fits."""
+    try:
+        return cast(T, _adapter(kind).validate_python(content))
+    except ValidationError as error:
+        raise ValueError(in_words(error)) from error
+
+
+def in_words(error: ValidationError) -> str:
+    """Return the first place where data have another form than expected, and what is wrong there."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(map(str, first["loc"])) or "it"
+    return f"{clean(where, 80)}: {clean(first['msg'], 120)}"
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
@@ -83,7 +94,14 @@ class CheckedRow(DataRow):
     measured: Any
     published: Any
     verified: Any
+    violations: Any
     in_order: Any
+    key: Any
+
+    @property
+    def trouble(self) -> str:
+        """What the checker found wrong, in words; empty if it found nothing."""
+        return ("; ".join(self.violations) or "it is WRONG, for no stated reason") if self.wrong else ""
 
     @property
     def wrong(self) -> bool:
@@ -193,6 +211,10 @@ class Result(ABC):
         """Return the content of its files by path in the results folder: a decision or plain data, possibly `Later`."""
         return {}
 
+    def names(self) -> Iterable[str]:
+        """Return the paths of its files in the results folder."""
+        return self.parts()
+
     def files(self) -> Mapping[str, bytes]:
         """Return its files as bytes, by path in the results folder."""
         return {name: packed(opened(part)) for name, part in self.parts().items()}
@@ -203,9 +225,18 @@ class Result(ABC):
             opened(part)
 
     def holds(self) -> str:
-        """Check everything again and return what holds, in words; raise ``ValueError`` if something does not."""
+        """Derive again whatever follows from its files and from what is registered.
+
+        Return what holds, in words, or nothing if it has nothing to show; raise ``ValueError`` if something does not
+        hold.
+        """
         self.check()
         return ""
+
+    @classmethod
+    def named(cls, content: Mapping[str, Any]) -> str:
+        """Return a name for a line of the journal that cannot be restored."""
+        return str(content["key"])
 
     @classmethod
     @abstractmethod
@@ -217,6 +248,13 @@ class RowResult(Result):
     """A result that has a row about a method on an instance."""
 
     row: Any
+
+    @classmethod
+    def named(cls, content: Mapping[str, Any]) -> str:
+        """Return the method, or policy, of a line of the journal."""
+        row = content.get("row")
+        told = (row.get("method") or row.get("policy")) if isinstance(row, dict) else None
+        return clean(told or content["key"], 80)
 
     @property
     def key(self) -> str:

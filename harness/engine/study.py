@@ -8,23 +8,34 @@ Comparisons, sweeps, simulations, audits and searches are studies. Each is found
 from __future__ import annotations
 
 import importlib
+import json
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar, Unpack
 
 from schedgap.harness import environment
 from schedgap.harness.engine import KINDS
-from schedgap.harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damage_explained, new_folder, open_stored
+from schedgap.harness.engine.folder import (
+    DAMAGE,
+    SCHEMA_VERSION,
+    Folder,
+    damage_explained,
+    new_folder,
+    open_stored,
+    told,
+)
 from schedgap.harness.engine.pool import Pool
-from schedgap.harness.engine.result import Result, Stored
+from schedgap.harness.engine.result import CheckedRow, Result, Stored
+from schedgap.harness.engine.sealed import inside
 from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean
 from schedgap.instances import plugins
+from schedgap.instances.canonical import read_bytes
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
@@ -56,13 +67,16 @@ class Finished:
 class Study(Generic[F]):
     """A kind of study: the types of its results, the function that collects them, and tables of the whole run.
 
-    A `lean` study drops large parts of saved results from memory, and reads them back on access.
+    `judged` returns the rows of results with what follows from all of them together, such as that one's objective lies
+    beyond another's bound. A `lean` study drops large parts of saved results from memory, and reads them back on
+    access.
     """
 
     kind: str
     records: tuple[type[Result], ...]
     collect: Callable[[Finished], F]
     tables: Callable[[F], Mapping[str, bytes]]
+    judged: Callable[[Finished], Sequence[CheckedRow]] = lambda finished: ()
     lean: bool = False
 
     def restore(self, stored: Stored, key: str) -> Any:
@@ -71,8 +85,14 @@ class Study(Generic[F]):
             return None
         for name in line["files"]:
             stored.file(key, name).content()
-        by_name = {result.record: result for result in self.records}
-        return by_name[line["record"]].restored(line, stored)
+        return self.record(line).restored(line, stored)
+
+    def record(self, line: Mapping[str, Any]) -> type[Result]:
+        """Return the kind of result that a line of the journal holds; raise `ValueError` if it is of another study."""
+        kinds = [result for result in self.records if result.record == line["record"]]
+        if not kinds:
+            raise ValueError(f"a line of the journal is a {clean(line['record'], 40)}, which {self.kind} has not")
+        return kinds[0]
 
 
 class Running(TypedDict, total=False):
@@ -281,7 +301,7 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
             if result := study.restore(stored, key):
                 results.append(result)
         except DAMAGE as error:
-            damaged.append(clean(error, 200))
+            damaged.append(told(error, 200))
     missing = len(stored.meta["plan"]) - len(results) - len(damaged)
     expected = len(stored.meta["plan"]) if stored.meta["interrupted"] else stored.meta.get("missing", 0)
     if missing and (stored.damaged or missing > expected):
@@ -291,23 +311,79 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
     return results
 
 
-def check(folder: str | Path) -> list[tuple[str, str, str]]:
-    """Check every result of a folder again; return for each its label, what holds, and what is wrong (or empty)."""
+class Checked(NamedTuple):
+    """What was found about a result or a table: its label, what holds, and what is wrong; empty where that is nothing.
+
+    Nothing holds of results that have nothing to show, such as skipped ones.
+    """
+
+    label: str
+    holds: str = ""
+    wrong: str = ""
+
+
+def check(folder: str | Path) -> list[Checked]:
+    """Check every result of a folder again, alone and together with all others, and the tables made of them."""
     stored = open_stored(Path(folder))
     with damage_explained(stored.path):
-        study = study_of(stored.meta["kind"])
-        return [_checked(study, stored, key) for key in stored.meta["plan"]]
+        study, plan = study_of(stored.meta["kind"]), stored.meta["plan"]
+        found = {key: _checked(study, stored, key) for key in plan}
+        # What does not hold is no evidence about others. Decisions were read and checked one by one, and are not kept.
+        sound = [study.restore(stored, key) for key in plan if not found[key].wrong]
+        finished = Finished(stored.meta, stored.instances, sound, stored.path)
+        for row in study.judged(finished):
+            if row.trouble:
+                found[row.key] = found[row.key]._replace(wrong=clean(row.trouble, 300))
+        whole = not any(one.wrong for one in found.values())
+        return [*found.values(), *(_tables_checked(study, finished) if whole else [])]
 
 
-def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str, str]:
-    label, prefix = key, "damaged: "
+def _checked(study: Study[Any], stored: Stored, key: str) -> Checked:
+    label, prefix, line = key, "damaged: ", stored.lines.get(key)
+    if line is None:
+        return Checked(key, wrong="planned, but not in the journal; --resume runs it")
     try:
-        if (result := study.restore(stored, key)) is None:
-            return key, "", "planned, but not in the journal; --resume runs it"
+        label = study.record(line).named(line)
+        result = study.restore(stored, key)
         label, prefix = result.label, ""
-        return label, result.holds(), ""
+        holds = result.holds()
+        _check_line(result, line)
+        return Checked(label, holds)
     except DAMAGE as error:
-        return label, "", prefix + clean(error, 300)
+        return Checked(label, wrong=prefix + told(error))
+
+
+def _check_line(result: Result, line: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if a line has other fields or files than its result would write."""
+    written = json.loads(json.dumps({"record": result.record, "key": result.key, **result.content()}))
+    stated = {name: value for name, value in line.items() if name != "files"}
+    if other := different(stated, written):
+        raise ValueError(f"its line has another {other} than follows from it")
+    if set(line["files"]) != set(result.names()):
+        raise ValueError("its line has other files than its result")
+
+
+def different(one: Any, other: Any) -> str | None:
+    """Return the place of the first difference of plain data, such as ``row.gap``, or ``None`` if they are equal."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return None if one == other else "value"
+    for name in dict.fromkeys([*one, *other]):
+        if name not in one or name not in other:
+            return clean(name, 40)
+        if inner := different(one[name], other[name]):
+            return clean(name if inner == "value" else f"{name}.{inner}", 80)
+    return None
+
+
+def _tables_checked(study: Study[Any], finished: Finished) -> Iterator[Checked]:
+    """Compare the tables of a folder, which other programs read, with those that its journal gives."""
+    assert finished.folder
+    for name, content in study.tables(study.collect(finished)).items():
+        path = inside(finished.folder, name)
+        if path.exists():
+            same = read_bytes(path) == content
+            other = "it is not the table that the journal gives; the run with --resume writes it again"
+            yield Checked(name, "as the journal gives it") if same else Checked(name, wrong=other)
 
 
 def study_of(kind: str) -> Study[Any]:

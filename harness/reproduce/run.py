@@ -11,9 +11,10 @@ from urllib.parse import parse_qsl
 
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import collected as compared
+from schedgap.harness.compare.run import judged as judged_methods
 from schedgap.harness.compare.run import plan as methods_of
 from schedgap.harness.compare.run import staged
-from schedgap.harness.engine.result import Later
+from schedgap.harness.engine.result import CheckedRow, Later
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.published import together
@@ -24,6 +25,7 @@ from schedgap.harness.reproduce.task import BoundTask, MethodResult, MethodTask,
 from schedgap.harness.simulate.row import BOUNDED, Bound, SimulationRow
 from schedgap.harness.simulate.run import USUAL, resolve
 from schedgap.harness.simulate.run import collected as simulated
+from schedgap.harness.simulate.run import judged as judged_policies
 from schedgap.harness.simulate.run import plan as simulations_of
 from schedgap.harness.sweep import AbsentDataError
 from schedgap.harness.table import to_json
@@ -198,4 +200,8 @@ def _tables(found: Reproduction) -> Mapping[str, bytes]:
     return {"figures.json": to_json(row.as_dict() for row in found.rows).encode()}
 
 
-STUDY = Study("reproduce", (MethodResult, SimulationResult, Bound), _collected, _tables, lean=True)
+def _judged(found: Finished) -> list[CheckedRow]:
+    return [*judged_methods(found), *judged_policies(found)]
+
+
+STUDY = Study("reproduce", (MethodResult, SimulationResult, Bound), _collected, _tables, _judged, lean=True)

@@ -89,14 +89,13 @@ class BoundTask(InstanceTask[Bound]):
 
         bound = self._bound(model=model.model, problem=MODELS.get(model.model).problem)
         try:
-            multipliers, first_s = evidence(model, instance, self.round_s)
+            multipliers = evidence(model, instance, self.round_s)
             proof = certificate(bound.about, multipliers, self.instance.plain)
         except NotApplicableError as reason:
             return replace(self.failed("skipped", str(reason)), model=model.model)
         except REFUSED as reason:
             return replace(self.failed("error", f"its certificate is refused: {reason}"), model=model.model)
-        # Rounding in certificates grows with the times, these differences do not.
-        seconds = max(proof["bound"] - first_s, 0.0)
+        seconds = model.counted(proof["bound"], workload(instance).arrival_s)
         return replace(bound, seconds=seconds, proved=proof["bound"], certificate=proof)
 
 
@@ -110,8 +109,8 @@ def wanted(policies: Iterable[PolicySpec], window: Window) -> list[tuple[str, bo
     return [(metric, *kind, ALL if metric == TTD else window) for kind, metric in product(kinds, BOUNDED)]
 
 
-def evidence(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[Content, float]:
-    """Return multipliers that bound a metric from below, and the time in seconds from which the metric counts.
+def evidence(bound: SimulationBound, instance: Instance, round_s: float) -> Content:
+    """Return multipliers that bound a metric from below.
 
     It raises `NotApplicableError` if the model cannot run, or found no multipliers.
     """
@@ -129,7 +128,7 @@ def evidence(bound: SimulationBound, instance: Instance, round_s: float) -> tupl
     found = None if outcome.solution.bound is None else prove(spec.problem, view, outcome, options)
     if found is None:
         raise NotApplicableError(f"{bound.model} found no bound that can be certified")
-    return found, float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0
+    return found
 
 
 TTD = "ttd_s"

@@ -16,6 +16,7 @@ from schedgap.harness.certificates import FOLDER, checked, read
 from schedgap.harness.engine.result import CheckedRow, Found, Later, Result, Stored, opened, typed
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Rules, Trace, workload
+from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.instances.arrays import Array
 
 BOUNDED = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean JCT"), "jct_p99_s": ("p99", "p99 of JCT")}
@@ -174,6 +175,12 @@ class SimulationRow(CheckedRow):
 
 
 FIELDS = tuple(f.name for f in dataclasses.fields(SimulationRow))
+TOGETHER = (*(x for x in FIELDS if re.search("ratio|bound", x)), "reference", "ttd_printed", "published")
+"""Fields that follow from all rows of a run. They are derived whenever results are read, never stored."""
+
+STORED = tuple(name for name in FIELDS if name not in (*TOGETHER, "instance"))
+"""Fields that a journal has."""
+
 MEASURED = tuple(
     f.name
     for f in dataclasses.fields(SimulationRow)
@@ -245,28 +252,31 @@ class Bound(Result):
         return {} if self.certificate is None else {self._file: self.certificate}
 
     def holds(self) -> str:
+        from schedgap.models import MODELS
         from schedgap.models.simulated import SIMULATED
 
-        if self.seconds is None:
+        if (self.seconds is None) != bool(self.reason) or (self.seconds is None) != (self.proved is None):
+            raise ValueError("it needs either a proved bound or a reason why there is none")
+        if self.seconds is None or self.proved is None:
             return ""
         model = SIMULATED.get(self.model)
         if model is None or (self.metric, self.sensitive, self.forks) != (model.metric, model.sensitive, model.forks):
             raise ValueError(f"{self.model} does not bound {self.metric} of these policies")
-        if self.certificate is None:
-            return f"claimed bound {self.seconds:.10g} s has no certificate"
-        first = float(workload(self.instance).arrival_s.min()) if model.from_arrival else 0.0
-        if self.proved is None or self.seconds != self.proved - first:
+        if self.problem != MODELS.get(self.model).problem:
+            raise ValueError(f"{self.model} bounds {MODELS.get(self.model).problem}, not {self.problem}")
+        if self.seconds != model.counted(self.proved, self.arrivals_s):
             raise ValueError("its certificate proves another bound")
         return checked(opened(self.certificate), self.instance, {"slot_s": self.round_s})
 
+    @property
+    def arrivals_s(self) -> Array:
+        """Arrivals of the jobs that count, in seconds."""
+        at = workload(self.instance).arrival_s
+        return at[(Window.parse(self.window) if self.window else ALL).jobs(at)]
+
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:
-        fields = content["bound"]
-        if "metric" not in fields:  # an earlier version named only the model
-            from schedgap.models.simulated import SIMULATED
-
-            fields = vars(SIMULATED[fields["model"]]) | fields
-        bound = typed(cls, fields)
+        bound = typed(cls, content["bound"])
         if bound.proved is None:
             return bound
         file = stored.file(content["key"], bound._file)

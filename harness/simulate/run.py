@@ -179,7 +179,7 @@ def collected(found: Finished) -> Simulation:
     last = next(reversed(found.instances), "")
     shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
     sensitive = [one for one in shown if POLICIES.get(one.row.policy).sensitive]
-    rows = compared([one.row for one in results], found.instances, bounds)
+    rows = judged(found)
     traces = Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown})
     rounds = Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive})
     return Simulation(found.meta, rows, found.instances, traces, rounds, bounds, folder=found.folder)
@@ -190,7 +190,14 @@ def _tables(simulation: Simulation) -> Mapping[str, bytes]:
     return {"rows.json": json_of(records).encode(), "rows.parquet": to_parquet(types_of(SimulationRow), records)}
 
 
-STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
+def judged(found: Finished) -> list[SimulationRow]:
+    """Return the rows of a run beside the bounds on their metrics."""
+    bounds = [one for one in found.results if isinstance(one, Bound)]
+    rows = [one.row for one in found.results if isinstance(one, SimulationResult)]
+    return compared(rows, found.instances, bounds)
+
+
+STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables, judged)
 
 
 def rules_for(instance: Instance, options: Options) -> Rules:

@@ -19,9 +19,9 @@ from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.result import Later, RowResult, Stored, from_plain, opened, packed, to_plain, typed
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask, Limits
-from schedgap.harness.simulate.row import Rounds, SimulationRow
+from schedgap.harness.simulate.row import MEASURED, STORED, Rounds, SimulationRow
 from schedgap.harness.text import plain
-from schedgap.harness.verify import differ, facts_of
+from schedgap.harness.verify import TOLERANCE, differ, facts_of
 from schedgap.harness.verify.history import check
 from schedgap.harness.verify.rules import SHORTFALL
 from schedgap.harness.verify.sensitive import most_progress
@@ -40,6 +40,13 @@ HISTORY = (
 """Attributes of :class:`~schedgap.heuristics.simulator.Trace` that are saved, in addition to its rules."""
 
 
+TOLD = frozenset({"simulate_s", "check_s", "estimated_throughput", "actual_throughput", "throughput_deviation"})
+"""Measurements that no history shows: times, and the measures of a paper's own policies (`PolicySpec.measures`)."""
+
+OF_HISTORIES = tuple(name for name in MEASURED if name not in TOLD)
+"""Measurements that follow from a history."""
+
+
 def history_file(row: SimulationRow) -> str:
     """Return the file of a row's history; a digest replaces long paths of programs, which may be much alike."""
     name = re.sub(r"[^a-z0-9_.?&=-]", "_", row.policy)
@@ -56,6 +63,8 @@ def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tupl
     with damage_explained(file.folder / file.name):
         parts = file.unpacked()
         rules = POLICIES.get(row.policy).rules(row.rules)
+        if parts["rules"] != plain(vars(rules)):
+            raise ValueError(f"{file.name} was made under other rules than its row")
         arrays = {name: np.asarray(from_plain(parts[name])) for name in HISTORY if name != "unfinished"}
         # The file may come from anyone: convert types whose sums could overflow. The checker checks the shapes.
         arrays = {name: one.astype(np.int64 if one.dtype.kind in "iu" else float) for name, one in arrays.items()}
@@ -64,8 +73,9 @@ def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tupl
             raise ValueError(f"{file.name} is not the history that was verified: {violations[0]}")
         by_round = rounds(instance, trace) if rules.sensitive else None
         measured = _measured(trace, measure(trace, Window.parse(row.window) if row.window else ALL), by_round)
-        stored = {name: math.nan if (value := getattr(row, name)) is None else value for name in measured}
-        others = [name for name, value in measured.items() if not _same(value, stored[name])]
+        stored = {name: math.nan if (value := getattr(row, name)) is None else value for name in OF_HISTORIES}
+        others = [name for name in OF_HISTORIES if not _same(measured.get(name, math.nan), stored[name])]
+        others += ["unfinished"] * (dict(Counter(filter(None, trace.unfinished))) != row.unfinished)
         if others:
             raise ValueError(f"{file.name} has another {', '.join(others)} than its row")
         return trace, by_round
@@ -140,7 +150,10 @@ class SimulationResult(RowResult):
         return self.row.ok and self.row.status != "skipped"
 
     def content(self) -> dict[str, Any]:
-        return {"row": plain(self.row.as_dict())}
+        return {"row": plain({name: value for name, value in self.row.as_dict().items() if name in STORED})}
+
+    def names(self) -> list[str]:
+        return [history_file(self.row)] if self.row.verified is not None else []
 
     def files(self) -> Mapping[str, bytes]:
         if not self.kept:
@@ -155,13 +168,30 @@ class SimulationResult(RowResult):
             raise ValueError(f"{history_file(self.row)} is missing")
 
     def holds(self) -> str:
+        row, ran = self.row, self.row.status in ("done", "unfinished")
+        if row.trouble:
+            raise ValueError(f"WRONG: {row.trouble}")
+        if ran != (row.verified is not None) or bool(row.unfinished) != (row.status == "unfinished"):
+            raise ValueError(f"it is {row.status}, but says otherwise of its history")
+        if ran == bool(row.reason) or row.violations:
+            raise ValueError(f"it is {row.status}, but says otherwise in words")
+        if POLICIES.get(row.policy).rules(row.rules).profiling_s != row.profiling_s:
+            raise ValueError(f"{row.policy} does not profile for {row.profiling_s:g} s")
+        if not ran and any(getattr(row, name) is not None for name in OF_HISTORIES):
+            raise ValueError(f"it is {row.status}, but has properties of a history")
+        estimated, actual = row.estimated_throughput or 0.0, row.actual_throughput or 0.0
+        apart = abs(estimated - actual) if estimated else 0.0
+        if differ((row.throughput_deviation or 0.0) * estimated, apart, TOLERANCE * estimated):
+            raise ValueError("its throughput_deviation does not follow from its throughputs")
         self.check()
-        return "history re-checked" if self.row.verified else ""
+        return "history re-checked" if row.verified else ""
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
-        row = typed(SimulationRow, content["row"])
-        instance, file = stored.instance(row.fingerprint), stored.file(content["key"], history_file(row))
+        told = {name: value for name, value in content["row"].items() if name in STORED}
+        instance = stored.instance(told["fingerprint"])
+        row = typed(SimulationRow, {**told, "instance": instance.name})
+        file = stored.file(content["key"], history_file(row))
         return cls(row, Later(partial(read_history, file, row, instance)) if row.verified else None)
 
 
