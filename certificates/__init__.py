@@ -16,17 +16,20 @@ counts.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import math
+import re
+import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
 from . import elastic, fluid, oef, packing, rigid, synergy
 from .basics import Data, RefusedError, require
+from .files import instance_of, parsed, printable, unpacked
 from .reading.jobs import arrivals
 from .rules import RULES, register, rule_of
 
@@ -49,8 +52,17 @@ __all__ = [
 ]
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "published", "began_s"}
-REFUSED = RefusedError, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError
+REFUSED = RefusedError, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError
 """Exceptions by which a rule refuses a certificate: its own, and those of multipliers that do not fit the instance."""
+
+MOST_MEMORY = 8 * 2**30
+"""Bytes that checking a certificate may take."""
+
+OF_ALL = {"instance", "method", "problem", "bound", "digest", "unit"}
+"""Fields of every certificate; `unit` is that of its multipliers, 1 unless it is given."""
+
+OF_SIMULATIONS = {"window", "round_s"}
+"""Fields of certificates about simulations: some of the jobs, and the length of rounds instead of slots."""
 
 ENDLESS = 2**31
 """Number of slots for a simulation, whose rounds have no horizon."""
@@ -87,12 +99,17 @@ def certified(proof: Data, instance: Data) -> float:
 def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
     """Return the problem's sense (1 maximises, -1 minimises) and the bound that follows from the multipliers."""
     require(proof.get("unit", 1) > 0, "the unit of prices is not positive")
-    return rule_of(proof)(posed(proof, instance), proof)
+    rule = rule_of(proof)
+    known = OF_ALL | rule.reads | (OF_SIMULATIONS if rule.simulated else set())
+    others = [name for name in proof if name not in known]
+    require(not others, f"{proof['problem']} has no {', '.join(map(repr, others[:3]))}")
+    return rule.bound(posed(proof, instance), proof)
 
 
 def posed(proof: Data, instance: Data) -> Data:
     """Return the instance that a certificate is about: some of the jobs, or rounds of a simulation."""
     if "window" in proof:
+        require(bool(re.fullmatch("[0-9]{1,9}:[0-9]{0,9}", proof["window"])), "a window is FIRST:COUNT, two numbers")
         first, count = proof["window"].split(":")
         at = arrivals(instance)
         order = sorted(range(len(at)), key=at.__getitem__)[int(first) :][: int(count) if count else None]
@@ -120,11 +137,34 @@ def main(paths: Sequence[str]) -> None:
         sys.exit(2)
     for path in map(Path, paths):
         try:
-            proof = json.loads(gzip.decompress(path.read_bytes()))
-            instance = path.parent.parent / "instances" / f"{proof['instance']}.json"
-            check(proof, json.loads(instance.read_bytes()))
-        except RecursionError:
-            sys.exit(f"{path.name}: refused: its JSON is nested too deeply")
-        except (*REFUSED, OSError, ValueError) as reason:
-            sys.exit(f"{path.name}: refused: {reason or type(reason).__name__}")
-        print(f"{path.name}: bound {proof['bound']:.10g} holds ({proof['problem']}{assumptions(proof)})")
+            with memory_limited():
+                proof = parsed(unpacked(path))
+                check(proof, instance_of(proof, path))
+        except (*REFUSED, OSError) as reason:
+            sys.exit(printable(f"{path.name}: refused: {told(reason)}"))
+        print(printable(f"{path.name}: bound {proof['bound']:.10g} holds ({proof['problem']}{assumptions(proof)})"))
+
+
+def told(reason: BaseException) -> str:
+    """Return why a certificate is refused, in words; errors of Python say nothing to a reader."""
+    if isinstance(reason, RefusedError):
+        return str(reason)
+    if isinstance(reason, OSError):
+        return reason.strerror or "the file cannot be read"
+    if isinstance(reason, MemoryError | RecursionError):
+        return "it takes too much memory"
+    if isinstance(reason, KeyError):
+        return f"it, or its instance, lacks {reason}"
+    return f"its fields do not fit the problem, or the instance ({str(reason)[:100] or type(reason).__name__})"
+
+
+@contextmanager
+def memory_limited() -> Iterator[None]:
+    """Let allocations beyond :data:`MOST_MEMORY` fail within the block, so that no file can exhaust the machine."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = MOST_MEMORY if hard == resource.RLIM_INFINITY else min(MOST_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .basics import DEAR, LOW, MORE, STRETCH, Array, Data, require, up
-from .packing import Packing, Uses, by_slots
+from .packing import SLOTTED, Packing, Uses, by_slots
 from .reading.admission import admission_of
 from .reading.elastic import Elastic as Runs
 from .reading.zhou import Architecture, zhou_of
@@ -289,7 +289,8 @@ KINDS: dict[str, Callable[[Data, Data], Packing]] = {
     "zhou.ra.weight": partial(Weight, ring=True),
 }
 for name, kind in KINDS.items():
-    register(name, partial(by_slots, kind))
+    reads = ("slot_s", "slots", "base", "job") if name.endswith(".cost") else SLOTTED
+    register(name, partial(by_slots, kind), reads=reads)
 
 
 def spread(cost: Array, room: Array, number: int, dear: float) -> Array:

@@ -450,15 +450,22 @@ def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int,
 
 
 COPIES = partial(GangFleet, together=True)
-TIMES = {"makespan": last_end, "mean": completion, "p99": percentile}
-for name, bound in TIMES.items():
-    register(f"gavel.{name}", partial(seconds, GangFleet, bound))
-    register(f"gavel.{name}_copies", partial(seconds, COPIES, bound))
+PRICED = ("slot_s", "prices", "jobs")
+"""Fields of certificates with constant prices, and multipliers of jobs."""
+
+READS = {last_end: PRICED, completion: (*PRICED, "parts", "edges"), percentile: (*PRICED, "times")}
+for name, bound in {"makespan": last_end, "mean": completion, "p99": percentile}.items():
+    register(f"gavel.{name}", partial(seconds, GangFleet, bound), READS[bound], simulated=True)
+    register(f"gavel.{name}_copies", partial(seconds, COPIES, bound), READS[bound], simulated=True)
 for name, bound in {"makespan": last_end, "run": completion, "p99": percentile}.items():
-    register(f"synergy.{name}", partial(seconds, SensitiveFleet, bound))
-register("zhou.ps.preemptive", partial(slots, ElasticFleet))
-register("zhou.ra.preemptive", partial(slots, partial(ElasticFleet, ring=True)))
+    register(f"synergy.{name}", partial(seconds, SensitiveFleet, bound), READS[bound], simulated=True)
+register("zhou.ps.preemptive", partial(slots, ElasticFleet), READS[completion])
+register("zhou.ra.preemptive", partial(slots, partial(ElasticFleet, ring=True)), READS[completion])
 # Certificates with edges have prices over intervals instead of slots.
-register("hadar.utility", partial(worth, partial(GangFleet, grain=1.0)), given="edges")
-register("hadar.complete", partial(worth, partial(GangFleet, grain=1.0), must=True), given="edges")
-register("hadar.forked", partial(worth, partial(COPIES, grain=1.0)), given="edges")
+GRAINED = partial(GangFleet, grain=1.0)
+for name, kind in {
+    "utility": partial(worth, GRAINED),
+    "complete": partial(worth, GRAINED, must=True),
+    "forked": partial(worth, partial(COPIES, grain=1.0)),
+}.items():
+    register(f"hadar.{name}", kind, reads=("slot_s", "prices"), given="edges")

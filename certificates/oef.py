@@ -55,4 +55,4 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
 
 
 for name in ("allocation", "envy_free", "equal_efficiency", "sharing_incentive"):
-    register(f"oef.{name}", efficiency)
+    register(f"oef.{name}", efficiency, reads=("tenants", "envy"))

@@ -329,6 +329,9 @@ def by_slots(kind: Callable[[Data, Data], Packing], data: Data, proof: Data) -> 
     return problem.sense, problem.value(proof)
 
 
-register("hadar.utility", partial(by_slots, Hadar))
-register("hadar.complete", partial(by_slots, partial(Hadar, complete=True)))
-register("hadar.forked", partial(by_slots, Forked))
+SLOTTED = ("slot_s", "slots", "prices", "covers", "tree")
+"""Fields of certificates with prices of capacity in slots."""
+
+register("hadar.utility", partial(by_slots, Hadar), reads=(*SLOTTED, "divisible"))
+register("hadar.complete", partial(by_slots, partial(Hadar, complete=True)), reads=(*SLOTTED, "divisible"))
+register("hadar.forked", partial(by_slots, Forked), reads=SLOTTED)

@@ -241,6 +241,7 @@ def nothing(data: Data, proof: Data) -> tuple[int, Fraction]:
     return -1, Fraction(0)
 
 
+READS = {flow: ("pools", "machines", "edges", "prices", "starts"), makespan: ("pools",), nothing: ()}
 for name, rule in {"flow": flow, "slowdown": flow, "weighted": flow, "makespan": makespan, "idle": nothing}.items():
-    register(f"rigid.{name}", rule)
-    register(f"rigid.{name}.preemptive", rule)
+    register(f"rigid.{name}", rule, READS[rule])
+    register(f"rigid.{name}.preemptive", rule, READS[rule])

@@ -133,5 +133,5 @@ def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Arra
 
 
 for name in ("free", "ideal", "oracle"):
-    register(f"synergy.{name}", progress)
-register("synergy.placement", placement)
+    register(f"synergy.{name}", progress, reads=("slot_s", "prices", "round"))
+register("synergy.placement", placement, reads=("slot_s", "prices", "round", "held", "worth"))

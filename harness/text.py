@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
@@ -29,6 +30,11 @@ def clean(text: object, limit: int | None = None) -> str:
     visible = "".join(c for c in undirected if c.isspace() or unicodedata.category(c) not in {"Cc", "Cs"})
     safe = re.sub(r"\s+", " ", visible).strip()
     return shorten(safe, limit) if limit else safe
+
+
+def resuming(command: object, folder: object) -> str:
+    """Return the command line that completes the run of a results folder."""
+    return f"{clean(command)} --resume {shlex.quote(clean(folder))}".strip()
 
 
 def shorten(text: str, limit: int) -> str:

@@ -258,7 +258,9 @@ def test_a_full_disk_is_one_line_that_says_how_to_go_on(tmp_path: Path, monkeypa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Folder, "_append", full)
-    with pytest.raises(UsageError, match=r"No space left on device; finished rows are kept, continue with: --resume"):
+    with pytest.raises(
+        UsageError, match=r"No space left on device; finished rows are kept, continue with: harness compare .* --resume"
+    ):
         compare(EQ1, ["oef.cooperative"], results=tmp_path)
 
 

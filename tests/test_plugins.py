@@ -70,7 +70,8 @@ def test_a_paper_from_outside_is_compared(command: Command, paper: Path) -> None
     assert run.returncode == 0, run.stderr
     rows = {row["method"]: row for row in json.loads(run.stdout)}
     assert rows["smith.assignment"]["status"] == "optimal"
-    assert rows["smith.spt"]["ratio"] == 1
+    assert rows["smith.spt"]["ratio"] == pytest.approx(1, abs=1e-9)
+    assert rows["smith.assignment"]["own_bound"] == rows["smith.spt"]["best_bound"]  # its rule ran in the worker
     assert rows["smith.as_given"]["gap"] > 0
     assert all(row["verified"] for row in rows.values())
     (folder,) = (paper / "results").iterdir()
@@ -80,7 +81,8 @@ def test_a_paper_from_outside_is_compared(command: Command, paper: Path) -> None
     missing = command("verify", folder)
     assert (missing.returncode, missing.stdout) == (2, "")
     assert missing.stderr.endswith("these results need the plug-in smith.py: add --plugin smith.py\n")
-    assert command("verify", folder, "--plugin", "smith.py").returncode == 0
+    held = command("verify", folder, "--plugin", "smith.py")
+    assert (held.returncode, "holds" in held.stdout) == (0, True)
     assert command("report", folder, "--plugin", "smith.py").returncode == 0
     assert "Jobs completed: smith on smith" in (folder / "report.html").read_text()
 
@@ -96,7 +98,7 @@ def test_a_paper_from_outside_is_simulated_and_swept(command: Command, paper: Pa
     assert run.returncode == 0, run.stderr
     rows = json.loads(run.stdout)
     assert len({row["instance"] for row in rows}) == 3
-    assert {row["ratio"] for row in rows if row["method"] == "smith.spt"} == {1}
+    assert all(row["ratio"] == pytest.approx(1, abs=1e-9) for row in rows if row["method"] == "smith.spt")
 
 
 def test_a_paper_from_outside_is_listed_and_explained(command: Command, paper: Path) -> None:
@@ -151,7 +153,7 @@ def test_every_command_takes_plug_ins(command: Command, tmp_path: Path) -> None:
 
 
 def test_an_edited_plug_in_is_run_again_and_the_rest_is_kept(command: Command, tmp_path: Path) -> None:
-    methods = ("--method", "oef.mine", "--method", "oef.efficiency")
+    methods = ("--method", "oef.mine", "--method", "oef.rounding")  # a model would start from mine
     words = ("compare", "--instance", "paper/oef-eq1", *methods, "--plugin", written(tmp_path, MINE), "--no-report")
     first = command(*words, "--format", "json")
     assert first.returncode == 0, first.stderr
@@ -160,7 +162,8 @@ def test_an_edited_plug_in_is_run_again_and_the_rest_is_kept(command: Command, t
     again = command(*words, "--format", "json", "--resume", folder)
     assert again.returncode == 0, again.stderr
     before, after = ({row["method"]: row for row in json.loads(run.stdout)} for run in (first, again))
-    assert after["oef.efficiency"] == before["oef.efficiency"]
+    assert after["oef.rounding"]["key"] == before["oef.rounding"]["key"]
+    assert after["oef.rounding"]["total_s"] == before["oef.rounding"]["total_s"]
     assert after["oef.mine"]["objective"] == pytest.approx(before["oef.mine"]["objective"] / 2)
 
 

@@ -128,7 +128,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in FILES.items():
         content = text.encode()
         (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    (folder / "fastest_first.py").write_text(*[code for code in blocks("python") if "@sg.heuristic" in code])
+    (folder / "equal_split.py").write_text(*[code for code in blocks("python") if "@sg.heuristic" in code])
     shutil.copytree(ROOT / "examples", folder / "examples")
     for name, instance in (("run", "paper/oef-eq1"), ("other", "paper/oef-eq6")):
         made = compare(instance, "oef.maxmin", bound=False, jobs=1, results=folder).folder
@@ -181,7 +181,7 @@ def test_the_commands_of_a_page_run(page: str, desk: Command) -> None:
 def test_the_heuristic_of_the_pages_runs_and_is_verified(desk: Command, tmp_path: Path) -> None:
     run("extend", desk)
     (folder,) = (tmp_path / "results").iterdir()
-    (row,) = [row for row in read_run(folder).rows if row.method == "oef.fastest_first"]
+    (row,) = [row for row in read_run(folder).rows if row.method == "oef.equal_split"]
     assert (row.status, row.verified) == ("feasible", True)
 
 

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from schedgap.harness.engine import KINDS
 from schedgap.harness.table import USUALLY, WRITERS, Block, Format, View, of_texts, table
+from schedgap.harness.text import resuming
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
 
@@ -213,7 +214,7 @@ def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY
     if report and found.rows:
         save_report(found)
     if found.interrupted:
-        say(f"interrupted; to continue: --resume {found.folder}")
+        say(f"interrupted; to continue: {resuming(found.meta['command'], found.folder)}")
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(OK if found.ok else FAILED)
 

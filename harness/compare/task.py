@@ -62,7 +62,8 @@ class MethodTask(InstanceTask["MethodResult"]):
 
     def identity(self) -> Mapping[str, Any]:
         known = [method for method, _ in self.known]
-        about = {"fingerprint": self.fingerprint, "method": self.method, "seed": self.seed}
+        problem = find_spec(self.method).problem  # a plug-in may have registered its prover
+        about = {"fingerprint": self.fingerprint, "method": self.method, "problem": problem, "seed": self.seed}
         return about | {"known": known, "helps": self.helps}
 
     @property

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from schedgap.harness.engine.result import Result, Stored, in_words
 from schedgap.harness.engine.sealed import MAX_UNPACKED_MB, KeptFile, digests, inside, parsed, sealed, unsealed
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, resuming
 from schedgap.instances.canonical import TEMPORARY, read_bytes, to_json, validate, write_atomically
 from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import require
@@ -109,11 +109,12 @@ class _Line(BaseModel):
 class Folder:
     """A results folder open for appending results; it is created if missing, with the files of `instances`.
 
+    `command` is the command line of the run, which messages repeat.
     All methods raise `UsageError` if the folder cannot be created or written.
     """
 
-    def __init__(self, path: Path, instances: Iterable[Instance] = ()) -> None:
-        self.path = path
+    def __init__(self, path: Path, instances: Iterable[Instance] = (), command: str = "") -> None:
+        self.path, self.command = path, command
         with self._explained():
             (path / "instances").mkdir(parents=True, exist_ok=True)
             self._journal: IO[bytes] = open(path / JOURNAL, "ab")  # noqa: SIM115 - open for the whole run
@@ -136,7 +137,7 @@ class Folder:
         except OSError as error:
             journal = self.path / JOURNAL
             started = journal.is_file() and journal.stat().st_size > 0
-            hint = f"; finished rows are kept, continue with: --resume {self.path}" if started else ""
+            hint = f"; finished rows are kept, continue with: {resuming(self.command, self.path)}" if started else ""
             reason = error.strerror or str(error)
             raise UsageError(f"{self.path}: results cannot be written there: {reason}{hint}") from error
 

@@ -161,7 +161,7 @@ def execute(
         workers = Cluster(dask)
     with closing(workers):
         path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
-        run = _Run(study, meta, by_fingerprint, Folder(path, instances) if path else None, earlier)
+        run = _Run(study, meta, by_fingerprint, Folder(path, instances, meta["command"]) if path else None, earlier)
         run.go(plan if callable(plan) else lambda done: [] if done else plan, workers, running)
     return run.concluded()
 

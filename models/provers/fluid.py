@@ -127,7 +127,12 @@ def normalised(prices: Array, own: Array, capacity: Array) -> Content:
 
 
 def of_pools(view: rigid.View, outcome: Outcome, options: SolveOptions, *, objective: str) -> Content:
-    """Return multipliers for gangs of fixed duration: prices over starts or of a fluid, or parts of weights."""
+    """Return multipliers for gangs of fixed duration: prices over starts or of a fluid, or parts of weights.
+
+    That GPUs are idle for 0 hours or more needs none.
+    """
+    if objective == "idle":
+        return {}
     if not isinstance(outcome.evidence, Tightest):
         return {"pools": (outcome.evidence if isinstance(outcome.evidence, Least) else least(view, objective)).pools}
     machines = machines_of(view.relaxed)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 import schedgap as sg
+from schedgap.certificates import register
+from schedgap.certificates.basics import Data, require
 from schedgap.harness.audit.lab import Lab, certified
 from schedgap.harness.audit.row import claim
 from schedgap.harness.plots.results import Compared
@@ -38,7 +41,10 @@ from schedgap.instances.random_instances import RANDOM, RandomSpec
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, rule
 from schedgap.instances.workload import servers, workload
-from schedgap.models.solve import Solution
+from schedgap.models.provers import PROVERS, Content, ProverSpec
+from schedgap.models.provers.rounding import duals, listed, unit_of, whole
+from schedgap.models.registry import Outcome
+from schedgap.models.solve import Solution, SolveOptions
 
 WAITING = Problem("smith.waiting", "least mean completion time, one job after another", "min", "h")
 
@@ -98,6 +104,41 @@ def check(hours: NDArray[np.float64], decision: Order, problem: str, claims: tup
     wrong = () if "shortest first" not in claims or not differ(completed.mean(), best) else ("not the best",)
     return Verdict(float(completed.mean()), wrong, {"makespan": float(completed[-1])})
 
+
+def exact_hours(data: Data) -> list[Fraction]:
+    """Return the hours of the jobs of a raw instance, exactly, for the rule."""
+    best = [job["gpus"] * Fraction(max(job["rates"].values())) for job in data["jobs"]]
+    work = [job["epochs"] * job.get("chunks", 1) * job.get("minibatches_per_chunk", 1) for job in data["jobs"]]
+    return [Fraction(amount) / rate / 3600 for amount, rate in zip(work, best, strict=True)]
+
+
+def in_turn(instance: Data, proof: Data) -> tuple[int, Fraction]:
+    r"""Return a bound by the multipliers of jobs: each position costs at least the cheapest job there, less its own.
+
+    At multipliers :math:`u_j` of (2), a solution of (1) costs :math:`\sum_j u_j` plus, for each position :math:`k`, at
+    least :math:`\min_j (n - k + 1) p_j / n - u_j`.
+    """
+    hours, unit = exact_hours(instance), Fraction(proof["unit"])
+    own = [unit * Fraction(number) for number in proof["jobs"]]
+    require(len(own) == len(hours), "there must be one multiplier for each job")
+    delayed = range(len(hours), 0, -1)
+    rest = (min(k * h / len(hours) - u for h, u in zip(hours, own, strict=True)) for k in delayed)
+    return -1, sum(own, Fraction(0)) + sum(rest, Fraction(0))
+
+
+register(WAITING.id, in_turn, reads=("jobs",))
+
+
+def multipliers(view: View, outcome: Outcome, options: SolveOptions) -> Content | None:
+    """Return the shadow prices of jobs, as whole numbers of a unit."""
+    if outcome.solution.row_duals is None:
+        return None
+    own = duals(outcome.solution, "job", (view.hours.size,))
+    unit = unit_of(float(np.abs(own).max()))
+    return {"unit": unit, "jobs": listed(whole(own, unit))}
+
+
+PROVERS.register(ProverSpec(WAITING.id, multipliers))
 
 VERIFIERS.register(VerifierSpec("smith", read, check, quantities=lambda problem: ("makespan",)))
 
@@ -225,12 +266,14 @@ def shortest_first(lab: Lab) -> str:
     return f"{lab.tested} random instances"
 
 
-def read(path: Path, options: Options) -> Instance:
+def hours_of(path: Path, options: Options) -> Instance:
     """Return the instance in a file with the hours of one job per line."""
     hours = [float(line) for line in path.read_text().splitlines()]
     return Instance(name=options.name or path.stem, **parts(np.array(hours)))
 
 
 IMPORTERS.register(
-    ImporterSpec("hours", "hours of jobs", "a number in each line", "nowhere", "none", read, recognise=lambda line: 0)
+    ImporterSpec(
+        "hours", "hours of jobs", "a number in each line", "nowhere", "none", hours_of, recognise=lambda line: 0
+    )
 )
