@@ -11,10 +11,8 @@ from pydantic import BeforeValidator, TypeAdapter
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
 from schedgap.harness.text import plain
-from schedgap.harness.verify import differ
 from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
-from schedgap.instances.text import counted
 
 PROVED = ("ratio", "objective", "optimum", "model", "guarantee", "guarantee_factor", "size")
 FIELDS = ("heuristic", "problem", *PROVED, "fingerprint", "exceeded", "nothing", "tried", "proved")
@@ -70,20 +68,6 @@ class Slice(Result):
     @property
     def finished(self) -> bool:
         return self.reason is None
-
-    def holds(self) -> str:
-        """Run the heuristic and the model again on each instance; a ratio holds if they reach it again."""
-        from schedgap.harness.adversary.task import Lab
-
-        found = [*self.elite, *filter(None, [self.nothing])]
-        for one in found:
-            again = Lab(self.heuristic, (one.model,), anywhere=True).prove(one.instance)
-            told = one.objective, one.guarantee, one.guarantee_factor
-            if again is None or (again.objective, again.guarantee, again.guarantee_factor) != told:
-                raise ValueError(f"{self.heuristic} gives another decision on one of its instances")
-            if differ(again.optimum, one.optimum) or differ(again.ratio, one.ratio):
-                raise ValueError(f"{one.model} proves a ratio of {again.ratio:.6g}, not {one.ratio:.6g}")
-        return f"{counted(len(found), 'ratio')} reached again" if found else ""
 
     def content(self) -> dict[str, Any]:
         """Return the slice as plain data; an infinite ratio is ``None``."""

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Unpack
 
 from schedgap.harness.adversary.row import Adversary, Proved, Slice, Worst
-from schedgap.harness.adversary.task import EXACT, Lab, SearchTask, ShrinkTask, provers, searchable, usable, worst
+from schedgap.harness.adversary.task import (
+    EXACT,
+    KeptSlice,
+    Lab,
+    SearchTask,
+    ShrinkTask,
+    provers,
+    searchable,
+    usable,
+    worst,
+)
 from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.engine.pool import workers_for
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
@@ -183,7 +193,7 @@ def _tables(result: Adversary) -> Mapping[str, bytes]:
     return files
 
 
-STUDY = Study("adversary", (Slice,), _collected, _tables)
+STUDY = Study("adversary", (KeptSlice,), _collected, _tables)
 
 
 def described(proved: Proved, heuristic: str, name: str) -> Instance:

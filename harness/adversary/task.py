@@ -21,11 +21,13 @@ from schedgap.harness.adversary.row import Proved, Slice
 from schedgap.harness.compare.methods import find_spec, promised_of
 from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.verify import differ
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.canonical import validate
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 from schedgap.models import MODELS, ModelSpec
 
 Document = dict[str, Any]
@@ -284,6 +286,23 @@ def worst(proved: Sequence[Proved]) -> list[Proved]:
         if not elite or candidate.ratio < elite[-1].ratio * (1 - LEAST_GAIN):
             elite.append(candidate)
     return elite[:ELITE]
+
+
+@dataclass(frozen=True)
+class KeptSlice(Slice):
+    """A slice in a results folder, whose ratios can be reached again."""
+
+    def holds(self) -> str:
+        """Run the heuristic and the model again on each instance; a ratio holds if they reach it again."""
+        found = [*self.elite, *filter(None, [self.nothing])]
+        for one in found:
+            again = Lab(self.heuristic, (one.model,), anywhere=True).prove(one.instance)
+            told = one.objective, one.guarantee, one.guarantee_factor
+            if again is None or (again.objective, again.guarantee, again.guarantee_factor) != told:
+                raise ValueError(f"{self.heuristic} gives another decision on one of its instances")
+            if differ(again.optimum, one.optimum) or differ(again.ratio, one.ratio):
+                raise ValueError(f"{one.model} proves a ratio of {again.ratio:.6g}, not {one.ratio:.6g}")
+        return f"{counted(len(found), 'ratio')} reached again" if found else ""
 
 
 # ------------------------------------------------------------------------------------------------------------- tasks

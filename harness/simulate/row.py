@@ -256,7 +256,7 @@ class Bound(Result):
         from schedgap.models.simulated import SIMULATED
 
         if (self.seconds is None) != bool(self.reason) or (self.seconds is None) != (self.proved is None):
-            raise ValueError("it needs either a proved bound or a reason why there is none")
+            raise ValueError("it needs either a certified bound or a reason why there is none")
         if self.seconds is None or self.proved is None:
             return ""
         model = SIMULATED.get(self.model)
