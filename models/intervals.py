@@ -206,8 +206,9 @@ NOBODY = Solution(status="optimal", termination="bound: no job can complete", bo
 NOTHING = -1e200
 """A payoff below that of every column."""
 
-SLIVER = 1e-9
-"""Amounts that HiGHS refuses as coefficients; leaving them out of columns only raises the prices of the bound."""
+SLIVER = 2e-9
+"""Least amount in a column: HiGHS refuses coefficients up to 1e-9. Leaving amounts out only raises prices, of any of
+which the bound holds."""
 
 FEW, MANY = 10, 300
 """Number of intervals at first, and the largest number up to which they are cut."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import orders
 import pytest
 from certified import checker, plain, signed
 
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import judge
+from schedgap.harness.verify import differ, judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
@@ -23,7 +25,7 @@ from schedgap.instances.rigid import OBJECTIVES, Schedule, View, kernels, starts
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup
 from schedgap.models import MODELS
 from schedgap.models.rigid.bounds import shares
-from schedgap.models.solve import SolveOptions
+from schedgap.models.solve import Solution, SolveOptions, build, solve
 
 Line = tuple[int, int, int]
 """Release, duration, GPUs."""
@@ -185,21 +187,78 @@ def test_servers_that_a_log_names_are_checked_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_exact_program_finds_the_optimum(seed: int) -> None:
+def test_the_program_and_the_enumeration_find_the_optimum(seed: int) -> None:
     seen = view(random_lines(seed, 4))
     for objective in ("flow", "makespan"):
-        name = "rigid.exact" if objective == "flow" else f"rigid.exact?objective={objective}"
-        outcome = MODELS.get(name).run(seen, SolveOptions(time_limit_s=20))
-        assert outcome.solution.status == "optimal"
+        spec = MODELS.get("rigid.exact" if objective == "flow" else f"rigid.exact?objective={objective}")
+        outcome, program = spec.run(seen, SolveOptions(time_limit_s=20)), solve(build(spec.build, seen))
+        assert (outcome.solution.status, program.status) == ("optimal", "optimal")
         assert outcome.solution.objective == pytest.approx(best(seen, objective))
+        assert program.objective == pytest.approx(best(seen, objective))
         assert check(seen, outcome.decision, f"rigid.{objective}").objective == pytest.approx(best(seen, objective))
 
 
-def test_of_jobs_that_start_together_one_of_no_duration_is_first() -> None:
-    seen = view([(1, 1, 1), (1, 0, 1)], room=1)
-    outcome = MODELS.get("rigid.exact").run(seen, SolveOptions(time_limit_s=20))
-    assert check(seen, outcome.decision, "rigid.flow").objective == pytest.approx(outcome.solution.objective)
-    assert outcome.solution.objective == pytest.approx(0.5 / 3600)
+def test_the_enumeration_stops_at_a_limit_with_a_bound_that_holds() -> None:
+    seen = view(random_lines(7, 5))
+    outcome = MODELS.get("rigid.exact").run(seen, SolveOptions(nodes=1))
+    assert outcome.solution.status == "time limit with incumbent"
+    assert outcome.solution.bound <= best(seen, "flow") <= outcome.solution.objective
+    assert not check(seen, outcome.decision, "rigid.flow").violations
+
+
+def test_jobs_of_no_duration_hold_no_gpus() -> None:
+    seen = view([(0, 100, 1), (50, 0, 1)], room=1)
+    for method in ("rigid.exact", "rigid.search"):
+        outcome = MODELS.get(method).run(seen, SolveOptions(time_limit_s=20))
+        assert check(seen, outcome.decision, "rigid.flow").objective == pytest.approx(outcome.solution.objective)
+        assert outcome.solution.objective == pytest.approx(50 / 3600)
+    program = solve(build(MODELS.get("rigid.exact").build, seen))
+    assert program.objective == pytest.approx(50 / 3600)
+
+
+def bounds_and_optima(seen: View, objective: str) -> Iterator[tuple[str, Solution]]:
+    """Yield the solutions of all models of an objective."""
+    setting = "" if objective == "flow" else f"?objective={objective}"
+    for name in ("bound", "exact", "search", "intervals", "starts")[: 3 if objective == "makespan" else 5]:
+        spec = MODELS.get(f"rigid.{name}{setting}")
+        outcome = spec.run(seen, SolveOptions(time_limit_s=2))
+        if outcome.decision is not None:
+            verdict = check(seen, outcome.decision, spec.problem)
+            assert not verdict.violations
+            assert not differ(verdict.objective, outcome.solution.objective), spec.id
+        yield spec.id, outcome.solution
+
+
+SEEDS = range(300 if os.environ.get("HYPOTHESIS_PROFILE", "quick") != "quick" else 12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_optima_and_bounds_beside_all_orders(seed: int) -> None:
+    """Jobs of no duration or a microsecond, ties, weights far apart, several pools."""
+    seen = PAPERS.get("rigid").view(orders.instance(seed))
+    for objective in ("flow", "slowdown", "weighted", "makespan"):
+        least = orders.best(seen, objective)
+        for method, solution in bounds_and_optima(seen, objective):
+            assert 0 <= solution.bound <= least * (1 + 1e-12), method
+            if method.startswith("rigid.exact"):
+                assert solution.status == "optimal"
+                assert solution.objective == pytest.approx(least, rel=1e-12, abs=0), method
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("tick_s", [1e-6, 60.0])
+def test_bounds_hold_for_schedules_that_interrupt_jobs(seed: int, tick_s: float) -> None:
+    rng = np.random.default_rng(seed)
+    lines = [tuple(map(int, rng.integers((0, 0, 1), (4, 4, 4)))) for _ in range(rng.integers(1, 5))]
+    one = instance(lines, room=3)
+    short = ({"submit_s": r * tick_s, "duration_s": d * tick_s} for r, d, _ in lines)
+    jobs = tuple(job.model_copy(update=times) for job, times in zip(one.jobs, short, strict=True))
+    seen = PAPERS.get("rigid").view(one.model_copy(update={"jobs": jobs}))
+    for objective in ("flow", "slowdown", "weighted", "makespan"):
+        least = orders.interrupted(seen, objective, round(tick_s / seen.tick_s))
+        for method, solution in bounds_and_optima(seen, objective):
+            if MODELS.get(method).problem.endswith(".preemptive"):
+                assert 0 <= solution.bound <= least * (1 + 1e-12), method
 
 
 @pytest.mark.parametrize("micros", [(1,), (1, 2), (0, 1, 3), (5, 1)])

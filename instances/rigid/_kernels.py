@@ -252,20 +252,26 @@ def reservation(
 
 
 @compiled
-def reserve(times: Ints, free: Ints, low: int, count: int, earliest: int, length: int, need: int) -> tuple[int, int]:
-    """Reserve `need` GPUs for `length` as early as possible; return the start and the new size of the profile.
+def earliest(times: Ints, free: Ints, low: int, count: int, release: int, length: int, need: int) -> int:
+    """Return the first time from `release` on from which `need` GPUs stay free for `length`.
 
     In the profile, ``free[i]`` GPUs are free from ``times[i]`` on; entries before `low` are past.
     """
-    i = low + int(np.searchsorted(times[low:count], earliest, "right")) - 1
+    i = low + int(np.searchsorted(times[low:count], release, "right")) - 1
     while True:
-        start = max(times[i], earliest)
+        start = max(times[i], release)
         k = i
         while free[k] >= need and k + 1 < count and times[k + 1] < start + length:
             k += 1
         if free[k] >= need:
-            break
+            return int(start)
         i = k + 1
+
+
+@compiled
+def reserve(times: Ints, free: Ints, low: int, count: int, release: int, length: int, need: int) -> tuple[int, int]:
+    """Reserve `need` GPUs for `length` as early as possible; return the start and the new size of the profile."""
+    start = earliest(times, free, low, count, release, length, need)
     if length == 0:
         return start, count
     for moment in (start, start + length):
@@ -347,13 +353,20 @@ def conservative(release: Ints, duration: Ints, requested: Ints, gpus: Ints, cap
 
 
 @compiled
-def cost(start: Ints, duration: Ints, weight: Array, floor: Ints, latest: bool) -> float:
-    """Return the weighted sum of completion times, each at least its floor; if `latest`, their maximum."""
+def completed(start: int, j: int, release: Ints, duration: Ints, weight: Array, floor: Ints, latest: bool) -> float:
+    """Return what a job costs that starts then: its weighted time since release or, if `latest`, its completion."""
+    end = max(start + duration[j], floor[j])
+    return float(end) if latest else weight[j] * float(end - release[j])
+
+
+@compiled
+def cost(start: Ints, release: Ints, duration: Ints, weight: Array, floor: Ints, latest: bool) -> float:
+    """Return what all jobs cost: the sum of weighted times since release or, if `latest`, the last completion."""
     total, last = 0.0, 0.0
     for j in range(start.size):
-        end = float(max(start[j] + duration[j], floor[j]))
-        total += weight[j] * end
-        last = max(last, end)
+        own = completed(start[j], j, release, duration, weight, floor, latest)
+        total += own
+        last = max(last, own)
     return last if latest else total
 
 
@@ -392,7 +405,7 @@ def improve(
     list scheduling or, in every other round if `serial`, with each job in its earliest possible interval.
     """
     n = release.size
-    best, least_cost = start.copy(), cost(start, duration, weight, floor, latest)
+    best, least_cost = start.copy(), cost(start, release, duration, weight, floor, latest)
     key, order = np.empty(n), np.argsort(start, kind="mergesort")
     area = duration * gpus / np.maximum(weight, 1e-300)
     for i in range(rounds):
@@ -405,9 +418,72 @@ def improve(
         else:
             key[tried] = np.arange(n)
             found = by_list(release, duration, gpus, capacity, key, False)
-        value = cost(found, duration, weight, floor, latest)
+        value = cost(found, release, duration, weight, floor, latest)
         if value <= least_cost:
             if value < least_cost:
                 best, least_cost = found, value
             order = np.argsort(found, kind="mergesort")
     return best, least_cost
+
+
+@compiled
+def best_order(
+    release: Ints,
+    duration: Ints,
+    gpus: Ints,
+    capacity: int,
+    weight: Array,
+    floor: Ints,
+    latest: bool,
+    first: Ints,
+    best: Ints,
+    most: float,
+) -> tuple[float, int]:
+    """Find the cheapest schedule of jobs, each at its earliest place after those before it, that begins with `first`.
+
+    It is written to `best` if it costs less than `most`. Return its cost, or `most`, and the number of schedules begun.
+    Only lists whose starts do not decrease (ties by number) are tried: of all optimal schedules, the one with the least
+    sum of starts results from its own list. A list is dropped as soon as its jobs, and each other job at its own
+    earliest place, cost `most`.
+    """
+    n = release.size
+    times, free = np.empty((n + 1, 2 * n + 2), np.int64), np.empty((n + 1, 2 * n + 2), np.int64)
+    size, begin = np.ones(n + 1, np.int64), np.empty((n + 1, n), np.int64)
+    times[0, 0], free[0, 0] = 0, capacity
+    spent, tried = np.zeros(n + 1), np.zeros(n + 1, np.int64)
+    order, placed, start = np.empty(n, np.int64), np.zeros(n, np.bool_), np.empty(n, np.int64)
+    begin[0] = release
+    depth, nodes = 0, 0
+    while depth >= 0:
+        j = tried[depth]
+        if j == n:
+            depth -= 1
+            if depth >= 0:
+                placed[order[depth]] = False
+            continue
+        tried[depth] += 1
+        before = order[depth - 1] if depth else 0
+        early = depth > 0 and (begin[depth, j], j) < (start[before], before)
+        if placed[j] or early or (depth < first.size and first[depth] != j):
+            continue
+        nodes += 1
+        below = depth + 1
+        times[below], free[below] = times[depth], free[depth]
+        start[j], size[below] = reserve(times[below], free[below], 0, size[depth], release[j], duration[j], gpus[j])
+        order[depth], placed[j] = j, True
+        own = completed(start[j], j, release, duration, weight, floor, latest)
+        spent[below] = max(spent[depth], own) if latest else spent[depth] + own
+        bound = spent[below]
+        for k in range(n):
+            if not placed[k]:
+                begin[below, k] = earliest(times[below], free[below], 0, size[below], release[k], duration[k], gpus[k])
+                rest = completed(begin[below, k], k, release, duration, weight, floor, latest)
+                bound = max(bound, rest) if latest else bound + rest
+        if bound < most and below < n:
+            depth, tried[below] = below, 0
+            continue
+        if bound < most:
+            most = bound
+            best[:] = start
+        placed[j] = False
+    return most, nodes

@@ -302,7 +302,17 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     run = gangs(start, alone, goal, np.arange(view.size), uses)
     tightest = intervals.least_completion(run, 0.0, options)
     before = arrived(view, weight)
-    return tightest.outcome(began, -1, lambda bound: bound * (1 - MARGIN) - before)
+    return tightest.outcome(began, -1, lambda bound: safely(view, objective, bound, before))
+
+
+def safely(view: View, objective: str, bound: float, before: float = 0.0) -> float:
+    """Return a bound on a sum of flow times, computed as `bound` less `before`, rounded down, and at least 0.
+
+    Flow times can be much smaller than the times of which they are differences, which are rounded.
+    """
+    latest = float((view.release + view.duration).max() + view.duration.astype(float).sum())
+    rounding = ROUNDING * view.size * latest * float(goal_of(view, objective).weight.sum())
+    return max(bound * (1 - MARGIN) - before - rounding, 0.0)
 
 
 def arrived(view: View, weight: Array) -> float:

@@ -1,7 +1,13 @@
-"""The best schedule without preemption: exact for a few jobs, by large-neighbourhood search for many."""
+"""The best schedule without preemption: exact for a few jobs, by large-neighbourhood search for many.
+
+Jobs of no duration hold no GPUs, so they end at their release, whatever the others do.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +18,14 @@ from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.rigid import Schedule, View, first_starts, kernels, starts_of
 from schedgap.models.registry import SEEDED, Outcome, model
-from schedgap.models.rigid.bounds import SUMS, Goal, goal_of, least, minimised
-from schedgap.models.solve import Size, Solution, SolveOptions, Times, TracePoint, peak_mb
+from schedgap.models.rigid.bounds import SUMS, Goal, Least, goal_of, least, minimised
+from schedgap.models.solve import Size, Solution, SolveOptions, Status, Times, TracePoint, checked, peak_mb
 
 MOST_EXACT = 9
-"""Largest number of jobs for the program over precedences."""
+"""Largest number of jobs whose lists are all enumerated."""
+
+AHEAD = 2
+"""Number of first jobs of a list, after each choice of which the clock is looked at."""
 
 MOST_SERIAL = 2000
 """Most jobs of a pool for which every other list is scheduled by reservations, which takes quadratic time."""
@@ -37,7 +46,7 @@ REGULAR = (*SUMS, "makespan")
 def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     r"""Return the MILP over precedences and flows of GPUs from job to job.
 
-    - :math:`T`: a time by which all jobs can be done.
+    - :math:`T`: a time by which all jobs of the pool can be done.
     - :math:`w_j`: weight in the objective; :math:`e_j`: earliest end that counts.
     - ``start`` :math:`S_j \ge r_j`: start.
     - ``end`` :math:`C_j \ge e_j`: completion.
@@ -55,8 +64,12 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     .. math:: \sum_j f_{0,j} \le G \quad \forall pool \label{room}
     .. math:: C \ge C_j \quad \forall j \label{latest}
 
-    The last row exists only if C is minimised instead. Jobs of different pools have no rows in common. Jobs that may
-    choose among pools cannot be modelled (`NotApplicableError`).
+    The last row exists only if C is minimised instead. Jobs of different pools have no rows in common. Jobs of no
+    duration hold no GPUs: they have an ``end``, and no other variables or rows. Jobs that may choose among pools cannot
+    be modelled (`NotApplicableError`).
+
+    The program is solved by enumeration, in whole ticks. With times from a microsecond to a week, the rows with T allow
+    a solver errors that are longer than some jobs.
 
     Duals (of the relaxation) say little: the rows with T are slack at any price.
     """
@@ -64,38 +77,41 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
         raise NotApplicableError("jobs may choose among pools, which this model does not support")
     goal, hour = goal_of(view, objective), view.ticks_of_hour
     release, duration = (view.release / hour).tolist(), (view.duration / hour).tolist()
-    pool = view.pool.tolist()
-    horizon = max(release) + sum(duration)
+    held = [jobs.tolist() for jobs, _ in holding(view)]
+    members = {int(view.pool[jobs[0]]): sorted(jobs) for jobs in held}
+    pairs = [(i, j) for jobs in members.values() for i in jobs for j in jobs if i != j]
+    horizon = {j: max(release) + sum(duration[i] for i in jobs) for jobs in members.values() for j in jobs}
     m = pyo.ConcreteModel()
-    m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.Set(initialize=sorted(set(pool)))
-    m.PAIRS = pyo.Set(initialize=[(i, j) for i in m.JOBS for j in m.JOBS if i != j and pool[i] == pool[j]], dimen=2)
-    m.MEMBERS = pyo.Set(m.POOLS, initialize={p: np.flatnonzero(view.pool == p).tolist() for p in m.POOLS})
-    m.OTHERS = pyo.Set(m.JOBS, initialize={j: [i for i in m.MEMBERS[pool[j]] if i != j] for j in m.JOBS})
+    m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.Set(initialize=sorted(members))
+    m.RUNS, m.PAIRS = pyo.Set(initialize=sorted(horizon)), pyo.Set(initialize=pairs, dimen=2)
+    m.MEMBERS = pyo.Set(m.POOLS, initialize=members)
+    m.OTHERS = pyo.Set(m.RUNS, initialize={j: [i for i in members[int(view.pool[j])] if i != j] for j in m.RUNS})
     m.capacity = pyo.Param(m.POOLS, initialize={p: int(view.capacity[p]) for p in m.POOLS})
-    m.start = pyo.Var(m.JOBS, bounds=lambda m, j: (release[j], horizon))
+    m.start = pyo.Var(m.RUNS, bounds=lambda m, j: (release[j], horizon[j]))
     m.end = pyo.Var(m.JOBS, bounds=lambda m, j: (float(goal.earliest[j]) / hour, None))
     m.before = pyo.Var(m.PAIRS, domain=pyo.Binary)
     m.flow = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
-    m.fresh = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
-    m.duration = pyo.Param(m.JOBS, initialize=duration)
-    m.gpus = pyo.Param(m.JOBS, initialize=view.gpus.tolist())
-    m.runs = pyo.Constraint(m.JOBS, rule=lambda m, j: m.end[j] >= m.start[j] + m.duration[j])
+    m.fresh = pyo.Var(m.RUNS, domain=pyo.NonNegativeReals)
+    m.duration = pyo.Param(m.RUNS, initialize={j: duration[j] for j in m.RUNS})
+    m.gpus = pyo.Param(m.RUNS, initialize={j: int(view.gpus[j]) for j in m.RUNS})
+    m.T = pyo.Param(m.RUNS, initialize=horizon)
+    m.runs = pyo.Constraint(m.RUNS, rule=lambda m, j: m.end[j] >= m.start[j] + m.duration[j])
 
     m.most = pyo.Param(m.PAIRS, initialize={(i, j): int(min(view.gpus[i], view.gpus[j])) for i, j in m.PAIRS})
 
     @m.Constraint(m.PAIRS)
     def after(m: Any, i: int, j: int) -> Any:
-        return m.start[j] >= m.start[i] + m.duration[i] - horizon * (1 - m.before[i, j])
+        return m.start[j] >= m.start[i] + m.duration[i] - m.T[i] * (1 - m.before[i, j])
 
     @m.Constraint(m.PAIRS)
     def passes(m: Any, i: int, j: int) -> Any:
         return m.flow[i, j] <= m.most[i, j] * m.before[i, j]
 
-    @m.Constraint(m.JOBS)
+    @m.Constraint(m.RUNS)
     def gets(m: Any, j: int) -> Any:
         return m.fresh[j] + sum(m.flow[i, j] for i in m.OTHERS[j]) == m.gpus[j]
 
-    @m.Constraint(m.JOBS)
+    @m.Constraint(m.RUNS)
     def gives(m: Any, i: int) -> Any:
         passed = sum(m.flow[i, j] for j in m.OTHERS[i])
         return passed <= m.gpus[i] if len(m.OTHERS[i]) else pyo.Constraint.Skip
@@ -114,34 +130,23 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     return m
 
 
-def decode(view: View, built: pyo.ConcreteModel, solution: Solution) -> Schedule:
-    """Return the schedule in which jobs, in order of the solution's starts, reserve the earliest time possible.
-
-    No job starts later than in the solution, since the jobs before it do not either.
-    """
-    # Of jobs that start together, one of no duration may be over before another takes its GPUs.
-    order, starts = np.lexsort((view.duration, solution.array(built.start))), np.zeros(view.size, np.int64)
-    for jobs, capacity in view.by_pool():
-        places = np.empty(view.size, np.int64)
-        places[jobs] = np.arange(jobs.size)
-        turn = places[order[np.isin(order, jobs)]]
-        data = view.release[jobs], view.duration[jobs], view.gpus[jobs], capacity
-        starts[jobs] = kernels().in_turn(*data, turn, False)
-    return starts_of(view, starts)
+def holding(view: View) -> list[tuple[Ints, int]]:
+    """Return, for each pool, its jobs that hold GPUs for some time, in the order of release, and its number of GPUs."""
+    pools = [(jobs[view.duration[jobs] > 0], capacity) for jobs, capacity in view.by_pool()]
+    return [(jobs, capacity) for jobs, capacity in pools if jobs.size]
 
 
 class Pool:
-    """Large-neighbourhood search in one pool."""
+    """Search in one pool, among jobs that hold GPUs for some time: by neighbourhoods, or of all lists."""
 
     def __init__(self, view: View, jobs: Ints, capacity: int, goal: Goal, latest: bool, seed: int) -> None:
         self.jobs, self.latest, self.rng = jobs, latest, np.random.default_rng(seed)
         self.of = view.release[jobs], view.duration[jobs], view.gpus[jobs], capacity
-        self.weight = np.ascontiguousarray(goal.weight[jobs])
-        self.floor = np.rint(goal.earliest[jobs]).astype(np.int64)
+        self.goal = np.ascontiguousarray(goal.weight[jobs]), np.rint(goal.earliest[jobs]).astype(np.int64), latest
         self.best, self.cost = np.zeros(jobs.size, np.int64), np.inf
         self.stale, self.patience = 0, STALE * max(jobs.size, 100)
-        release, duration, gpus, _ = self.of
-        weight = np.maximum(self.weight / self.weight.max(), 1e-300) if self.weight.any() else np.ones(release.size)
+        (release, duration, gpus, _), weight = self.of, self.goal[0]
+        weight = np.maximum(weight / weight.max(), 1e-200) if weight.any() else np.ones(release.size)
         area = (duration * gpus).astype(float)
         by_weight = (duration * gpus.astype(float) ** power / weight for power in (0.0, 0.5, 1.0))
         for key in (duration.astype(float), area, *by_weight, -area, np.arange(release.size, dtype=float)):
@@ -149,22 +154,112 @@ class Pool:
 
     def offer(self, start: Ints) -> None:
         """Keep starts if they are the best so far."""
-        cost = kernels().cost(start, self.of[1], self.weight, self.floor, self.latest)
+        cost = kernels().cost(start, *self.of[:2], *self.goal)
         if cost < self.cost:
             self.best, self.cost = start, cost
 
     def search(self) -> None:
         """Search for as many rounds as schedule :data:`SLICE` jobs; a count, so that every machine does the same."""
         rounds, serial = max(2, min(SLICE // self.jobs.size, self.patience)), self.jobs.size <= MOST_SERIAL
-        goal = self.weight, self.floor, self.latest
-        starts, cost = kernels().improve(*self.of, *goal, self.best, rounds, self.rng, serial)
+        starts, cost = kernels().improve(*self.of, *self.goal, self.best, rounds, self.rng, serial)
         self.stale = 0 if cost < self.cost else self.stale + rounds
         self.best, self.cost = starts, min(cost, self.cost)
+
+    def enumerate(self, first: Ints) -> int:
+        """Try all lists that begin with `first`, and return how many schedules were begun."""
+        self.cost, nodes = kernels().best_order(*self.of, *self.goal, first, self.best, self.cost)
+        return int(nodes)
 
     @property
     def over(self) -> bool:
         """Whether the search has stalled, or there is nothing to decide."""
         return self.jobs.size < 2 or self.stale >= self.patience
+
+
+class Pools:
+    """The pools of a view with settled jobs, and the best schedule that the searches in them have found."""
+
+    def __init__(self, view: View, objective: str, goal: Goal, bound: Least, budget: clock.Budget, seed: int) -> None:
+        self.view, self.objective, self.goal, self.bound = view, objective, goal, bound
+        self.budget = budget
+        self.pools = [Pool(view, *jobs, goal, objective == "makespan", seed) for jobs in holding(view)]
+        self.trace: list[TracePoint] = []
+
+    @property
+    def starts(self) -> Ints:
+        """The best starts ``(n,)``; jobs that hold no GPUs are over at their release."""
+        starts = self.view.release.copy()
+        for pool in self.pools:
+            starts[pool.jobs] = pool.best
+        return starts
+
+    @property
+    def value(self) -> float:
+        """The objective of the best starts."""
+        view, ends = self.view, self.starts + self.view.duration
+        if self.objective == "makespan":
+            return float(ends.max() - view.release.min()) / view.ticks_of_hour
+        return float(self.goal.weight @ (np.maximum(ends, np.rint(self.goal.earliest)) - view.release))
+
+    def seeded(self, schedules: Iterable[Schedule]) -> None:
+        """Start from known schedules that run every job in its pool here."""
+        for schedule in schedules:
+            if (schedule.pool == self.view.pool[schedule.job]).all():
+                starts = first_starts(self.view, schedule)
+                for pool in self.pools:
+                    pool.offer(starts[pool.jobs])
+
+    def record(self) -> float:
+        """Add the incumbent to the trace if it is better, and return it."""
+        value = self.value
+        if not self.trace or value < self.trace[-1].incumbent:  # type: ignore[operator]
+            self.trace.append(TracePoint(self.budget.wall_s, value, self.bound.value))
+        return value
+
+    def late(self, used: float) -> bool:
+        """Return whether this fraction of the time limit is over."""
+        return self.budget.spent_s > used * self.budget.limit_s
+
+    def outcome(self, status: Status, termination: str, bound: float, nodes: int | None = None) -> Outcome:
+        """Return the outcome of a search that ends now."""
+        solution = Solution(
+            status=status,
+            termination=termination,
+            objective=self.value,
+            bound=bound,
+            nodes=nodes,
+            trace=tuple(self.trace),
+            times=Times(solve_s=self.budget.wall_s),
+            size=Size(),
+            peak_mb=peak_mb(),
+        )
+        return Outcome(solution, starts_of(self.view, self.starts), prices=self.bound.completion, evidence=self.bound)
+
+
+def exact(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
+    """Enumerate the lists by which jobs take their earliest places, in whole ticks; one of them is optimal.
+
+    See Also
+    --------
+    schedgap.instances.rigid._kernels.best_order : which lists are left out.
+    """
+    if view.moves is not None:
+        raise NotApplicableError("jobs may choose among pools, which this model does not support")
+    about, budget = (objective, goal_of(view, objective), least(view, objective)), clock.Budget(options.time_limit_s)
+    pools = Pools(view, *about, budget, options.seed)
+    firsts = [(p, np.array(f)) for p in pools.pools for f in itertools.permutations(range(p.jobs.size), AHEAD)]
+    firsts += [(p, np.arange(p.jobs.size)) for p in pools.pools if p.jobs.size < AHEAD]
+    nodes, late = 0, False
+    for pool, first in firsts:
+        late = pools.late(1.0) or (options.nodes is not None and nodes >= options.nodes)
+        if late:
+            break
+        nodes += pool.enumerate(first)
+        pools.record()
+    if late:
+        return pools.outcome("time limit with incumbent", f"{nodes} schedules begun", pools.bound.value, nodes)
+    found = pools.outcome("optimal", f"all lists tried, {nodes} schedules begun", pools.value, nodes)
+    return replace(found, solution=checked(found.solution, options, build_exact, view, objective))
 
 
 def search(view: View, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
@@ -176,56 +271,20 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
     where they ran or to where each would end first at its release, whichever has the better list schedules; there they
     stay.
     """
-    budget = clock.Budget(options.time_limit_s)
-    bound, goal, latest = least(view, objective), goal_of(view, objective), objective == "makespan"
+    budget, about = clock.Budget(options.time_limit_s), (objective, goal_of(view, objective), least(view, objective))
     tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]
-    candidates = [(v, [Pool(v, *jobs, goal, latest, options.seed) for jobs in v.by_pool()]) for v in tried]
-    view, pools = min(candidates, key=lambda candidate: _value(view, objective, goal, candidate[1]))
-    schedules = [seed.decision for seed in options.seeds] if seeded else []
-    if view.executed is not None and view.executed.job.size == view.size:
-        schedules.append(view.executed)
-    for schedule in schedules:
-        if (schedule.pool != view.pool[schedule.job]).any():
-            continue
-        starts = first_starts(view, schedule)
-        for pool in pools:
-            pool.offer(starts[pool.jobs])
-    trace: list[TracePoint] = []
-    incumbent = np.inf
+    pools = min((Pools(one, *about, budget, options.seed) for one in tried), key=lambda pools: pools.value)
+    executed = view.executed if view.executed is not None and view.executed.job.size == view.size else None
+    pools.seeded([*(seed.decision for seed in options.seeds if seeded), *([executed] if executed else [])])
     while True:
-        value = _value(view, objective, goal, pools)
-        if value < incumbent:
-            incumbent = value
-            trace.append(TracePoint(budget.wall_s, value, bound.value))
-        late = budget.spent_s > USED * budget.limit_s
-        left = [pool for pool in pools if not pool.over]
-        proved = value <= bound.value * (1 + options.rel_gap)
+        proved = pools.record() <= pools.bound.value * (1 + options.rel_gap)
+        late, left = pools.late(USED), [pool for pool in pools.pools if not pool.over]
         if late or not left or proved:
             break
         for pool in left:
             pool.search()
-    starts = np.zeros(view.size, np.int64)
-    for pool in pools:
-        starts[pool.jobs] = pool.best
-    solution = Solution(
-        status="optimal" if proved else "time limit with incumbent" if late else "gap left",
-        termination=f"bound: {bound.name}",
-        objective=value,
-        bound=bound.value,
-        trace=tuple(trace),
-        times=Times(solve_s=budget.wall_s),
-        size=Size(),
-        peak_mb=peak_mb(),
-    )
-    return Outcome(solution, starts_of(view, starts), prices=bound.completion, evidence=bound)
-
-
-def _value(view: View, objective: str, goal: Goal, pools: list[Pool]) -> float:
-    """Return the objective of the best starts of all pools."""
-    if objective == "makespan":
-        return (max(pool.cost for pool in pools) - float(view.release.min())) / view.ticks_of_hour
-    flows = [np.maximum(p.best + p.of[1], p.floor) - p.of[0] for p in pools]
-    return float(sum((goal.weight[p.jobs] * flow).sum() for p, flow in zip(pools, flows, strict=True)))
+    status: Status = "optimal" if proved else "time limit with incumbent" if late else "gap left"
+    return pools.outcome(status, f"bound: {pools.bound.name}", pools.bound.value)
 
 
 def _too_many(view: View) -> str | None:
@@ -235,8 +294,8 @@ def _too_many(view: View) -> str | None:
 model(
     "rigid.exact",
     problem="rigid.flow",
-    decode=decode,
-    source="Program over precedences and flows of resources (Artigues et al., EJOR 2003)",
+    source="Enumeration of active schedules; stated over precedences and flows of resources (Artigues et al. 2003)",
+    procedure=exact,
     too_large=_too_many,
     example="gen/20jobs?jobs=4",
     **minimised(REGULAR, ""),
@@ -245,7 +304,6 @@ model(
     "rigid.search",
     problem="rigid.flow",
     kind="matheuristic",
-    decode=decode,
     source="Priority lists and large-neighbourhood search (Shaw 1998), with a bound",
     procedure=search,
     example="gen/20jobs?jobs=4",

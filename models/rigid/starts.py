@@ -28,7 +28,7 @@ from schedgap.instances.rigid import View
 from schedgap.models.columns import Columns, Domain, Generated, Packing, Priced
 from schedgap.models.intervals import SLIVER, UNSURE, IntervalOracle, stated, tightest
 from schedgap.models.registry import Outcome, model
-from schedgap.models.rigid.bounds import MARGIN, SUMS, goal_of, machines_of, minimised, too_many
+from schedgap.models.rigid.bounds import SUMS, goal_of, machines_of, minimised, safely, too_many
 from schedgap.models.solve import SolveOptions
 
 MOST_JOBS = 3000
@@ -147,7 +147,7 @@ def by_starts(view: View, options: SolveOptions, objective: str = "flow") -> Out
     """
     view, began = view.relaxed, clock.now()
     best = tightest(partial(Starts, view, objective), first_edges(view), True, options, many=MANY)
-    return best.outcome(began, -1, lambda bound: bound * (1 - MARGIN))
+    return best.outcome(began, -1, lambda bound: safely(view, objective, bound))
 
 
 model(
