@@ -155,7 +155,7 @@ def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcom
         m.z.setlb(ratio)
         return maximise_efficiency(m)
 
-    second = solve_built(at_ratio, decode, view, options)
+    second = solve_built(at_ratio, decode, view, replace(options, basis=first.basis))
     times = total(first.times, second.solution.times)
     return Outcome(replace(second.solution, times=times), second.decision)
 

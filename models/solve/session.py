@@ -18,6 +18,7 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.registry import Status
 from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.refinement import matrix_of, refined
 from schedgap.models.solve.scaling import NotCertifiableError
 from schedgap.models.solve.solution import Size, Solution, SolveOptions, Times, TracePoint
 
@@ -57,6 +58,7 @@ class Session:
         self.options = options
         self.is_mip = bool(form.integer.any())
         self._interrupted = False
+        self._claimed: Any = None
         self._trace: list[TracePoint] = []
         self._began = began
         self.highs = highspy.Highs()
@@ -139,17 +141,28 @@ class Session:
         if limit_s is not None:
             self.set_option("time_limit", limit_s if self.is_mip else self.highs.getRunTime() + limit_s)
         began = self._began = clock.now()
-        self._interrupted = False
+        self._interrupted, self._claimed = False, None
         self._run_interruptibly()
-        if self.highs.getModelStatus() == _M.kUnboundedOrInfeasible:
-            self.set_option("presolve", "off")
-            self._run_interruptibly()
-            self.set_option("presolve", "choose")
+        if self.highs.getModelStatus() in (_M.kUnboundedOrInfeasible, _M.kInfeasible):
+            self._run_without_presolve(limit_s)
         ended = clock.now()
         solution = self._read()
         times = Times(transfer_s=self.transfer_s + clock.now() - ended, solve_s=ended - began)
         self.transfer_s = 0.0
         return replace(solution, times=times)
+
+    def _run_without_presolve(self, limit_s: float | None) -> None:
+        """Check a claim that there is no solution: HiGHS's presolve makes it of programs whose rows are just met.
+
+        The claim stands if the search finds no solution before its limit.
+        """
+        self._claimed = self.highs.getModelStatus()
+        if limit_s is not None and self.is_mip:
+            self.set_option("time_limit", max(limit_s - (clock.now() - self._began), 1e-3))
+        before = self.highs.getOptionValue("presolve")[1]
+        self.set_option("presolve", "off")
+        self._run_interruptibly()
+        self.set_option("presolve", before)
 
     def keep_optima(self, optimum: Solution) -> None:
         """Restrict an LP to its optimal face, and set the form's secondary objective.
@@ -157,8 +170,9 @@ class Session:
         By complementary slackness, the optimal face consists of the feasible points at which every column with a
         nonzero reduced cost and every row with a nonzero price have the same value as in the given optimum.
         """
-        values, rows = optimum.column_values, np.array(self.highs.getSolution().row_value)
+        values = optimum.column_values
         assert values is not None
+        rows = matrix_of(self.highs.getLp()) @ values
         assert self.form.ties is not None
         least = PRICE * float(np.abs(self.form.cost).max(initial=0.0))
         settled = np.flatnonzero(np.abs(optimum.column_duals) > least).astype(np.int32)  # type: ignore[arg-type]
@@ -166,15 +180,39 @@ class Session:
         _must(self.highs.changeColsBounds(len(settled), settled, values[settled], values[settled]), "fix columns")
         _must(self.highs.changeRowsBounds(len(tight), tight, rows[tight], rows[tight]), "fix rows")
         columns = np.arange(len(self.form.ties), dtype=np.int32)
-        sign = 1.0 if self.form.maximise else -1.0
-        _must(self.highs.changeColsCost(len(columns), columns, sign * self.form.ties), "change the objective")
+        unit = float(np.abs(self.form.ties).max(initial=0.0)) or 1.0
+        ties = (1.0 if self.form.maximise else -1.0) * self.form.ties / unit
+        _must(self.highs.changeColsCost(len(columns), columns, ties), "change the objective")
         self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
 
     def preferred(self, optimum: Solution) -> Solution:
         """Return the optimum of an LP that is best in the secondary objective, if there is time to find it."""
         limit_s = self.options.time_limit_s
         self.keep_optima(optimum)
-        return self.at(self.run(None if limit_s is None else max(limit_s - optimum.times.solve_s, 1e-3)), optimum)
+        chosen = self.run(None if limit_s is None else max(limit_s - optimum.times.solve_s, 1e-3))
+        return self.at(self.refined(chosen), optimum)
+
+    def refined(self, solution: Solution) -> Solution:
+        """Return an optimum of the LP without errors that a solver allows (:mod:`.refinement`), if this one has any."""
+        values, duals, limit_s = solution.column_values, solution.row_duals, self.options.time_limit_s
+        if solution.status != "optimal" or values is None or duals is None or solution.basis is None:
+            return solution
+        began = clock.now()
+        left_s = None if limit_s is None else max(limit_s - solution.times.solve_s, 1e-3)
+        found = refined(self.highs, values, duals, left_s)
+        if found is None:
+            return solution
+        values, duals = found
+        objective = float(self.form.cost @ values) + self.form.offset
+        return replace(
+            solution,
+            times=replace(solution.times, solve_s=solution.times.solve_s + clock.now() - began),
+            objective=objective,
+            bound=self._bound(_M.kOptimal, objective, duals),
+            column_values=values,
+            column_duals=self.form.cost - matrix_of(self.highs.getLp()).T @ duals,
+            row_duals=duals,
+        )
 
     def at(self, chosen: Solution, optimum: Solution) -> Solution:
         """Return `optimum` at the point `chosen` after :meth:`keep_optima`, or unchanged if that has none."""
@@ -217,6 +255,8 @@ class Session:
     def _read(self) -> Solution:
         highs, info = self.highs, self.highs.getInfo()
         model_status = _M.kInterrupt if self._interrupted else highs.getModelStatus()
+        if model_status == _M.kTimeLimit and self._claimed == _M.kInfeasible:
+            model_status = self._claimed
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         feasible = (feasible or model_status == _M.kModelEmpty) and model_status != _M.kUnbounded
         objective = finite(info.objective_function_value) if feasible else None
