@@ -104,7 +104,8 @@ def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return a bound on the mean of weighted times from release to completion."""
     rigid = Rigid(data, proof["problem"])
     if "edges" in proof:
-        return -1, by_starts(rigid, proof) if proof.get("starts") else over_intervals(rigid, proof)
+        bound = by_starts(rigid, proof) if proof.get("starts") else over_intervals(rigid, proof)
+        return -1, max(bound, Fraction(0))  # no job completes before its release
     separate = sum(w * (e - g.release) for w, e, g in zip(rigid.weight, rigid.due, rigid.gangs, strict=True))
     bound = Fraction(0)
     for jobs, unit, volume, entry in machines(rigid, proof):

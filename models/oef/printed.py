@@ -31,6 +31,8 @@ def shares(view: View) -> pyo.ConcreteModel:
     def capacity(m: Any, j: int) -> Any:
         return sum(m.x[l, j] for l in m.TENANTS) <= m.m[j]
 
+    counted(m, ((m.x[l, j], view.equal_split[l, j]) for l in m.TENANTS for j in m.TYPES))
+    counted(m, ((m.capacity[j], m.m[j]) for j in m.TYPES))
     prefer(m, assortative(view))
     return m
 

@@ -20,48 +20,114 @@ import scipy.sparse as sp
 
 from schedgap.instances.arrays import Array
 
-ERROR = 1e-15
-"""Largest error of a row or column, as a fraction of the largest activity, that is left as it is."""
+NOISE = 2.0**-46
+"""Error of a row, relative to the sum of its absolute terms, that counts as rounding; likewise of a reduced cost."""
 
-ROUNDS = 3
+ROUNDS = 4
 """Most refinements; the first one mostly suffices."""
 
-FINEST, DEAREST = 2.0**-40, 2.0**-20
-"""Smallest units of differences of amounts and of prices, so that rounding stays below a solver's tolerance."""
+FINEST, DEAREST = 2.0**-60, 2.0**-26
+"""Smallest units of differences of amounts and of prices."""
 
 
-def refined(highs: Any, values: Array, duals: Array, time_limit_s: float | None) -> tuple[Array, Array] | None:
-    """Return values ``(columns,)`` and row prices ``(rows,)`` of a more exact optimum of the LP that `highs` solved.
+def refined(highs: Any, values: Array, duals: Array, time_limit_s: float | None) -> tuple[Array, Array, bool]:
+    """Return a more exact optimum of the LP that `highs` solved, and whether it satisfies all rows up to rounding.
 
-    Return ``None`` if the optimum is exact enough, or if none is better.
+    Parameters
+    ----------
+    highs
+        The solver, at its optimal basis.
+    values, duals
+        Values ``(columns,)`` and row prices ``(rows,)`` of its optimum; what is returned may be these.
+    time_limit_s
+        Limit of each refinement.
     """
-    lp, x, better = highs.getLp(), values, False
-    matrix, sign = matrix_of(lp), -1.0 if lp.sense_ == highspy.ObjSense.kMaximize else 1.0
-    cost, y = sign * np.array(lp.col_cost_), sign * duals
-    lower = np.concatenate([lp.col_lower_, lp.row_lower_])
-    upper = np.concatenate([lp.col_upper_, lp.row_upper_])
-    error, enough = _error(matrix, lower, upper, x), ERROR * float(np.abs(matrix @ x).max(initial=0.0))
-    if error <= enough:
-        return None
-    solver = _solver(highs, sp.csc_array(sp.hstack([matrix, -sp.eye_array(lp.num_row_)])), time_limit_s)
-    every = np.arange(len(lower), dtype=np.int32)
+    program = _Program(highs.getLp())
+    x, y = np.clip(values, *program.bounds), program.sign * duals
+    errors = program.errors(x, y)
+    if not any(errors):
+        return values, duals, True
+    solver = program.solver(highs, time_limit_s)
     for _ in range(ROUNDS):
-        if error <= enough:
+        unit, price = (2.0 ** np.floor(np.log2(max(e, f))) for e, f in zip(errors, (FINEST, DEAREST), strict=True))
+        found = program.difference(solver, x, y, unit, price)
+        if found is None:
             break
-        unit, price = (2.0 ** np.floor(np.log2(max(error, least))) for least in (FINEST, DEAREST))
-        at = np.concatenate([x, matrix @ x])
-        solver.changeColsBounds(len(every), every, (lower - at) / unit, (upper - at) / unit)
-        solver.changeColsCost(len(every), every, np.concatenate([cost - matrix.T @ y, y]) / price)
+        left = program.errors(*found)
+        if 2 * left[0] > errors[0] and (left[0] > errors[0] or 2 * left[1] > errors[1]):
+            break
+        (x, y), errors = found, left
+        if not any(errors):
+            break
+    return x, program.sign * y, not errors[0]
+
+
+class _Program:
+    """An LP of HiGHS to minimise, over its columns and the activities of its rows."""
+
+    def __init__(self, lp: Any) -> None:
+        self.matrix, self.sign = matrix_of(lp), -1.0 if lp.sense_ == highspy.ObjSense.kMaximize else 1.0
+        self.cost, self.bounds = self.sign * np.array(lp.col_cost_), (np.array(lp.col_lower_), np.array(lp.col_upper_))
+        self.lower = np.concatenate([lp.col_lower_, lp.row_lower_])
+        self.upper = np.concatenate([lp.col_upper_, lp.row_upper_])
+        self.size = abs(self.matrix)
+
+    def errors(self, x: Array, y: Array) -> tuple[float, float]:
+        """Return the largest error of a row, and of a reduced cost or price, beyond rounding.
+
+        Prices have the right sign if they are positive only for columns and rows at their lower bounds, and negative
+        only for those at their upper bounds.
+        """
+        at, noise = np.concatenate([x, self.matrix @ x]), self.noise(x)
+        over = np.maximum(self.lower - at, at - self.upper) - noise
+        worth = np.concatenate([self.cost - self.matrix.T @ y, y])
+        least = NOISE * np.concatenate([np.abs(self.cost) + self.size.T @ np.abs(y), 0.0 * y])
+        wrong = np.maximum(
+            np.where(at > self.lower + noise, worth, 0.0), np.where(at < self.upper - noise, -worth, 0.0)
+        )
+        return max(float(over.max(initial=0.0)), 0.0), max(float((wrong - least).max(initial=0.0)), 0.0)
+
+    def noise(self, x: Array) -> Array:
+        """Return what is rounding of columns, which is nothing, and of rows."""
+        return np.concatenate([0.0 * x, NOISE * (self.size @ np.abs(x))])
+
+    def difference(self, solver: Any, x: Array, y: Array, unit: float, price: float) -> tuple[Array, Array] | None:
+        """Solve for the difference to a point and prices in these units; return their sums, or ``None``."""
+        at, noise, every = np.concatenate([x, self.matrix @ x]), self.noise(x) / 2, np.arange(len(self.lower))
+        worth = np.concatenate([self.cost - self.matrix.T @ y, y]) / price
+        sides = (self.lower - at - noise) / unit, (self.upper - at + noise) / unit
+        solver.changeColsBounds(len(every), every.astype(np.int32), *sides)
+        solver.changeColsCost(len(every), every.astype(np.int32), worth)
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            break
+            return None
         point = solver.getSolution()
-        moved = np.clip(x + unit * np.array(point.col_value)[: len(x)], lower[: len(x)], upper[: len(x)])
-        left = _error(matrix, lower, upper, moved)
-        if left >= error:
-            break
-        x, y, error, better = moved, y + price * np.array(point.row_dual), left, True
-    return (x, sign * y) if better else None
+        moved = np.clip(x + unit * np.array(point.col_value)[: len(x)], *self.bounds)
+        return moved, y + price * np.array(point.row_dual)
+
+    def solver(self, highs: Any, time_limit_s: float | None) -> Any:
+        """Return a solver at the basis that `highs` has; costs and bounds follow."""
+        rows, columns = self.matrix.shape
+        matrix, lp = sp.csc_array(sp.hstack([self.matrix, -sp.eye_array(rows)])), highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = rows, rows + columns
+        lp.col_cost_ = lp.col_lower_ = lp.col_upper_ = np.zeros(rows + columns)
+        lp.row_lower_ = lp.row_upper_ = np.zeros(rows)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.num_row_, lp.a_matrix_.num_col_ = matrix.shape
+        lp.a_matrix_.start_, lp.a_matrix_.index_ = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+        lp.a_matrix_.value_ = matrix.data
+        solver, before, basis = highspy.Highs(), highs.getBasis(), highspy.HighsBasis()
+        options = {"output_flag": False, "solver": "simplex", "presolve": "off"}
+        options |= {"threads": highs.getOptionValue("threads")[1]}
+        options |= {} if time_limit_s is None else {"time_limit": time_limit_s}
+        for name, value in options.items():
+            solver.setOptionValue(name, value)
+        solver.passModel(lp)
+        basis.col_status = [*before.col_status, *before.row_status]
+        basis.row_status = [highspy.HighsBasisStatus.kLower] * rows
+        basis.valid = True
+        solver.setBasis(basis)
+        return solver
 
 
 def matrix_of(lp: Any) -> sp.csc_array:
@@ -70,34 +136,3 @@ def matrix_of(lp: Any) -> sp.csc_array:
     arrays = np.array(parts.value_), np.array(parts.index_), np.array(parts.start_)
     kind = sp.csc_array if parts.format_ == highspy.MatrixFormat.kColwise else sp.csr_array
     return sp.csc_array(kind(arrays, shape=(lp.num_row_, lp.num_col_)))
-
-
-def _error(matrix: sp.csc_array, lower: Array, upper: Array, x: Array) -> float:
-    """Return the largest violation of a row or column at a point."""
-    at = np.concatenate([x, matrix @ x])
-    return float(max((lower - at).max(initial=0.0), (at - upper).max(initial=0.0)))
-
-
-def _solver(highs: Any, matrix: sp.csc_array, time_limit_s: float | None) -> Any:
-    """Return a solver for columns and activities, whose costs and bounds follow, at the basis that `highs` has."""
-    rows, columns = matrix.shape
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = rows, columns
-    lp.col_cost_ = lp.col_lower_ = lp.col_upper_ = np.zeros(columns)
-    lp.row_lower_ = lp.row_upper_ = np.zeros(rows)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.num_row_, lp.a_matrix_.num_col_ = matrix.shape
-    lp.a_matrix_.start_, lp.a_matrix_.index_ = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
-    lp.a_matrix_.value_ = matrix.data
-    solver, before, basis = highspy.Highs(), highs.getBasis(), highspy.HighsBasis()
-    options = {"output_flag": False, "solver": "simplex", "presolve": "off"}
-    options |= {"threads": highs.getOptionValue("threads")[1]}
-    options |= {} if time_limit_s is None else {"time_limit": time_limit_s}
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
-    solver.passModel(lp)
-    basis.col_status = [*before.col_status, *before.row_status]
-    basis.row_status = [highspy.HighsBasisStatus.kLower] * rows
-    basis.valid = True
-    solver.setBasis(basis)
-    return solver

@@ -28,8 +28,11 @@ AGREES = 1e-6
 DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
 
-PRICE = 1e-7
-"""Reduced costs and prices up to this fraction of the largest cost count as 0: HiGHS's tolerance for them."""
+PRICE = 1e-11
+"""Reduced costs and prices of a refined optimum up to this fraction of the largest cost count as 0."""
+
+WORSE = 1e-9
+"""Relative loss of the objective from which on an optimum of the secondary objective is not taken."""
 
 SMALL = 10_000
 """LPs with at most this many nonzeros are solved in the calling thread: they mostly take milliseconds."""
@@ -189,30 +192,39 @@ class Session:
         """Return the optimum of an LP that is best in the secondary objective, if there is time to find it."""
         limit_s = self.options.time_limit_s
         self.keep_optima(optimum)
-        chosen = self.run(None if limit_s is None else max(limit_s - optimum.times.solve_s, 1e-3))
-        return self.at(self.refined(chosen), optimum)
+        chosen, exact = self.refined(self.run(None if limit_s is None else max(limit_s - optimum.times.solve_s, 1e-3)))
+        chosen = self.at(chosen, optimum)
+        sign, least = (1.0 if self.form.maximise else -1.0), WORSE * abs(optimum.objective or 0.0)
+        kept = sign * ((optimum.objective or 0.0) - (chosen.objective or 0.0)) <= least
+        return chosen if exact and kept else replace(optimum, times=chosen.times)
 
-    def refined(self, solution: Solution) -> Solution:
-        """Return an optimum of the LP without errors that a solver allows (:mod:`.refinement`), if this one has any."""
+    def refined(self, solution: Solution) -> tuple[Solution, bool]:
+        """Return an optimum of the LP without errors that a solver allows, and whether there are none left.
+
+        See Also
+        --------
+        schedgap.models.solve.refinement : which errors these are.
+        """
         values, duals, limit_s = solution.column_values, solution.row_duals, self.options.time_limit_s
         if solution.status != "optimal" or values is None or duals is None or solution.basis is None:
-            return solution
+            return solution, False
         began = clock.now()
         left_s = None if limit_s is None else max(limit_s - solution.times.solve_s, 1e-3)
-        found = refined(self.highs, values, duals, left_s)
-        if found is None:
-            return solution
-        values, duals = found
-        objective = float(self.form.cost @ values) + self.form.offset
-        return replace(
+        better, prices, exact = refined(self.highs, values, duals, left_s)
+        if better is values:
+            return solution, exact
+        objective = float(self.form.cost @ better) + self.form.offset
+        times = replace(solution.times, solve_s=solution.times.solve_s + clock.now() - began)
+        refinement = replace(
             solution,
-            times=replace(solution.times, solve_s=solution.times.solve_s + clock.now() - began),
+            times=times,
             objective=objective,
-            bound=self._bound(_M.kOptimal, objective, duals),
-            column_values=values,
-            column_duals=self.form.cost - matrix_of(self.highs.getLp()).T @ duals,
-            row_duals=duals,
+            bound=self._bound(_M.kOptimal, objective, prices),
+            column_values=better,
+            column_duals=self.form.cost - matrix_of(self.highs.getLp()).T @ prices,
+            row_duals=prices,
         )
+        return refinement, exact
 
     def at(self, chosen: Solution, optimum: Solution) -> Solution:
         """Return `optimum` at the point `chosen` after :meth:`keep_optima`, or unchanged if that has none."""
@@ -258,7 +270,9 @@ class Session:
         if model_status == _M.kTimeLimit and self._claimed == _M.kInfeasible:
             model_status = self._claimed
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-        feasible = (feasible or model_status == _M.kModelEmpty) and model_status != _M.kUnbounded
+        # At an optimum of an LP, HiGHS may find its own point a little outside: such errors are refined.
+        feasible |= model_status == _M.kModelEmpty or (model_status == _M.kOptimal and not self.is_mip)
+        feasible &= model_status != _M.kUnbounded
         objective = finite(info.objective_function_value) if feasible else None
         point = highs.getSolution()
         with_duals = bool(point.dual_valid) and not self.is_mip
