@@ -37,7 +37,8 @@ def require(true: bool, reason: str) -> None:
 
 def up(value: Any, unit: float) -> Array:
     """Return values as integer multiples of a unit, rounded up beyond floating-point errors."""
-    scaled = np.maximum(np.asarray(value, float) / unit, NEVER)
+    with np.errstate(over="ignore"):  # infinite values are refused in the next line
+        scaled = np.maximum(np.asarray(value, float) / unit, NEVER)
     require(bool((scaled < DEAR).all()), "a value is too large for the unit")
     return np.ceil(scaled + np.abs(scaled) * 1e-12).astype(np.int64)
 

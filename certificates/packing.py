@@ -24,6 +24,13 @@ Uses = tuple[tuple[int, int, int, int], ...]
 """Branching decisions: job, row, and the least and the most the job takes of the row."""
 
 
+MOST_CELLS = 10**8
+"""Largest number of jobs times slots, which are kept in memory."""
+
+MOST_LEAVES = 10**7
+"""Largest number of jobs times nodes of a tree."""
+
+
 class Packing:
     """Each job takes one schedule or none.
 
@@ -44,6 +51,11 @@ class Packing:
         self.jobs, self.groups = data["jobs"], data["cluster"]["servers"]
         self.work = [work_of(job) for job in self.jobs]
         require(math.frexp(self.unit)[0] == 0.5, "the unit is not a power of two")
+        cells = (len(self.jobs) + 1) * (self.slots + 2)
+        require(isinstance(self.slots, int) and self.slots >= 0, "the number of slots is no whole number")
+        require(cells <= MOST_CELLS, f"{self.slots:,} slots are too many for this plain program")
+        leaves = len(self.jobs) * len(proof.get("tree", ()))
+        require(leaves <= MOST_LEAVES, "the tree is too large for this plain program")
         self.prepare(data, horizon)
         self.answers: dict[Any, int] = {}
         self.take(proof)

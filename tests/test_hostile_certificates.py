@@ -1,0 +1,118 @@
+"""Certificates that a stranger wrote: each is refused in one line, without a word of Python."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from certified import EXAMPLES, checker, plain, signed
+
+from schedgap import instances
+from schedgap.harness.compare.task import MethodTask
+from schedgap.harness.engine.task import Limits
+from schedgap.instances.canonical import to_json
+
+FIG1 = "paper/hadar-fig1"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return a folder like that of a run, with the instance of Fig. 1 and no certificates."""
+    instance = instances.load(FIG1)
+    for name in ("certificates", "instances"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "instances" / f"{instance.fingerprint}.json").write_text(to_json(instance))
+    return tmp_path
+
+
+def told(run: Path, name: str, content: bytes) -> str:
+    """Return the one line with which the script refuses a file."""
+    path = run / "certificates" / name
+    path.write_bytes(content)
+    command = [sys.executable, str(EXAMPLES / "check_certificate.py"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.rstrip("\n").isprintable()
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        ("window0", "hadar.utility has no 'window'"),
+        ("flip", "it is not a gzip file, or it was damaged"),
+        ("trunc", "it is cut off, or unpacks to more than 100 MB"),
+        ("problem_ansi", r"there is no rule for hadar.utility\x1b[31m"),
+    ],
+)
+def test_files_that_failed_are_refused_in_one_line(case: str, reason: str, run: Path, data_dir: Path) -> None:
+    name = f"{case}.json.gz"
+    content = (data_dir / "cases" / "certificates" / name).read_bytes()
+    assert told(run, name, content) == f"{name}: refused: {reason}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"[" * 10**5, "nested too deeply"),
+        (b"[" + b"[]," * 5_000_000 + b"[]]", "values"),
+        (b'{"bound": NaN}', "NaN is not a number"),
+        (b'{"bound": 1e999}', "too large"),
+        (b'{"bound": 1, "bound": 2}', "twice"),
+        (b"[1]", "not an object"),
+        (b"{}", "names no instance"),
+        (b'{"instance": "../../../etc/passwd"}', "64 hexadecimal digits"),
+        (bytes(110_000_000), "cut off, or unpacks to more"),
+    ],
+    ids=["deep", "many", "nan", "inf", "twice", "list", "empty", "path", "bomb"],
+)
+def test_what_is_no_certificate_is_refused_in_one_line(text: bytes, reason: str, run: Path) -> None:
+    assert reason in told(run, "a.json.gz", gzip.compress(text, 1))
+
+
+WRONG = (None, True, -1, 0, 10**13, -(10**30), 0.5, 1e300, 5e-324, "x", "", [], [[]], {}, [None], [-1], ["x"], [10**40])
+METHODS = (
+    *("hadar.p2.columns", "hadar.fluid", "hadar.forked_bound", "gavel.makespan_fluid", "gavel.jct", "gavel.jct_p99"),
+    "rigid.bound",
+)
+
+
+def proofs() -> Iterator[tuple[dict[str, Any], float | None]]:
+    """Yield certificates, each with the objective of a verified decision, if its method makes one."""
+    instance = instances.load(FIG1)
+    for method in METHODS:
+        task = MethodTask(
+            to_json(instance), instance.name, instance.fingerprint, method, limits=Limits(time_limit_s=1.0)
+        )
+        if (found := task.run()).certificate is not None:
+            yield plain(found.certificate), found.row.objective
+
+
+def test_every_field_may_have_any_value() -> None:
+    """A changed certificate is refused, or what it proves does not exclude a verified decision."""
+    instance, tried = json.loads(to_json(instances.load(FIG1))), 0
+    rng = np.random.default_rng(1)
+    for proof, objective in proofs():
+        sense, _ = checker.proved(proof, instance)
+        for name in proof.keys() - {"digest", "instance", "method", "problem"}:
+            for wrong in WRONG:
+                tried += 1
+                try:
+                    value = checker.check(signed(proof | {name: wrong}, instance), instance)
+                except checker.REFUSED:
+                    continue
+                if objective is not None:
+                    assert sense * (float(value) - objective) >= -1e-6 * abs(objective), (name, wrong)
+        extra = str(rng.choice(["window", "round_s", "starts", "machines", "anything"]))
+        if extra not in proof and not proof["problem"].startswith(("gavel", "rigid")):
+            with pytest.raises(checker.RefusedError, match="has no"):
+                checker.proved(proof | {extra: "0:1"}, instance)
+    assert tried > 500
