@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("instances", "models", "heuristics", "harness")
+PACKAGES = ("instances", "certificates", "models", "heuristics", "harness")
 MEASURED = ("schedgap", "pyomo", "highspy", "numpy", "scipy", "pandas", "networkx", "pulp", "pydantic")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from conftest import ROOT
+from conftest import ROOT, wait_for
 
 
 def dask(*words: str) -> subprocess.Popen[bytes]:
@@ -23,9 +22,7 @@ def start_scheduler(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
     file = folder / "scheduler.json"
     file.unlink(missing_ok=True)
     process = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
-    while not (file.exists() and file.read_text().endswith("}")):
-        assert process.poll() is None
-        time.sleep(0.05)
+    wait_for(lambda: file.exists() and file.read_text().endswith("}"), process)
     return process, json.loads(file.read_text())["address"]
 
 

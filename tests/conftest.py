@@ -7,16 +7,20 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Any
+from subprocess import CompletedProcess, Popen
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from schedgap.harness import cli
 from schedgap.harness.engine import pool
+
+if TYPE_CHECKING:
+    from schedgap.models.solve import Solution
 
 # Every machine and run uses the same examples: few in `make test`, many in `make test-thorough`. A test with its own
 # number of examples is cheap, or needs that many. HYPOTHESIS_PROFILE=explore searches for new ones.
@@ -33,6 +37,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 HARNESS = str(Path(sys.executable).with_name("harness"))
 """The installed command, for tests that need a real process: signals, closed streams, terminals, start-up."""
+
+PATIENCE_S = 1800.0
+"""Seconds that tests wait before they fail: a time limit for what ends by itself, on the busiest machine."""
 
 Command = Callable[..., CompletedProcess[str]]
 
@@ -101,6 +108,23 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Collect garbage as rarely as commands do, and ignore objects created before the first test."""
     gc.freeze()
     gc.set_threshold(50_000)
+
+
+def wait_for(event: Callable[[], object], process: Popen[Any] | None = None) -> None:
+    """Wait until `event` returns something true; fail if it never does, or if the process that causes it has ended."""
+    until = time.monotonic() + PATIENCE_S
+    while not event():
+        assert time.monotonic() < until, "it never happened"
+        assert process is None or process.poll() is None, "the process has ended before"
+        time.sleep(0.02)
+
+
+def with_incumbent(solve: Callable[[float], Solution]) -> Solution:
+    """Return the first solution that has an incumbent, of a solve under ever larger time limits."""
+    limit_s = 0.5
+    while (found := solve(limit_s)).objective is None:
+        limit_s *= 2
+    return found
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ IN_A_CROWD = (
 """Methods whose bounds depend on capacity with more jobs only, and an instance that has them."""
 
 
-SHORT = Limits(time_limit_s=1.0)
+SHORT = Limits(nodes=1)
 
 
 @cache
@@ -122,7 +122,7 @@ RANDOM_METHODS = (
 def test_random_instances_have_certificates_on_the_right_side_of_verified_decisions(method: str, seed: int) -> None:
     instance = RANDOM.get(MODELS.get(method).paper).draw(np.random.default_rng(seed))
     text = to_json(instance)
-    found = MethodTask(text, instance.name, instance.fingerprint, method, limits=Limits(time_limit_s=0.5)).run()
+    found = MethodTask(text, instance.name, instance.fingerprint, method, limits=SHORT).run()
     if found.certificate is None:
         pytest.skip(f"no bound: {found.row.reason or found.row.status}")
     value = float(checker.check(plain(found.certificate), json.loads(text)))
@@ -176,8 +176,8 @@ def test_a_bound_over_periods_or_intervals_in_place_of_slots_is_proved(
     monkeypatch.setattr("schedgap.models.hadar.columns.FEW", 3)
     monkeypatch.setattr("schedgap.models.hadar.pricing.FINE", 100)
     monkeypatch.setattr("schedgap.models.hadar.pricing.COARSE", 10)
-    # The gap ends it, not the clock: jobs are looked at closely only where the master is solved before that.
-    found, instance = result.__wrapped__(f"hadar.p2.columns{complete}", CROWDED, Limits(time_limit_s=60.0, rel_gap=0.1))
+    # The gap ends it: jobs are looked at closely only where the master is solved before that.
+    found, instance = result.__wrapped__(f"hadar.p2.columns{complete}", CROWDED, Limits(nodes=100, rel_gap=0.1))
     assert found.certificate.get(told)
     value = checker.check(plain(found.certificate), instance)
     assert found.row.verified

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from conftest import HARNESS, Command
+from conftest import HARNESS, PATIENCE_S, Command
 from typer.main import get_command
 
 from schedgap.harness import page
@@ -213,7 +213,7 @@ def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProce
         text=True,
         cwd=cwd,
         env={**os.environ, "COLUMNS": "200", **environment},
-        timeout=180,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -324,7 +324,7 @@ def test_import_gavel_and_compare(command: Command, data_dir: Path) -> None:
     assert "1 of 878 jobs left out" in result.stderr
     patterns = ("oef.*", "hadar.srtf", "hadar.gavel", "synergy.lp*", "synergy.tune")
     methods = [word for pattern in patterns for word in ("--method", pattern)]
-    words = ("--instance", "philly.json", "--format", "json", "--time-limit", "3")
+    words = ("--instance", "philly.json", "--format", "json", "--nodes", "1")
     compared = command("compare", *words, *methods, *LIGHT)
     assert compared.returncode == 0, compared.stderr
     rows = json.loads(compared.stdout)

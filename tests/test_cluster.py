@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from clusters import start_scheduler, start_worker
+from conftest import PATIENCE_S
 
 import schedgap as sg
 from schedgap.harness.adversary.run import adversary
@@ -49,7 +50,7 @@ def workers(scheduler: str) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Return two workers."""
     found = [start_worker(scheduler) for _ in range(2)]
     with connect(scheduler) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=PATIENCE_S)
     yield found
     for process in found:
         os.killpg(process.pid, signal.SIGKILL)
@@ -74,7 +75,7 @@ def test_limits_hold_on_the_cluster_too(scheduler: str, workers: list[subprocess
     tasks = [task for limits in (too_little, Limits()) for task in plan(case, chosen, [0], {"": limits})]
     with connect(scheduler) as client:
         sent = [client.submit(run_remotely, plugins.loaded(), plugins.dumps(task), pure=False) for task in tasks]
-        hungry, usual = (pickle.loads(future.result(timeout=60)).row for future in sent)
+        hungry, usual = (pickle.loads(future.result(timeout=PATIENCE_S)).row for future in sent)
     assert hungry.status in FAILED
     assert (usual.status, usual.verified) == ("optimal", True)
 
@@ -108,7 +109,7 @@ def test_every_study_runs_on_a_cluster_and_resumes(
     studies: list[Any] = [
         partial(sg.simulate, "gen/20jobs", ["fifo", "gavel"]),
         partial(sg.audit, claims=["oef.slip.*"]),
-        partial(adversary, ["hadar.online"], tries=2, budget_s=20.0, anywhere=True),
+        partial(adversary, ["hadar.online"], tries=2, budget_s=PATIENCE_S, anywhere=True),
     ]
     for study in studies:
         found = study(dask=scheduler, results=tmp_path)

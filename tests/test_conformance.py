@@ -27,10 +27,10 @@ from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS, ModelSpec
 
 TINY = "gen/20jobs?jobs=10"
-# Methods above their stated size are skipped with a reason: what one finds by the end of its time does not repeat.
-LIMITS = Limits(time_limit_s=20)
-# A model that cannot close the gap searches until its limit.
-SHORT = Limits(time_limit_s=1)
+# Limits are counts, so that everything repeats. Methods above their stated size are skipped with a reason.
+LIMITS = Limits(nodes=100_000)
+SHORT = Limits(nodes=1)
+"""For searches, which may go on for long."""
 SPECS = specs()
 
 
@@ -48,9 +48,7 @@ def results() -> dict[str, MethodResult]:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
 def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, MethodResult]) -> None:
     row = results[spec.id].row
-    assert row.status in {"optimal", "feasible", "gap left", "time limit with incumbent", "skipped", "infeasible"}, (
-        row.reason
-    )
+    assert row.status in {"optimal", "feasible", "gap left", "skipped", "infeasible"}, row.reason
     assert row.verified is not False, row.violations
     if row.status == "skipped":
         assert row.reason
@@ -66,16 +64,11 @@ def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
 def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, MethodResult]) -> None:
-    first = results[spec.id].row.status
-    clocked = {"gap left", "time limit with incumbent"}
-    if first in clocked | {"skipped"}:
-        pytest.skip("a clock decided what was reached" if first != "skipped" else "there is nothing to repeat")
+    if results[spec.id].row.status == "skipped":
+        pytest.skip("there is nothing to repeat")
     again = task(spec).run()
-    if again.row.status in clocked:
-        pytest.skip("a clock decided what was reached the second time")
-    if starts_from_decisions(spec):  # which of several optima it meets first depends on how long each seed took
-        assert again.row.objective == pytest.approx(results[spec.id].row.objective, rel=1e-9)
-        return
+    assert again.row.status == results[spec.id].row.status
+    assert again.row.own_bound == results[spec.id].row.own_bound
     assert again.row.objective == results[spec.id].row.objective
     if again.decision is not None:
         assert encode(again.decision) == encode(results[spec.id].decision)

@@ -128,7 +128,7 @@ def test_hadare_is_a_start_and_stays_below_the_bound() -> None:
     decision = HEURISTICS.get("hadar.hadare").decide(view.instance)
     verdict = judge(view.instance, decision, FORKED.id, ())
     assert verdict.objective is not None
-    options = SolveOptions(time_limit_s=2, seeds=(Seed("hadar.hadare", decision, verdict.objective),))
+    options = SolveOptions(nodes=1, seeds=(Seed("hadar.hadare", decision, verdict.objective),))
     solution = models.get("hadar.forked.columns").run(view, options).solution
     assert solution.objective is not None
     assert solution.bound is not None

@@ -17,7 +17,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view, merged, replicated
 from schedgap.models.oef.lazy import merged_cooperative
 from schedgap.models.oef.printed import build_gavel, decode, least_over_optima, pareto_gain
-from schedgap.models.solve import CROSS_CHECK_TOLERANCE, SolveOptions
+from schedgap.models.solve import CROSS_CHECK_TOLERANCE, Session, Solution, SolveOptions
 
 EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
 LPS = [spec.id for spec in models.MODELS if spec.paper == "oef"]
@@ -219,10 +219,18 @@ def test_pareto_gain_of_the_cooperative_witness() -> None:
         pareto_gain(EQ1, np.full((3, 2), 2.0))
 
 
-def test_cooperative_out_of_time_returns_the_equal_split_and_a_bound() -> None:
+def test_cooperative_out_of_time_returns_the_equal_split_and_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is up after the first master."""
+    run, ended = Session.run, []
+
+    def once(session: Session, time_limit_s: float | None = None) -> Solution:
+        ended.append(run(session, 1e-6 if ended else None))
+        return ended[-1]
+
+    monkeypatch.setattr(Session, "run", once)
     rng = np.random.default_rng(0)
     view = matrix_view(np.cumprod(np.c_[np.ones(300), 1 + rng.random((300, 9)) / 2], axis=1), np.full(10, 8))
-    outcome = models.get("oef.cooperative").run(view, SolveOptions(time_limit_s=0.25))
+    outcome = models.get("oef.cooperative").run(view, SolveOptions())
     assert outcome.solution.status == "time limit with incumbent"
     assert outcome.decision.devices == pytest.approx(view.equal_split)
     assert outcome.solution.bound is not None

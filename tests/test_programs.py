@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +15,11 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from conftest import HARNESS, ROOT, Command
+from conftest import HARNESS, PATIENCE_S, ROOT, Command, wait_for
 
 from schedgap import instances
 from schedgap.harness.compare.given import verify
-from schedgap.harness.engine.pool import Pool
+from schedgap.harness.engine.pool import Pool, Worker
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation, SimulationRow
@@ -68,15 +67,11 @@ def task(path: Path, **limits: float) -> SimulationTask:
 
 
 def gone(pid: int) -> bool:
-    """Wait until a process has ended, and return whether it has."""
-    for _ in range(100):
-        try:
-            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text():  # nobody has asked for its exit code yet
-                return True
-        except OSError:
-            return True
-        time.sleep(0.1)
-    return False
+    """Return whether a process has ended."""
+    try:
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()  # nobody has asked for its exit code yet
+    except OSError:
+        return True
 
 
 # --- the examples ----------------------------------------------------------------------------------------------------
@@ -114,7 +109,7 @@ def test_a_schedule_that_an_example_makes_is_verified(examples: Callable[[str], 
 @pytest.mark.parametrize("reference", ["gen/20jobs", "gen/hadar-aws", "paper/hadar-fig1"])
 @pytest.mark.parametrize("name", ["fifo.cpp", "fifo.py"])
 def test_an_example_is_our_fifo(name: str, reference: str, examples: Callable[[str], Path]) -> None:
-    found = simulate(reference, [f"exec:{examples(name)}", "hadar.fifo"], limits=Limits(60.0), jobs=1)
+    found = simulate(reference, [f"exec:{examples(name)}", "hadar.fifo"], jobs=1)
     theirs, ours = found.rows
     assert found.ok, theirs.reason
     assert theirs.verified
@@ -277,15 +272,27 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_a_bad_program_is_one_clear_row(text: str, tmp_path: Path) -> None:
+def test_a_bad_program_is_one_clear_row(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "exec >&-" not in text:  # all others end by themselves
+        monkeypatch.setattr("schedgap.heuristics.simulator.program.GRACE_S", PATIENCE_S)
     row = task(written(tmp_path, text)).run().row
     assert row.status == "error"
     assert BAD[text] in str(row.reason)
     assert len(str(row.reason)) <= 300
 
 
-def test_bad_programs_leave_the_others_their_rows(command: Command, tmp_path: Path) -> None:
-    written(tmp_path, f"#!/bin/sh\necho $$ >{tmp_path}/pid\nwhile :; do :; done", "hangs")
+def test_bad_programs_leave_the_others_their_rows(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time is up for the program that hangs once it has begun, and for no other."""
+    begun = tmp_path / "pid"
+
+    def left_s(worker: Worker) -> float:
+        hangs = isinstance(worker.task, SimulationTask) and worker.task.policy == "exec:./hangs"
+        return PATIENCE_S if not hangs else -1.0 if begun.exists() else 0.02
+
+    monkeypatch.setattr(Worker, "left_s", property(left_s))
+    written(tmp_path, f"#!/bin/sh\necho $$ >{tmp_path}/id; mv {tmp_path}/id {begun}\nwhile :; do :; done", "hangs")
     written(tmp_path, f"#!{sys.executable}\nx = bytearray(10**9)\n", "fat")
     words = ("exec:./hangs", "exec:./fat", "exec:/bin/false", "fifo", "--time-limit", 4, "--memory-mb", 768)
     run = command("simulate", "--instance", "gen/20jobs", "--policy", *words, "--jobs", 1, "--no-report", width=80)
@@ -295,7 +302,7 @@ def test_bad_programs_leave_the_others_their_rows(command: Command, tmp_path: Pa
     assert [row.status for row in rows.values()] == ["time limit", "error", "error", "done"]
     assert rows["exec:./hangs"].reason == "killed after 4 s of wall-clock time"
     assert str(rows["exec:./fat"].reason).endswith("without answering: MemoryError")
-    assert gone(int((tmp_path / "pid").read_text()))
+    wait_for(lambda: gone(int(begun.read_text())))
 
 
 # --- how programs end ------------------------------------------------------------------------------------------------
@@ -316,7 +323,8 @@ def test_a_program_ends_with_its_worker(tmp_path: Path) -> None:
         (result,) = pool.run([task(written(tmp_path, STUBBORN.format(tmp_path, "kill -9 $PPID")))])
     row: SimulationRow = result.row
     assert "the worker died (SIGKILL" in str(row.reason)
-    assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
+    for pid in (tmp_path / "pids").read_text().split():
+        wait_for(lambda pid=int(pid): gone(pid))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -324,13 +332,12 @@ def test_a_program_ends_with_the_command(number: signal.Signals, tmp_path: Path)
     written(tmp_path, STUBBORN.format(tmp_path, ""))
     words = [HARNESS, "simulate", "--instance", "gen/20jobs", "--policy", "exec:./mine", "--jobs", "1"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "pids").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for((tmp_path / "pids").exists, process)
     os.kill(process.pid, number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert "Traceback" not in errors
-    assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
+    for pid in (tmp_path / "pids").read_text().split():
+        wait_for(lambda pid=int(pid): gone(pid))  # type: ignore[misc]
 
 
 def test_a_program_that_does_not_end_at_the_end_is_ended(tmp_path: Path) -> None:
@@ -338,9 +345,8 @@ def test_a_program_that_does_not_end_at_the_end_is_ended(tmp_path: Path) -> None
     program = named(f"exec:{path}")
     assert program is not None
     with program.start():
-        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-            time.sleep(0.01)
-    assert gone(int((tmp_path / "pid").read_text()))
+        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    wait_for(lambda: gone(int((tmp_path / "pid").read_text())))
 
 
 def test_a_policy_by_its_name_is_a_program_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

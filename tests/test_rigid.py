@@ -114,9 +114,9 @@ def test_bounds_are_below_the_optimum_and_the_search_finds_it(seed: int) -> None
         for name in ("rigid.bound", "rigid.intervals", "rigid.starts"):
             if objective == "makespan" and name != "rigid.bound":
                 continue
-            bound = MODELS.get(f"{name}{setting}").run(seen, SolveOptions(time_limit_s=2)).solution.bound
+            bound = MODELS.get(f"{name}{setting}").run(seen, SolveOptions()).solution.bound
             assert 0 <= bound <= least * (1 + 1e-9), (name, objective)
-        outcome = MODELS.get(f"rigid.search{setting}").run(seen, SolveOptions(time_limit_s=2))
+        outcome = MODELS.get(f"rigid.search{setting}").run(seen, SolveOptions())
         verdict = check(seen, outcome.decision, f"rigid.{objective}")
         assert not verdict.violations
         assert verdict.objective == pytest.approx(outcome.solution.objective)
@@ -136,13 +136,13 @@ def test_bounds_hold_where_jobs_may_choose_among_pools(seed: int) -> None:
     for objective in ("flow", "slowdown", "weighted", "makespan"):
         setting, least = "" if objective == "flow" else f"?objective={objective}", best(seen, objective)
         for name in ("rigid.bound", "rigid.intervals", "rigid.starts")[: 3 if objective != "makespan" else 1]:
-            found = MethodTask(text, "t", seen.instance.fingerprint, f"{name}{setting}", limits=Limits(2.0)).run()
+            found = MethodTask(text, "t", seen.instance.fingerprint, f"{name}{setting}", limits=Limits(nodes=1)).run()
             assert found.row.own_bound is not None
             assert 0 <= found.row.own_bound <= least * (1 + 1e-9), (name, objective)
             assert not found.row.unproved
             proved = float(checker.check(plain(found.certificate), json.loads(text)))
             assert proved == pytest.approx(found.row.own_bound)
-        outcome = MODELS.get(f"rigid.search{setting}").run(seen, SolveOptions(time_limit_s=2))
+        outcome = MODELS.get(f"rigid.search{setting}").run(seen, SolveOptions())
         verdict = check(seen, outcome.decision, f"rigid.{objective}")
         assert not verdict.violations
         assert verdict.objective == pytest.approx(outcome.solution.objective)
@@ -191,7 +191,7 @@ def test_the_program_and_the_enumeration_find_the_optimum(seed: int) -> None:
     seen = view(random_lines(seed, 4))
     for objective in ("flow", "makespan"):
         spec = MODELS.get("rigid.exact" if objective == "flow" else f"rigid.exact?objective={objective}")
-        outcome, program = spec.run(seen, SolveOptions(time_limit_s=20)), solve(build(spec.build, seen))
+        outcome, program = spec.run(seen, SolveOptions()), solve(build(spec.build, seen))
         assert (outcome.solution.status, program.status) == ("optimal", "optimal")
         assert outcome.solution.objective == pytest.approx(best(seen, objective))
         assert program.objective == pytest.approx(best(seen, objective))
@@ -209,7 +209,7 @@ def test_the_enumeration_stops_at_a_limit_with_a_bound_that_holds() -> None:
 def test_jobs_of_no_duration_hold_no_gpus() -> None:
     seen = view([(0, 100, 1), (50, 0, 1)], room=1)
     for method in ("rigid.exact", "rigid.search"):
-        outcome = MODELS.get(method).run(seen, SolveOptions(time_limit_s=20))
+        outcome = MODELS.get(method).run(seen, SolveOptions())
         assert check(seen, outcome.decision, "rigid.flow").objective == pytest.approx(outcome.solution.objective)
         assert outcome.solution.objective == pytest.approx(50 / 3600)
     program = solve(build(MODELS.get("rigid.exact").build, seen))
@@ -269,7 +269,7 @@ def test_bounds_hold_for_jobs_of_microseconds(micros: tuple[int, ...]) -> None:
     seen = PAPERS.get("rigid").view(one.model_copy(update={"jobs": tuple(short)}))
     text = to_json(seen.instance)
     for name in ("rigid.bound", "rigid.intervals", "rigid.starts"):
-        found = MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(5.0)).run()
+        found = MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(nodes=1)).run()
         proof = plain(found.certificate) | {"bound": best(seen, "flow") * (1 + 1e-6) + 1e-15}
         with pytest.raises(checker.RefusedError, match="only"):
             checker.check(signed(proof, json.loads(text)), json.loads(text))
@@ -296,7 +296,7 @@ def test_starts_bound_no_less_than_a_fluid_and_no_schedule_with_interruptions(se
     seen = view(random_lines(seed, 30))
     text = to_json(seen.instance)
     fluid, starts = (
-        MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(5.0)).run()
+        MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(nodes=1)).run()
         for name in ("rigid.intervals", "rigid.starts")
     )
     assert starts.row.own_bound >= fluid.row.own_bound * (1 - 5e-3)

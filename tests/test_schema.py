@@ -417,14 +417,18 @@ def test_a_json_key_that_occurs_twice(tmp_path: Path, content: str, key: str) ->
     assert refused(path) == f"not valid JSON: key {key} occurs twice"
 
 
+LINEAR_S = 60.0
+"""Seconds of computing, a hundred times what linear time needs on these files; quadratic time would be hours."""
+
+
 @pytest.mark.parametrize("part", ["a", "'a'", r'"\""', "1"])
 @pytest.mark.parametrize("line", ["{} = 1", "[{}]", "a = {{ {} = 1 }}"])
 def test_toml_keys_of_very_many_parts_are_refused_at_once(tmp_path: Path, part: str, line: str) -> None:
     path = tmp_path / "a.toml"
     path.write_text("x = 1\n" + line.format(" . ".join([part] * 50_000)))
-    began = time.perf_counter()
+    began = time.process_time()
     assert refused(path) == "not valid TOML: line 2: a key has at most 100 parts"
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < LINEAR_S
     path.write_text(line.format(".".join([part] * 100)))
     assert "parts" not in refused(path)
 
@@ -436,9 +440,9 @@ def test_toml_keys_of_very_many_parts_are_refused_at_once(tmp_path: Path, part: 
 def test_looking_for_long_toml_keys_takes_linear_time(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.toml"
     path.write_text(text)
-    began = time.perf_counter()
+    began = time.process_time()
     assert refused(path).startswith("not valid TOML: ")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < LINEAR_S
 
 
 def test_text_with_many_dots_is_no_key(tmp_path: Path) -> None:

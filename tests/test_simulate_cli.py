@@ -8,14 +8,13 @@ import io
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import HARNESS, Command
+from conftest import HARNESS, PATIENCE_S, Command, wait_for
 
 import schedgap as sg
 from schedgap import certificates as proofs
@@ -142,12 +141,9 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*words, "--restart-s", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("results/*-simulate/run.json")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(1)  # until the worker is at it
+    wait_for(lambda: list(tmp_path.glob("results/*-simulate/run.json")), process)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     (folder,) = (tmp_path / "results").iterdir()
@@ -157,11 +153,9 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
 def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: sg.Simulation) -> None:
     words = [HARNESS, "simulate", "--instance", TINY, "--policy", "fifo", "hadare", "hadar", "--jobs", "1"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not _journal(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for(lambda: _journal(tmp_path), process)
     process.kill()
-    process.wait(60)
+    process.wait(PATIENCE_S)
     (folder,) = (tmp_path / "results").iterdir()
     with open(folder / "rows.jsonl", "ab") as journal:
         journal.write(b'{"instance": "torn')

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Command
+from conftest import ROOT, Command, wait_for
 
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import compare, read_run
@@ -293,11 +292,12 @@ def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp
         cwd=ROOT,
         start_new_session=True,
     )
-    journal = None
-    while journal is None or len(journal.read_text().splitlines()) < 5:
-        assert process.poll() is None
-        time.sleep(0.02)
-        journal = next((tmp_path / "runs").glob("*/rows.jsonl"), None)
+
+    def lines() -> list[str]:
+        return [line for file in (tmp_path / "runs").glob("*/rows.jsonl") for line in file.read_text().splitlines()]
+
+    wait_for(lambda: len(lines()) >= 5, process)
+    (journal,) = (tmp_path / "runs").glob("*/rows.jsonl")
     process.kill()
     process.wait()
     kept = len([line for line in journal.read_text().splitlines() if line.endswith("}")])

@@ -22,7 +22,7 @@ from schedgap.models.elastic import solve as solve_elastic
 from schedgap.models.solve import SolveOptions, build, solve
 from schedgap.models.zhou.columns import build_master, completing, weighing
 
-OPTIONS = SolveOptions(time_limit_s=20)
+OPTIONS = SolveOptions()
 EXACT = GenerationOptions(gap=1e-9)
 
 

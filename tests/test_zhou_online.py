@@ -149,7 +149,7 @@ def test_measured_ratios_keep_to_lemma_1(instance: Instance) -> None:
         exact = models.get(f"zhou.{arch}.schedules.offline")
         if a.reason or exact.too_large(view):
             continue
-        least = exact.run(view, SolveOptions(time_limit_s=20)).solution.objective
+        least = exact.run(view, SolveOptions()).solution.objective
         assert least is not None
         for query in ("", "?alpha=1", "?alpha=round", "?carry=false", "?tight=true", "?carry=false&tight=true"):
             spec = heuristics.get(f"zhou.{arch}.online{query}")
@@ -169,7 +169,7 @@ def test_the_bound_on_a_batch_is_above_its_largest_weight(instance: Instance) ->
         exact = models.get(f"zhou.{arch}.schedules")
         if a.reason or exact.too_large(view):
             continue
-        best = exact.run(view, SolveOptions(time_limit_s=20)).solution.objective
+        best = exact.run(view, SolveOptions()).solution.objective
         assert best is not None
         assert most_weight(a, np.arange(a.size), a.deadline) >= best * (1 - 1e-9)
 
