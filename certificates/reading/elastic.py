@@ -14,7 +14,7 @@ import numpy as np
 
 from ..basics import LESS, STRETCH, Array, Data
 from .jobs import work_of
-from .servers import server_names
+from .servers import counts, server_names
 
 RESOURCES = {"gpus": "GPU", "cpus": "CPU", "memory_gb": "memory", "bandwidth_gbps": "bandwidth"}
 """Resources of servers, workers and PSs (Zhou): fields of the instance, and their names."""
@@ -97,7 +97,8 @@ class Elastic:
         self.chunks = np.array([job.get("chunks", 1) for job in self.jobs], np.int64)
         self.weight = np.array([job.get("weight", 1.0) for job in self.jobs], float)
         groups: Sequence[Data] = data["cluster"]["servers"]
-        self.names, servers = server_names(data), [group["count"] for group in groups]
+        servers = counts(data)
+        self.names = server_names(data)
         self.capacity = np.repeat(hardware.have, servers, axis=0)
         self.gpu_types = np.repeat([group["gpu_type"] for group in groups], servers)
         self._of_classes(servers)

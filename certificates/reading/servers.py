@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..basics import Array, Data
+from ..basics import Array, Data, require
 from .jobs import types_of
+
+
+MOST_SERVERS = 10**6
+"""Largest number of servers, which have names of their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +52,7 @@ class Servers:
 
 def servers_of(data: Data) -> Servers:
     """Return the servers, group by group; those of a group of several are numbered from 0."""
-    groups, types = data["cluster"]["servers"], types_of(data)
-    count = [group["count"] for group in groups]
+    groups, types, count = data["cluster"]["servers"], types_of(data), counts(data)
     whole = {group["name"]: i for i, group in enumerate(groups)}
     hosts = [(whole[g.get("servers_of", g["name"])], i) for g in groups for i in range(g["count"])]
     number = {host: i for i, host in enumerate(sorted(set(hosts)))}
@@ -71,6 +74,13 @@ def capacities(data: Data) -> dict[str, int]:
     for group in data["cluster"]["servers"]:
         gpus[group["gpu_type"]] += group["count"] * group["gpus"]
     return gpus
+
+
+def counts(data: Data) -> list[int]:
+    """Return the number of servers of each group; refuse more than :data:`MOST_SERVERS`."""
+    count = [group["count"] for group in data["cluster"]["servers"]]
+    require(sum(count) <= MOST_SERVERS, f"{sum(count):,} servers are too many for this plain program")
+    return count
 
 
 def server_names(data: Data) -> tuple[str, ...]:
