@@ -9,7 +9,6 @@ import numpy as np
 from ..basics import Array, Data, require
 from .jobs import types_of
 
-
 MOST_SERVERS = 10**6
 """Largest number of servers, which have names of their own."""
 
