@@ -102,13 +102,14 @@ def test_one_damaged_file_leaves_the_other_rows(folder: Path, command: Command) 
 
 def test_a_damaged_line_is_named_until_its_result_is_there_again(folder: Path) -> None:
     lines = (folder / "rows.jsonl").read_bytes().splitlines()
+    lines.sort(key=lambda line: b'"helps"' in line)  # heuristics beside the models come last
     (folder / "rows.jsonl").write_bytes(
         b"\n".join([lines[0], lines[1][:-9] + bytes([lines[1][-9] ^ 1]) + lines[1][-8:], *lines[2:]]) + b"\n"
     )
     kept = reopen(folder)
     assert (len(kept.rows), kept.meta["damaged"]) == (2, ["1 damaged line of the journal, 1 result missing"])
     (folder / "rows.jsonl").write_bytes(lines[0] + b"\n")
-    assert reopen(folder).meta["damaged"] == ["3 results missing from the journal"]
+    assert reopen(folder).meta["damaged"] == [f"{len(lines) - 1} results missing from the journal"]
     sg.compare("paper/oef-eq1", METHODS, bound=False, resume=folder)
     assert (len(reopen(folder).rows), reopen(folder).meta["damaged"]) == (3, [])
 
