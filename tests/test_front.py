@@ -19,7 +19,7 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> sg.Comparison:
 
 def test_all_that_there_is_is_listed_and_can_be_had() -> None:
     listed = set(dir(sg))
-    assert set(sg.__all__) | {"models", "heuristics", "instances", "harness", "__version__"} == listed
+    assert set(sg.__all__) | {"models", "heuristics", "certificates", "instances", "harness", "__version__"} == listed
     assert all(getattr(sg, name) is not None for name in listed)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = sg.nothing  # type: ignore[attr-defined]

@@ -109,7 +109,10 @@ def test_json_keeps_standard_output_clean(command: Command) -> None:
         (["--instance", TINY, "--policy", "fifo", "--round-s", "nan"], ["rounds are 0.001 to"]),
         (["--instance", TINY, "--policy", "fifo", "--round-s", "1e-300"], ["round_s = 1e-300", "rounds are 0.001 to"]),
         (["--instance", TINY, "--policy", "fifo", "--round-s", "1e300"], ["round_s = 1e+300", "rounds are 0.001 to"]),
-        (["--instance", TINY, "--policy", "fifo", "--round-s", "0.001"], ["at least", "rounds, at most 10,000,000 can"]),
+        (
+            ["--instance", TINY, "--policy", "fifo", "--round-s", "0.001"],
+            ["at least", "at most 10,000,000 can"],
+        ),
         (["--instance", TINY, "--policy", "fifo", "--time-limit", "0"], ["time limit = 0 s", "positive"]),
         (["--instance", TINY, "--policy", "fifo", "--time-limit", "nan"], ["time limit = nan s", "positive"]),
         (["--instance", TINY, "--policy", "xyz"], ["unknown policy 'xyz'; known: ", ", …"]),
