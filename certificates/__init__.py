@@ -10,8 +10,7 @@ it can be worth by itself after paying these prices. The instance is read from `
 Each problem's rule computes the best responses with code of its own, and adds up integers, fractions, or floats rounded
 to the safe side. As in the problems themselves, 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level
 may be missing, and capacities may be exceeded by 1.15e-8. Whatever the instance does not determine is taken from the
-certificate and printed: slots and rounds, the jobs of a round, what placed jobs hold, and the time by which weight
-counts.
+certificate and printed: what placed jobs hold, and the rounds and jobs of a simulation.
 """
 
 from __future__ import annotations
@@ -121,10 +120,7 @@ def posed(proof: Data, instance: Data) -> Data:
 
 def assumptions(proof: Data) -> str:
     """Return the parts of the problem that are taken from the certificate, as text."""
-    words = [f"{len(proof['round'])} jobs of the round"] if "round" in proof else []
-    words += ["the CPUs and memory that they hold"] if "held" in proof else []
-    number = f"{proof['slots']} " if "slots" in proof else ""
-    words += [f"{number}slots of {proof['slot_s']:g} s"] if "slot_s" in proof else []
+    words = ["the CPUs and memory that its jobs hold"] if "held" in proof else []
     words += [f"rounds of {proof['round_s']:g} s"] if "round_s" in proof else []
     words += [f"jobs {proof['window']} by arrival"] if "window" in proof else []
     return "".join(f", {word}" for word in words)

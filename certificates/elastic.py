@@ -289,7 +289,7 @@ KINDS: dict[str, Callable[[Data, Data], Packing]] = {
     "zhou.ra.weight": partial(Weight, ring=True),
 }
 for name, kind in KINDS.items():
-    reads = ("slot_s", "slots", "base", "job") if name.endswith(".cost") else SLOTTED
+    reads = ("slot_s", "slots", "base") if name.endswith(".cost") else SLOTTED
     register(name, partial(by_slots, kind), reads=reads)
 
 

@@ -31,7 +31,15 @@ class Held:
         require(proof["slot_s"] == rounds.slot_s, "slots are not the instance's own")
         self.read, self.arrival, self.pooled = rounds.read, rounds.arrival, rounds.read.pooled
         self.kind = self.read.classes.of.tolist()
+        self.runnable = rounds.runnable.tolist()
         self.allowed = self.pooled.total * [1.0, STRETCH, STRETCH]
+
+    def round(self, proof: Data) -> list[int]:
+        """Return the jobs of the round in the order of the certificate, which must have all of them."""
+        index = {name: j for j, name in enumerate(self.read.jobs.ids)}
+        jobs = [index[name] for name in proof["round"]]
+        require(sorted(jobs) == sorted(self.runnable), "it is about another round")
+        return jobs
 
     @cache  # noqa: B019 -- there is one object
     def configurations(self, kind: int) -> list[Configuration]:
@@ -53,17 +61,16 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
     1/n of every type gives it.
     """
     held, unit, problem = Held(data, proof), Fraction(proof["unit"]), proof["problem"]
-    index = {name: j for j, name in enumerate(held.read.jobs.ids)}
-    require(len(set(proof["round"])) == len(proof["round"]), "the round has a job twice")
+    jobs = held.round(proof)
     require(min(map(min, proof["prices"])) >= 0, "a price is negative")
     prices = [[unit * Fraction(p) for p in row] for row in proof["prices"]]
     rows = zip(prices, held.allowed.tolist(), strict=True)
     bound = sum((p * Fraction(c) for row, own in rows for p, c in zip(row, own, strict=True)), Fraction(0))
-    for j in (index[name] for name in proof["round"]):
+    for j in jobs:
         fair = held.pooled.fair[j].tolist()
         floors = [0.0] * len(fair) if problem == "synergy.free" else [x or math.inf for x in fair]
         if problem == "synergy.oracle":
-            parts = (held.pooled.gpus / (len(proof["round"]) * held.read.jobs.gpus[j])).tolist()
+            parts = (held.pooled.gpus / (len(jobs) * held.read.jobs.gpus[j])).tolist()
             floors = [sum(p * f for p, f in zip(parts, fair, strict=True)) / max(1.0, sum(parts))] * len(fair)
         gains = [
             Fraction(rate) / Fraction(max(fair)) - sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True))
@@ -81,15 +88,13 @@ def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
     of split ones, and no more than the servers can hold (:func:`most_worth`).
     """
     held, unit = Held(data, proof), float(proof["unit"])
-    index = {name: j for j, name in enumerate(held.read.jobs.ids)}
     pools = [Counter[tuple[tuple[float, ...], float]]() for _ in held.allowed]
-    require(len(set(proof["round"])) == len(proof["round"]), "the round has a job twice")
-    for name, (i, *amounts), worth in zip(proof["round"], proof["held"], proof["worth"], strict=True):
-        j, fair = index[name], float(held.pooled.fair[index[name], i])
+    for j, (i, *amounts), worth in zip(held.round(proof), proof["held"], proof["worth"], strict=True):
+        fair = float(held.pooled.fair[j, i])
         there = [(use[1:], rate) for k, use, rate in held.configurations(held.kind[j]) if k == i]
         near = (rate for use, rate in there if np.allclose(use, amounts, 1e-9, 0.0))
         enough = max(near, default=0.0) >= fair * LESS > 0
-        require(enough, f"{name} does not reach its fair progress with what it holds")
+        require(enough, f"{held.read.jobs.ids[j]} does not reach its fair progress with what it holds")
         require(worth >= 0, "a worth is negative")
         pools[i][(int(held.read.jobs.gpus[j]), *amounts), worth * unit] += 1
     split, amounts_of, type_of = 0, held.read.servers.amounts, held.read.servers.gpu_type

@@ -11,7 +11,13 @@ module           what it reads
 ``jobs``         jobs and tenants: arrivals, work, gangs, rates
 ``servers``      servers and GPU types
 ``utility``      what a job's completion is worth
-``gangs``        gangs in slots (Hadar, Gavel), with slots of instances without horizon
+``gangs``        gangs in slots (Hadar, Gavel), with slots for instances without horizon
+``sensitive``    rates by CPUs and memory, and shares of pooled servers
+``synergy``      Synergy's rounds, and the jobs of a single one
+``simulated``    jobs and servers of a simulation
+``elastic``      jobs on workers and parameter servers: rates, and what fits on empty servers
+``zhou``         Zhou's slots, deadline τ, loads, and F
+``admission``    the walk-through's room for workers, and deadlines
 ``oef``          tenants' job types: speedups, weights, devices
 ``rigid``        gangs of fixed duration, from logs and from rates
 ===============  ====================================================================

@@ -25,7 +25,7 @@ from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
-from schedgap.harness.verify import differ, judge, posed
+from schedgap.harness.verify import differ, judge
 from schedgap.heuristics import Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.registry import PAPERS, Status
@@ -139,8 +139,7 @@ class MethodResult(kept.RowResult):
                 raise ValueError(f"its guarantee is {row.guarantee}, which should be {shown[0]}")
             confirmed.append(f"decision re-checked, objective {row.objective:.10g} recomputed")
         if self.certificate is not None and self.instance is not None:
-            stated = posed(self.instance, row.problem)
-            confirmed.append(certificates.checked(kept.opened(self.certificate), self.instance, stated))
+            confirmed.append(certificates.checked(kept.opened(self.certificate), self.instance))
         if row.claimed_bound is not None and row.unproved:
             confirmed.append(f"claimed bound {row.claimed_bound:.10g} has no certificate")
         if row.status == "infeasible":

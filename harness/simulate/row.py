@@ -266,7 +266,7 @@ class Bound(Result):
             raise ValueError(f"{self.model} bounds {MODELS.get(self.model).problem}, not {self.problem}")
         if self.seconds != model.counted(self.proved, self.arrivals_s):
             raise ValueError("its certificate proves another bound")
-        return checked(opened(self.certificate), self.instance, {"slot_s": self.round_s})
+        return checked(opened(self.certificate), self.instance)
 
     @property
     def arrivals_s(self) -> Array:

@@ -66,16 +66,12 @@ class VerifierSpec:
     quantities
         ``quantities(problem)`` lists the metrics and quantities that verdicts for a problem may contain, so that a
         published number that nothing measures is detected without running anything.
-    posed
-        ``posed(facts, problem)`` returns the certificate fields that the instance does not determine, with their
-        values.
     """
 
     id: str
     read: Callable[[Data], Any]
     check: Callable[[Any, Any, str, tuple[str, ...]], Verdict]
     quantities: Callable[[str], tuple[str, ...]] = lambda problem: ()
-    posed: Callable[[Any, str], Mapping[str, Any]] = lambda facts, problem: {}
 
 
 def judge(
@@ -109,12 +105,6 @@ def judge_asked(view: Any, decision: Any, problem: str, claims: tuple[str, ...] 
     return judge(view.instance, decision, problem, claims, **getattr(view, "asked", {}))
 
 
-def posed(instance: Instance | Data, problem: str) -> Mapping[str, Any]:
-    """Return what a certificate for a problem of an instance must state, see :attr:`VerifierSpec.posed`."""
-    spec = VERIFIERS.get(problem.partition(".")[0])
-    return spec.posed(facts_of(instance, spec.read), problem)
-
-
 KEPT = 8
 """Readings of instances that a process keeps."""
 
@@ -131,11 +121,6 @@ def facts_of(instance: Instance | Data, read: Callable[[Data], Any]) -> Any:
             del _kept[next(iter(_kept))]
         _kept[key] = read(instance.plain)
     return _kept[key]
-
-
-def slotted(facts: Any, problem: str) -> dict[str, Any]:
-    """Return the slot length, which certificates of slotted problems must state."""
-    return {"slot_s": facts.slot_s}
 
 
 VERIFIERS: Registry[VerifierSpec] = Registry("verifier")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.certificates.reading.admission import Admission, admission_of
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
 from schedgap.harness.verify.rules import refusing
 from schedgap.instances.elastic import Runs
 
@@ -43,4 +43,4 @@ def check(facts: Admission, decision: Runs, problem: str, claims: tuple[str, ...
 QUANTITIES = ("admitted", "rejected", "colocated", "completion")
 
 
-VERIFIERS.register(VerifierSpec("admission", admission_of, check, lambda problem: QUANTITIES, slotted))
+VERIFIERS.register(VerifierSpec("admission", admission_of, check, lambda problem: QUANTITIES))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.certificates.reading.gangs import Gangs, gangs_of
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, slotted
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import SHORTFALL, WHOLE, Range, Rows, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import Schedule
@@ -101,7 +101,7 @@ def _measured(facts: Gangs, held: Rows, jobs: Rows, lines: list[str], cost: floa
 
 QUANTITIES = ("completed", "rejected", "ttd_rounds", "mean_completion_slots", "gru", "busy_servers", "completion_slots")
 
-VERIFIERS.register(VerifierSpec("hadar", gangs_of, check, lambda problem: QUANTITIES, slotted))
+VERIFIERS.register(VerifierSpec("hadar", gangs_of, check, lambda problem: QUANTITIES))
 
 
 TIMES = dict.fromkeys(("gavel.makespan", "gavel.makespan_copies"), "makespan_s")
@@ -129,4 +129,4 @@ def check_times(facts: Gangs, decision: Schedule, problem: str, claims: tuple[st
 
 TIMED = *QUANTITIES, *dict.fromkeys(TIMES.values())
 
-VERIFIERS.register(VerifierSpec("gavel", gangs_of, check_times, lambda problem: TIMED, slotted))
+VERIFIERS.register(VerifierSpec("gavel", gangs_of, check_times, lambda problem: TIMED))

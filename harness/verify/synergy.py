@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.certificates.reading.synergy import Rounds, rounds_of
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, slotted
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rules import EXCESS, LARGEST, Range, Rows, refuse, refusing, well_formed
 from schedgap.harness.verify.sensitive import beyond, gangs, most_progress, offered, overfull
 from schedgap.instances.arrays import Array
@@ -305,10 +305,4 @@ QUANTITIES = {
 """Metrics and quantities of runs (``True``) and of single rounds (``False``)."""
 
 
-def posed(facts: Rounds, problem: str) -> dict[str, Any]:
-    """Return what certificates must state about a problem: the length of rounds, and the jobs of a single round."""
-    jobs = {} if problem in RUNS else {"round": sorted(facts.jobs.ids[j] for j in facts.runnable)}
-    return slotted(facts, problem) | jobs
-
-
-VERIFIERS.register(VerifierSpec("synergy", rounds_of, check, lambda problem: QUANTITIES[problem in RUNS], posed))
+VERIFIERS.register(VerifierSpec("synergy", rounds_of, check, lambda problem: QUANTITIES[problem in RUNS]))

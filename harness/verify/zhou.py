@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from schedgap.certificates.reading.zhou import Architecture, Zhou, zhou_of
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic, slotted
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
 from schedgap.harness.verify.elastic import AT, Plan
 from schedgap.harness.verify.rules import EXCESS, LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.views.zhou import Schedule
@@ -168,11 +168,4 @@ QUANTITIES = {
 """Metrics and quantities of each kind of problem."""
 
 
-def posed(facts: Zhou, problem: str) -> dict[str, int | float]:
-    """Return what certificates must state about a problem: slot length, and slots before τ if only these count."""
-    _, name, kind = problem.split(".")
-    due = {"slots": facts.architectures[name].deadline - 1} if kind in ("weight", "cost") else {}
-    return slotted(facts, problem) | due
-
-
-VERIFIERS.register(VerifierSpec("zhou", zhou_of, check, lambda problem: QUANTITIES[problem.rpartition(".")[2]], posed))
+VERIFIERS.register(VerifierSpec("zhou", zhou_of, check, lambda problem: QUANTITIES[problem.rpartition(".")[2]]))
