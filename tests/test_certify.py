@@ -40,7 +40,7 @@ def run(tmp_path_factory: Any) -> Comparison:
     path.write_text(LOG)
     columns = {name: name for name in LOG.partition("\n")[0].split(",")}
     instance = import_trace("csv", path, Options(history=True, columns=columns))
-    return compare_here(instance, methods("flow"), limits=Limits(nodes=1))
+    return compare_here(instance, methods("flow"), limits=Limits(nodes=1000))
 
 
 def test_everything_ran_and_holds(run: Comparison) -> None:
