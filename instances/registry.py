@@ -234,7 +234,7 @@ class Problem:
 
 
 CACHED_VIEWS = 4
-"""Views of a paper that a process caches; all methods, checks, figures and captions of a comparison share one."""
+"""Views of a paper that a process caches; all methods, figures and captions of a comparison share one."""
 
 
 def cached(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -358,7 +358,7 @@ class MethodSpec(Parametrised):
     def view(self, instance: Any) -> Any:
         """Return the paper's view of an instance, or a copy for a method of a plug-in, which may write to its arrays.
 
-        All others share one view: bounds and checkers would read what a careless method left in it.
+        All others share one view: other methods and figures would read what a careless method left in it.
         """
         view = PAPERS.get(self.paper).view(instance)
         return copy.deepcopy(view, {id(instance): instance}) if plugins.owners([self.id]) else view

@@ -1,4 +1,4 @@
-"""Rates of jobs by CPUs and memory: the tables that all schedulers and checkers share (Synergy's W_j[c,m]).
+"""Rates of jobs by CPUs and memory: the tables that all schedulers share (Synergy's W_j[c,m]).
 
 A job's table has levels of CPUs and of memory, as totals of the whole gang. Between levels, the rate is that of the
 levels below (*floored to the grid*); below the lowest levels it is 0. A gang on several servers advances at the pace of

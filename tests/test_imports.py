@@ -70,6 +70,27 @@ def test_a_package_imports_only_what_is_below_it(graph: nx.DiGraph, package: str
     assert not wrong
 
 
+ABOUT_DECISIONS = {
+    *("Allocation", "Runs", "Schedule", "Rules", "Trace", "HORIZON", "IMPOSSIBLE", "LEFT", "STALLED"),
+    *("Array", "Bools", "Ints", "Instance", "Registry", "import_submodules"),
+}
+"""What checkers may take from what models and heuristics use: classes of decisions and histories, and plain types."""
+
+
+def test_checkers_share_decisions_with_models_and_heuristics_and_nothing_else() -> None:
+    files = list((ROOT / "harness" / "verify").resolve().glob("*.py"))
+    assert files
+    others = tuple(f"schedgap.{package}" for package in ("instances", "models", "heuristics"))
+    taken = {
+        alias.name
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(others)
+        for alias in node.names
+    }
+    assert taken <= ABOUT_DECISIONS
+
+
 def test_a_wheel_made_from_the_source_archive_holds_one_package(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, CHECKOUT]
     subprocess.run(command, check=True, capture_output=True)

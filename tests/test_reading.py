@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extremes import extreme
 
 from schedgap.certificates.reading.admission import admission_of
 from schedgap.certificates.reading.gangs import gangs_of
@@ -27,7 +28,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
-from schedgap.instances.workload import servers, workload
+from schedgap.instances.workload import server_names, servers, workload
 
 Pair = tuple[str, Any, Any]
 """A name, and the same quantity of the view and of the reading."""
@@ -79,7 +80,7 @@ def of_rigid(view: Any, data: Any) -> Iterator[Pair]:
     for name in ("tick_s", "release", "gpus", "pool", "weight", "pools", "capacity", "lasts"):
         yield name, getattr(view, name), getattr(read, name)
     yield "hour", view.ticks_of_hour, read.hour
-    yield "servers", servers(view.instance).names, read.servers.names
+    yield "servers", server_names(view.instance), read.servers.names
 
 
 def of_synergy(view: Any, data: Any) -> Iterator[Pair]:
@@ -122,7 +123,7 @@ def of_runs(of: Any, read: Architecture) -> Iterator[Pair]:
     yield "capacity", of.machines.capacity, read.capacity
     if of.given_deadline is None or of.given_deadline > of.options.shortest.min():
         yield "τ", of.deadline, read.deadline
-        if of.loads.size < 10**6:
+        if of.machines.capacity.size * of.deadline < 10**6:
             yield "loads", of.loads, read.loads(np.arange(len(read.names)), 1, read.deadline)
     yield "F", of.unit_worth, read.unit_worth
     yield "λ", of.price_base, read.base
@@ -185,6 +186,10 @@ def test_the_reading_of_random_instances_agrees_with_the_views(family: str) -> N
         assert not differences(instance)
         if instance.horizon:
             assert not differences(instance.model_copy(update={"horizon": None}))
+
+
+def test_the_reading_of_extreme_instances_agrees_with_the_views() -> None:
+    assert not [found for seed in range(70_000, 70_040) for found in differences(extreme(seed))]
 
 
 @pytest.mark.parametrize("ref", ["gen/20jobs", "gen/synergy-32-dynamic", "gen/oef-4", "paper/synergy-example"])

@@ -1,4 +1,4 @@
-"""Gangs of fixed duration on pools of GPUs: common types of the rules, the search and the checker of ``rigid``."""
+"""Gangs of fixed duration on pools of GPUs: common types of the rules and the search of ``rigid``."""
 
 from __future__ import annotations
 
