@@ -9,7 +9,7 @@ duality: at any prices ≥ 0 of capacity, no schedule is worth more than all cap
 it can be worth by itself after paying these prices. The instance is read from ``instances/`` next to ``certificates/``.
 Each problem's rule computes the best responses with code of its own, and adds up integers, fractions, or floats rounded
 to the safe side. As in the problems themselves, 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level
-may be missing, and capacities may be exceeded by 1.15e-8. Whatever the instance does not determine is taken from the
+may be missing, and capacities may be exceeded by 2.1e-8. Whatever the instance does not determine is taken from the
 certificate and printed: what placed jobs hold, and the rounds and jobs of a simulation.
 """
 

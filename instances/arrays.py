@@ -23,17 +23,11 @@ It is a little more than checkers accept, so that no bound excludes an accepted 
 billionth, because numbers such as 1e9 and 1 are common.
 """
 
-SLACK = 1.15e-8
-"""Relative amount by which a capacity or bandwidth may be exceeded, so that six times 0.166666667 are a whole.
+SLACK = 1.6e-8
+"""Relative amount by which models and heuristics may exceed a capacity, so that six times 0.166666667 are a whole.
 
-Checkers accept 1.02e-8, which together with :data:`ROUNDING` is a little less. What lies between the two is refused.
-"""
-
-ROOM = 1.6e-8
-"""What rows of models allow instead of :data:`SLACK`.
-
-HiGHS 1.15.1 called models infeasible whose rows allowed hardly more than schedules needed. A schedule that needs more
-than checkers accept is refused.
+HiGHS 1.15.1 called models infeasible whose rows allowed hardly more than schedules needed. Checkers accept 1.9e-8,
+which leaves room for the tolerance of HiGHS, and bounds allow 2.1e-8, more than that and :data:`ROUNDING` together.
 """
 
 

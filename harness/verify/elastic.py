@@ -126,7 +126,7 @@ def capacity(plan: Plan) -> list[str]:
     changes, (used,) = events.sums("server", "slot", np.concatenate((entries.takes, -entries.takes)))
     there = read.capacity[changes.server]
     changes.names = entries.names | {"resource": read.hardware.resources.__getitem__}
-    text, lines = "slot {slot}: {held:.12g} {resource} of {server} given out, {most:g} available", []
+    text, lines = "slot {slot}: {held:.12g} {resource} of {server} given out, {most:.12g} available", []
     for r, (held, most) in enumerate(zip(used.T, there.T, strict=True)):
         which = np.full(held.size, r)
         lines += changes.broken(held > most * (1 + EXCESS), text, held=held, most=most, resource=which)

@@ -296,7 +296,7 @@ def _counts(tables: Tables) -> list[str]:
         "stragglers": (trace.stragglers, np.bincount(runs.row, runs.width * mixed, size)),
     }
     for what, (claimed, made) in counted.items():
-        text = f"round at {{row}}: {what} {{claimed:g}}, recomputed {{made:g}}"
+        text = f"round at {{row}}: {what} {{claimed:.12g}}, recomputed {{made:.12g}}"
         lines += rounds.broken(claimed != made, text, claimed=claimed, made=made)
     return lines
 

@@ -68,7 +68,7 @@ def _capacity(facts: Shares, x: Array) -> Iterator[str]:
         yield f"{facts.labels[l]} has {x[l, j]:g} devices of {facts.gpu_types[j]}: shares are 0 or more"
     for j, (used, available) in enumerate(zip(x.sum(axis=0), facts.capacity, strict=True)):
         if used > available * (1 + TOLERANCE):
-            yield f"{used:g} devices of {facts.gpu_types[j]} given out, {available:g} available"
+            yield f"{used:.12g} devices of {facts.gpu_types[j]} given out, {available:.12g} available"
 
 
 def _rounds(facts: Shares, decision: Allocation) -> Iterator[str]:

@@ -49,8 +49,8 @@ def beyond(gang: Groups, limit: Array) -> list[tuple[Bools, str]]:
     """
     most, rest = limit * (1 + EXCESS), "more than the servers that its GPUs need can have"
     return [
-        (gang.cpus > most[:, 0], f"{{cpus:g}} CPUs, {rest}"),
-        (gang.memory_gb > most[:, 1], f"{{memory_gb:g}} GB, {rest}"),
+        (gang.cpus > most[:, 0], f"{{cpus:.12g}} CPUs, {rest}"),
+        (gang.memory_gb > most[:, 1], f"{{memory_gb:.12g}} GB, {rest}"),
     ]
 
 
@@ -64,7 +64,7 @@ def overfull(held: Rows, machines: Array, at: str) -> list[str]:
     amounts = (held.gpus, "GPUs"), (held.cpus, "CPUs"), (held.memory_gb, "GB")
     for capacity, (amount, unit) in zip(machines.T, amounts, strict=False):
         used, there = cells.total(amount), capacity[cells.server]
-        text = f"{at}: {{used:.12g}} {unit} of {{server}} given out, {{there:g}} available"
+        text = f"{at}: {{used:.12g}} {unit} of {{server}} given out, {{there:.12g}} available"
         lines += cells.broken(used > there * (1 + EXCESS), text, used=used, there=there)
     return lines
 
@@ -73,7 +73,7 @@ def offered(offers: Rows, gangs: Ints, total: float, at: str) -> list[str]:
     """Report duplicate pairs of round (`row`) and picked job, and rounds whose picked jobs need more than all GPUs."""
     pairs, rounds = offers.by("row", "job"), offers.by("row")
     wanted = rounds.total(gangs[offers.job])
-    text = f"{at}: jobs of {{wanted:g}} GPUs are offered, there are {total:g}"
+    text = f"{at}: jobs of {{wanted:.12g}} GPUs are offered, there are {total:.12g}"
     return [
         *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
         *rounds.broken(wanted > total, text, wanted=wanted),

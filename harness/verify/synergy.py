@@ -63,7 +63,7 @@ class Tables:
         held.gpu_type = held.server if pools else hosts.gpu_type[held.server]
         refuse(held.broken(held.gpus <= 0, "gpus: an entry has more than 0 GPUs"))
         fractional = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT)
-        refuse(held.broken(fractional, "gpus {gpus:g}: GPUs are whole"))
+        refuse(held.broken(fractional, "gpus {gpus:.12g}: GPUs are whole"))
         self.facts, self.problem, self.held = facts, problem, held
         self.jobs, self.pooled, self.gangs = work, facts.read.pooled, gangs(held)
         pooled, runs = self.pooled, self.gangs
@@ -106,7 +106,7 @@ def _gangs(tables: Tables) -> list[str]:
     least = runs.gang * (1 - EXCESS)
     half = runs.gpus < least if tables.problem == PLACEMENT else runs.gpus != runs.gang
     rules = [
-        (half, "{gpus:g} GPUs, its gang needs all {gang} or none"),
+        (half, "{gpus:.12g} GPUs, its gang needs all {gang} or none"),
         (runs.mixed, "holds GPUs of several types"),
         (runs.uneven > EVEN, "its CPUs and memory are not in proportion to its GPUs over servers"),
         *beyond(runs, limit),

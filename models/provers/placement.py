@@ -8,7 +8,8 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from schedgap.instances.arrays import SLACK, Array, Ints
+from schedgap.certificates.basics import STRETCH
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, View
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import MARGIN, listed, unit_of, whole
@@ -47,15 +48,15 @@ def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Content:
         servers = view.servers.amounts[wanted.hosts[server_type == r]]
         room, count = np.unique(servers, axis=0, return_counts=True)
         need, jobs = wanted.amount[mine] * (1 - 2 * MARGIN), wanted.count[mine]
-        sets = [np.array(list(islice(_sets(need, jobs, amounts * (1 + SLACK)), MANY + 1))) for amounts in room]
+        sets = [np.array(list(islice(_sets(need, jobs, amounts * STRETCH), MANY + 1))) for amounts in room]
         if len(mine) and max(map(len, sets)) <= MANY and math.comb(len(mine) + 3, 3) <= CORNERS:
             worth[mine] = whole(_worth(need, jobs, room, count, sets, options), unit) * unit
         else:  # a job that fits on no server is split
-            fits = np.all(need[:, None] <= room * (1 + SLACK), axis=2)
+            fits = np.all(need[:, None] <= room * STRETCH, axis=2)
             worth[mine] = ~np.any(fits, axis=1)
             sets = [np.zeros((1, len(mine)))] * len(room)
         costs = _costs(need, worth[mine] - 1)
-        left = [amounts * (1 + SLACK) - of @ need for amounts, of in zip(room, sets, strict=True)]
+        left = [amounts * STRETCH - of @ need for amounts, of in zip(room, sets, strict=True)]
         used = np.unique(np.concatenate([[0], *((part @ costs.T).argmin(axis=1) for part in left)]).astype(int))
         prices.append(listed(whole(costs[used], unit)))
     demand = np.repeat(np.arange(len(wanted.count)), wanted.count)

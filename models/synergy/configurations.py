@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.instances.arrays import ROOM, SLACK, Array, Bools, Ints
+from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.views.synergy import Schedule, View
 
 SMALLEST = 2e-9
@@ -60,7 +60,7 @@ def units(view: View) -> Array:
 
 def capacity(view: View) -> Array:
     """Return the ``(k, 3)`` GPUs of each type, which are whole, and the CPUs and gigabytes that models' rows allow."""
-    return np.column_stack((view.pools.gpus, view.pools.cpus * (1 + ROOM), view.pools.memory_gb * (1 + ROOM)))
+    return np.column_stack((view.pools.gpus, view.pools.cpus * (1 + SLACK), view.pools.memory_gb * (1 + SLACK)))
 
 
 def fitting(view: View) -> Bools:

@@ -16,7 +16,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import ROOM, SLACK, Array, Ints
+from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
@@ -27,9 +27,6 @@ from schedgap.models.synergy.ideal import FRACTION, ideal_round
 
 LARGEST = 2_500
 """Jobs times servers up to which fewest fragments are searched for by default; 128 jobs on 16 servers take a second."""
-
-FULL = 1 + 1e-8
-"""Fraction of a server that may be in use if all of it is not enough; the checker accepts 1 + 1.02e-8."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +153,7 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 
     @m.Constraint(m.RESOURCES, m.HOSTS)
     def capacity_15_17(m: Any, r: int, i: int) -> Any:
-        return sum(m.held[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= m.room[r, i] * (1 + ROOM)
+        return sum(m.held[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= m.room[r, i] * (1 + SLACK)
 
     in_servers(m)
 
@@ -255,9 +252,9 @@ def _fractions(wanted: Demands, used: Array, count: Ints, options: SolveOptions)
     """Solve LP2 for `count` ``(D,)`` jobs next to the `used` fractions ``(3, s)`` of the servers.
 
     Servers may be full to the last CPU, and the checker accepts hardly more: HiGHS's default tolerance of 1e-7 is too
-    loose. If there is no solution, each server is a little larger (:data:`FULL`).
+    loose. If there is no solution, each server is a little larger (:data:`~schedgap.instances.arrays.SLACK`).
     """
-    for full in (1.0, FULL):
+    for full in (1.0, 1 + SLACK):
         room = np.maximum(full - used, 0.0)
         form = placement_form(wanted.part, wanted.host, wanted.demand, count, room, wanted.host.astype(float))
         session = Session(form, replace(options, method="simplex", mip_start=None, basis=None))

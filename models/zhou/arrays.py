@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import ROOM, ROUNDING, Array, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.models.solve import Session, SolveOptions, StandardForm
@@ -54,8 +54,8 @@ def placement_form(
     e = machines.worker[choice.worker_type]
     z = np.zeros_like(e) if ring else machines.ps[choice.ps_type]
     ratio = 0.0 if ring else machines.ps_bandwidth[choice.ps_type] / machines.worker_bandwidth[choice.worker_type]
-    covers = ratio * (1 + ROOM)
-    within = free + ROOM * machines.capacity
+    covers = ratio * (1 + SLACK)
+    within = free + SLACK * machines.capacity
     workers = np.minimum(fitting(within, e), choice.most) * (machines.able[choice.worker_type] & (cost[0] <= limit))
     # No solution needs more parameter servers than cover all workers.
     useful = 0 if ring else max(1, int(np.ceil(choice.most / covers)))

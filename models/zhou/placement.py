@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import ROOM, ROUNDING, SLACK, Array, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.views.zhou import Architecture, Schedule, View
@@ -171,7 +171,7 @@ def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
         return
     # A PS that covers more than all workers is as good as one that covers all. With ratios times 1 + 1e-9, HiGHS 1.15.1
     # called a placement optimal that costs 3 % too much (one of 2,000).
-    ratio = machines.ps_bandwidth[chosen.ps_type] / machines.worker_bandwidth[chosen.worker_type] * (1 + ROOM)
+    ratio = machines.ps_bandwidth[chosen.ps_type] / machines.worker_bandwidth[chosen.worker_type] * (1 + SLACK)
     m.covers = pyo.Param(m.CHOICES, initialize={k: min(x, m.most[k]) for k, x in enumerate(ratio.tolist())})
     m.has = pyo.Var(hosts, domain=pyo.Binary)
 
@@ -207,7 +207,7 @@ def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> N
     for name, needs in (("e", machines.worker), ("z", machines.ps)):
         values = {i: float(v) for i, v in np.ndenumerate(needs)}
         setattr(m, name, pyo.Param(*map(range, needs.shape), initialize=values))
-    left = free + ROOM * capacity[:, :, None]
+    left = free + SLACK * capacity[:, :, None]
     m.free = pyo.Param(m.CELLS, initialize={(h, r, t): float(left[h, r, t - 1]) for h, r, t in cells})
 
     @m.Constraint(m.CELLS)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import ROOM, ROUNDING, Array, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models import elastic
 from schedgap.models.registry import model, no_decision
@@ -54,7 +54,7 @@ def _common(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
     m = pyo.ConcreteModel()
     m.JOBS = pyo.Set(initialize=np.unique(columns.job).tolist())
     m.SCHEDULES = pyo.RangeSet(0, len(columns.job) - 1)
-    held, capacity = taken(a, columns), a.machines.capacity * (1 + ROOM)
+    held, capacity = taken(a, columns), a.machines.capacity * (1 + SLACK)
     where = np.argwhere(held > ROUNDING * capacity[columns.server])
     use = {(int(columns.run[e]), int(columns.server[e]), int(r)): float(held[e, r]) for e, r in where}
     m.USES = pyo.Set(dimen=3, initialize=list(use))
