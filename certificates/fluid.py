@@ -360,6 +360,8 @@ def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
     Ways that go on together are separate steps; otherwise, a step leads from one way to a faster one.
     """
     rate = np.broadcast_to(1 / times, costs.shape)
+    with np.errstate(invalid="ignore"):  # a way that takes forever, at infinite cost, is never taken
+        paying = costs / times
     if together:
         order = np.argsort(costs, axis=1)
         return np.take_along_axis(costs, order, 1), np.take_along_axis(rate, order, 1)
@@ -369,14 +371,14 @@ def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
     while True:
         more = rate - speed[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = np.where((more > 0) & np.isfinite(costs), (costs / times - paid[:, None]) / more, np.inf)
+            slope = np.where((more > 0) & np.isfinite(costs), (paying - paid[:, None]) / more, np.inf)
         at = slope.argmin(axis=1)
         able = np.isfinite(slope[row, at])
         if not able.any():
             return np.stack(units, axis=1), np.stack(rates, axis=1)
         units.append(np.where(able, np.maximum(slope[row, at], 0.0), np.inf))
         rates.append(np.where(able, more[row, at], 0.0))
-        speed, paid = (np.where(able, x, y) for x, y in ((rate[row, at], speed), ((costs / times)[row, at], paid)))
+        speed, paid = (np.where(able, x, y) for x, y in ((rate[row, at], speed), (paying[row, at], paid)))
 
 
 def cheapest(units: Array, most: Array) -> float:

@@ -304,8 +304,10 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
     x = whole + (solution.array(model.x) if rest is None else rest)
     # The number of split jobs is an integer, so the bound can be rounded up.
     bound = None if solution.bound is None else float(math.ceil(solution.bound - FRACTION))
-    solution = replace(solution, objective=float(split.sum()), bound=bound)
-    return _after(first, solution, build_s, placed(view, wanted, x), wanted)
+    decision = placed(view, wanted, x)
+    # A search that is stopped may call jobs split that are on one server.
+    found = float((np.unique(decision.job, return_counts=True)[1] > 1).sum())
+    return _after(first, replace(solution, objective=found, bound=bound), build_s, decision, wanted)
 
 
 def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None, wanted: Demands) -> Outcome:
