@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.registry import no_reason as no_reason  # noqa: PLC0414 -- specs of models import it from here
 from schedgap.instances.schema import Instance
 from schedgap.models.solve import SOLVERS, Solution, SolveOptions, Times, build, solve
+from schedgap.models.solve.solution import HIGHS
 
 Kind = Literal["exact", "matheuristic", "relaxation", "bound", "baseline"]
 
@@ -26,6 +27,10 @@ SEEDED = Parameter(
 
 SOLVER = Parameter("solver", "solver to use, for a model that is solved as one linear program", choices=SOLVERS)
 """A parameter of every model."""
+
+
+Start = Mapping[str, Mapping[Any, float]]
+"""Values of integer variables other than 0, by the name of the component and by index."""
 
 
 def no_decision(view: object, model: object, solution: Solution) -> None:
@@ -74,6 +79,9 @@ class ModelSpec(MethodSpec):
     procedure
         ``procedure(view, options)`` replaces ``solve(build(view))`` (lazy rows, column generation) and returns an
         :class:`Outcome`.
+    start
+        ``start(view, model, decision)`` returns the values of a known decision, from which the solver then starts, or
+        ``None`` if the model does not list this decision; for a model without a procedure.
     example
         Small instance on which ``harness explain`` counts rows and columns.
     implied
@@ -86,6 +94,7 @@ class ModelSpec(MethodSpec):
     decode: Callable[[Any, Any, Solution], Any] = no_decision
     method: Literal["choose", "simplex", "ipm"] = "choose"
     procedure: Callable[[Any, SolveOptions], Outcome] | None = None
+    start: Callable[[Any, Any, Any], Start | None] | None = None
     example: str = "gen/20jobs"
     implied: Callable[[Any], tuple[float, bool]] | None = None
 
@@ -113,11 +122,18 @@ class ModelSpec(MethodSpec):
         options = replace(options, solver=str(self.settings.get("solver", options.solver)))
         if options.method == "choose":
             options = replace(options, method=self.method)
-        solved = self.procedure or partial(solve_built, self.build, self.decode)
+        solved = self.procedure or partial(solve_built, self.build, self.decode, start=self._known(view, options))
         outcome = solved(view, options)
         if outcome.solution.solver != options.solver:
             raise NotApplicableError(f"it is not solved as one program, and never calls {options.solver}")
         return outcome
+
+    def _known(self, view: Any, options: SolveOptions) -> Callable[[Any], Start | None] | None:
+        """Return the function that gives a built model the values of the best known decision, if there is one."""
+        if self.start is None or not options.seeds or options.solver not in HIGHS:
+            return None
+        best = (max if self.sense == "max" else min)(options.seeds, key=lambda seed: seed.objective)
+        return lambda model: self.start(view, model, best.decision) if self.start else None
 
     def solve(self, instance: Instance, **options: Any) -> Solution:
         """Solve on an instance (for notebooks; the harness also verifies the decision).
@@ -132,15 +148,30 @@ class ModelSpec(MethodSpec):
 
 
 def solve_built(
-    builder: Callable[[Any], Any], decode: Callable[[Any, Any, Solution], Any], view: Any, options: SolveOptions
+    builder: Callable[[Any], Any],
+    decode: Callable[[Any, Any, Solution], Any],
+    view: Any,
+    options: SolveOptions,
+    start: Callable[[Any], Start | None] | None = None,
 ) -> Outcome:
-    """Build a model from `view`, solve it, decode its incumbent, and record the building time."""
+    """Build a model from `view`, solve it, decode its incumbent, and record the building time.
+
+    If ``start(model)`` returns values, the solver starts from them.
+    """
     began = clock.now()
     model = build(builder, view)
+    if values := start and start(model):
+        options = replace(options, mip_start=_all_values(model, values))
     build_s = clock.now() - began
     solution = solve(model, options)
     solution = replace(solution, times=replace(solution.times, build_s=build_s))
     return Outcome(solution, decode(view, model, solution) if solution.has_incumbent else None)
+
+
+def _all_values(model: Any, values: Start) -> dict[str, float]:
+    """Return the values of all variables of the components named, by variable name; those not given are 0."""
+    parts = [(model.component(name), given) for name, given in values.items()]
+    return {variable.name: float(given.get(at, 0)) for part, given in parts for at, variable in part.items()}
 
 
 def total(*times: Times) -> Times:

@@ -10,7 +10,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.elastic import Runs
-from schedgap.models.registry import Outcome, no_decision, solve_built
+from schedgap.models.registry import Outcome, Start, no_decision, solve_built
 from schedgap.models.solve import SolveOptions
 
 R = TypeVar("R", bound=Runs)
@@ -37,6 +37,21 @@ def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outco
         return replace(outcome, solution=replace(outcome.solution, bound=outcome.solution.objective))
 
     return procedure
+
+
+def matching(runs: Runs, decision: Runs) -> Start | None:
+    """Return 1 for the `runs` that a decision follows, as values of ``x``; ``None`` if it follows another one."""
+    index = {key: k for k, key in enumerate(_keys(runs))}
+    chosen = [index.get(key, -1) for key in _keys(decision)]
+    return None if -1 in chosen else {"x": dict.fromkeys(chosen, 1.0)}
+
+
+def _keys(runs: Runs) -> list[tuple[Any, ...]]:
+    """Return what makes two runs the same: job, start, duration, types, and the workers and PSs by server."""
+    table = np.column_stack((runs.server, runs.workers, runs.ps))
+    where = grouped(zip(runs.run.tolist(), map(tuple, table.tolist()), strict=True))
+    fields = zip(*(a.tolist() for a in (runs.job, runs.start, runs.slots, runs.worker_type, runs.ps_type)), strict=True)
+    return [(*own, *sorted(where.get(k, ()))) for k, own in enumerate(fields)]
 
 
 def followed(runs: R, chosen: Bools) -> R:

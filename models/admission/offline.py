@@ -11,9 +11,9 @@ import pyomo.environ as pyo
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models import elastic
-from schedgap.models.registry import model
+from schedgap.models.registry import Start, model
 from schedgap.models.solve import Solution, counted
-from schedgap.models.statements import bounding, followed, grouped, largest
+from schedgap.models.statements import bounding, followed, grouped, largest, matching
 
 
 def schedules(view: View, problem: str) -> Runs:
@@ -149,6 +149,11 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution, problem: st
     return followed(schedules(view, problem), solution.array(model.x) > 0.5)
 
 
+def start(view: View, model: pyo.ConcreteModel, decision: Runs, problem: str = UTILITY.id) -> Start | None:
+    """Return the values of a decision, or ``None`` if one of its runs is not among the schedules."""
+    return matching(schedules(view, problem), decision)
+
+
 def _none_in_time(view: View, problem: str) -> str | None:
     times = elastic.starts(view.options, view.first_start(problem), view.deadline)
     return None if times.any() else "no job can meet its deadline"
@@ -171,6 +176,7 @@ for _name, _problem, _start in (
         f"admission.offline{_name}",
         problem=_problem,
         decode=_read,
+        start=partial(start, problem=_problem),
         source=f"walk-through, the ILP over schedules, {_start}",
         skip=partial(_none_in_time, problem=_problem),
         too_large=partial(_too_many, problem=_problem),

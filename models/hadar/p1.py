@@ -5,6 +5,7 @@ A *place* is where GPUs are counted: a GPU type (spreading costs nothing in P1, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
@@ -17,7 +18,7 @@ from schedgap.instances.arrays import ROUNDING, Ints
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.hadar import BETA, COMPLETE, UTILITY, Schedule, View, placed
 from schedgap.models.hadar.common import add_finish, nobody_completes, somebody_rejected, usable
-from schedgap.models.registry import model
+from schedgap.models.registry import Start, model
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
 
@@ -279,6 +280,24 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution, by_server: 
     return Schedule(job, slot, place, gpus) if by_server else placed(view, job, slot, place, gpus)
 
 
+def start(view: View, model: pyo.ConcreteModel, decision: Schedule, by_server: bool) -> Start | None:
+    """Return the values of a schedule, or ``None`` if a gang is slower than every level of its job."""
+    place = decision.server if by_server else view.servers.gpu_type[decision.server]
+    rate = view.workload.rates[decision.job, view.servers.gpu_type[decision.server]]
+    held: Counter[tuple[int, int, int]] = Counter()
+    slowest: dict[tuple[int, int], float] = {}
+    columns = (decision.job, decision.slot, place, decision.gpus, rate)
+    for j, t, p, gpus, x in zip(*(column.tolist() for column in columns), strict=True):
+        held[j, t, p] += gpus
+        slowest[j, t] = min(x, slowest.get((j, t), x))
+    levels = {(j, float(view.workload.rates[j, k])): k for j in model.JOBS for k in model.LEVELS[j]}
+    if any((j, x) not in levels for (j, _), x in slowest.items()):
+        return None
+    last = dict(sorted(slowest))
+    runs = {(j, t, levels[j, x]): 1.0 for (j, t), x in slowest.items()}
+    return {"w": held, "z": runs, "v": dict.fromkeys(last.items(), 1.0)}
+
+
 def _too_large(view: View, places: Callable[[View], Places]) -> str | None:
     index = _Index(view, places(view))
     runs = sum(len(index.levels[j]) for j, _ in index.window)
@@ -295,6 +314,7 @@ def _register(
         f"hadar.{name}",
         problem=COMPLETE.id if complete else UTILITY.id,
         decode=partial(decode, by_server=places is Places.by_server),
+        start=partial(start, by_server=places is Places.by_server),
         source=source,
         skip=somebody_rejected if complete else nobody_completes,
         too_large=partial(_too_large, places=places),

@@ -16,7 +16,7 @@ from schedgap.models.registry import model
 from schedgap.models.solve import counted
 from schedgap.models.statements import largest
 from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_huge, skip
-from schedgap.models.zhou.placement import decode, statement
+from schedgap.models.zhou.placement import decode, start, statement
 
 LARGEST = 2_500
 """Choices times servers up to which the MILPs run by default: 2,760 with parameter servers take HiGHS 15 s."""
@@ -106,6 +106,7 @@ def _register(name: str, what: str, problem: str, build: Callable[[Architecture]
         f"zhou.{name}.{what}",
         problem=f"zhou.{name}.{problem}",
         decode=decode,
+        start=start,
         source=f"Zhou et al., {eq}",
         skip=skip(name),
         too_large=partial(_too_large, name=name, weight=problem == "weight"),

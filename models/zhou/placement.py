@@ -12,6 +12,7 @@ from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.views.zhou import Architecture, Schedule, View
+from schedgap.models.registry import Start
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
 from schedgap.models.zhou.common import Choices
@@ -236,6 +237,32 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule
         job=of(model.job), start=of(model.start), slots=of(model.slots), worker_type=of(model.worker_type),
         ps_type=of(model.ps_type), run=run, server=server, workers=own, ps=servers,
     )  # fmt: skip
+
+
+def start(view: View, model: pyo.ConcreteModel, decision: Schedule) -> Start | None:
+    """Return the values of a schedule, or ``None`` if one of its runs is not among the choices."""
+    columns = (model.job, model.start, model.slots, model.worker_type, model.ps_type, model.together)
+    choices = grouped((tuple(column[k] for column in columns), k) for k in model.CHOICES)
+    entries = zip(*(a.tolist() for a in (decision.server, decision.workers, decision.ps)), strict=True)
+    held = grouped(zip(decision.run.tolist(), entries, strict=True))
+    of = (decision.job, decision.start, decision.slots, decision.worker_type, decision.ps_type)
+    values: dict[str, dict[Any, float]] = {}
+    for run, key in enumerate(zip(*(a.tolist() for a in of), strict=True)):
+        own = held[run]
+        number, together = sum(workers for _, workers, _ in own), len(own) == 1
+        able = [k for k in choices.get((*key, together), ()) if model.workers[k] <= number]
+        if not able:
+            return None
+        k = max(able, key=lambda k: model.workers[k])
+        values.setdefault("x", {})[k] = 1.0
+        surplus = number - model.workers[k] if key[4] < 0 else 0  # a ring has exactly the workers of its choice
+        for h, workers, ps in own:
+            cut = max(0, min(surplus, workers - 1))
+            surplus -= cut
+            parts = {"y": workers - cut, "s": ps, "one": int(together), "has": int(ps > 0 and not together)}
+            for name in (name for name, value in parts.items() if value):
+                values.setdefault(name, {})[k, h] = parts[name]
+    return values
 
 
 def _amounts(solution: Solution, variable: Any) -> dict[tuple[int, int], int]:

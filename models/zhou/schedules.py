@@ -12,9 +12,9 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models import elastic
-from schedgap.models.registry import model, no_decision
+from schedgap.models.registry import Start, model, no_decision
 from schedgap.models.solve import Solution, counted
-from schedgap.models.statements import bounding, followed, grouped, largest
+from schedgap.models.statements import bounding, followed, grouped, largest, matching
 from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 
@@ -186,6 +186,9 @@ def _register(name: str) -> None:
     def decode(view: View, model: pyo.ConcreteModel, solution: Solution, complete: bool) -> Schedule:
         return followed(candidates(view, complete), solution.array(model.x) > 0.5)
 
+    def start(view: View, model: pyo.ConcreteModel, decision: Schedule, complete: bool) -> Start | None:
+        return matching(candidates(view, complete), decision)
+
     def primal(complete: bool = False, relaxed: bool = False) -> Callable[[View], pyo.ConcreteModel]:
         return wraps(build_schedules)(
             lambda view: build_schedules(view.architectures[name], candidates(view, complete), complete, relaxed)
@@ -208,6 +211,7 @@ def _register(name: str) -> None:
             problem=f"zhou.{name}.{'completion' if complete else 'weight'}",
             kind=kind,
             decode=partial(decode, complete=complete) if kind == "exact" else no_decision,
+            start=partial(start, complete=complete) if kind == "exact" else None,
             source=f"Zhou et al., {where}, {source}",
             procedure=bounding(dual) if kind == "bound" else None,
             skip=skip(name),
