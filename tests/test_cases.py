@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import orders
 import pytest
 from conftest import Command
@@ -13,11 +14,13 @@ from conftest import Command
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.verify import judge
 from schedgap.instances import load
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+from schedgap.instances.views.zhou import Schedule
 
-LIMITS = Limits(time_limit_s=20)
+LIMITS = Limits(nodes=100)
 
 
 @pytest.fixture(scope="session")
@@ -74,3 +77,70 @@ def test_a_log_in_which_nothing_lasts_has_a_bound_of_0(
     bounds = [row["own_bound"] for row in found if row["problem"].startswith(f"rigid.{objective}") and row["own_bound"]]
     assert bounds
     assert set(map(float, bounds)) == {0.0}
+
+
+HADAR = ["hadar.*", "gavel.*"]
+
+
+def test_p1_finds_what_ordinary_rates_and_a_utility_of_a_million_hid(case: Path) -> None:
+    found = rows(load(str(case / "hadar-10014.json")), HADAR)
+    for method in ("hadar.p1", "hadar.p1.per_server", "hadar.p2.columns", "hadar.p2.enumerated"):
+        assert found[method].objective is not None
+        assert found[method].objective >= 1_000_001.75
+        assert found[method].status == "optimal"
+
+
+def test_p1_finds_the_utility_that_a_rate_next_to_another_hid(case: Path) -> None:
+    found = rows(load(str(case / "p1-false-optimum.json")), HADAR)
+    assert all(found[method].objective == 1 for method in ("hadar.p1", "hadar.p1.per_server", "hadar.p2.columns"))
+    complete = [row for row in found.values() if row.problem == "hadar.complete" and row.objective is None]
+    assert complete
+    assert all(row.claim for row in complete if row.status == "infeasible"), "by the solver's word"
+
+
+def test_p1_completes_every_job_where_a_schedule_does(case: Path) -> None:
+    found = rows(load(str(case / "hadar-10012.json")), HADAR)
+    assert found["hadar.p1.complete"].status == found["hadar.p1"].status == "optimal"
+    for method in ("hadar.p1.complete", "hadar.p1"):
+        assert found[method].objective == pytest.approx(5)
+
+
+def test_heuristics_take_no_more_cpus_than_the_checker_accepts(case: Path) -> None:
+    found = rows(load(str(case / "zhou-10016.json")), ["zhou.*"])
+    assert found["zhou.ps.antman"].objective == pytest.approx(5_000_005, rel=1e-9)
+    assert found["zhou.ps.columns"].status == "optimal"
+
+
+@pytest.mark.parametrize("name", ["oef-36", "oef-83", "oef-infeasible-84"])
+def test_weights_from_a_millionth_to_a_million(case: Path, name: str) -> None:
+    found = rows(load(str(case / f"{name}.json")), ["oef.*"])
+    assert not any(row.status == "infeasible" for row in found.values())
+    decided = [row for row in found.values() if row.objective is not None]
+    assert decided
+    assert all(row.verified for row in decided)
+
+
+@pytest.mark.parametrize(("name", "least"), [("hadarconst20", 15.2), ("hadarfin6", 5.34)])
+def test_ratios_of_hadar_s_worst_cases_made_by_hand(case: Path, name: str, least: float) -> None:
+    """They are at least this large beside a verified decision, whatever the optimum is."""
+    row = rows(load(str(case / f"{name}.json")), ["hadar.p2.columns", "hadar.online"])["hadar.online"]
+    assert row.ratio_at_least is not None
+    assert row.ratio_at_least >= least
+    assert row.guarantee_factor is None, "the theorem's conditions are not checked on runs that plan anew"
+
+
+def test_the_ratio_of_zhou_s_worst_case_made_by_hand(case: Path) -> None:
+    """Beside all jobs one after another on its only GPU, by weight per slot from the arrival of the small jobs on."""
+    instance = load(str(case / "zb40.json"))
+    online = rows(instance, ["zhou.ps.online"])["zhou.ps.online"]
+    a = PAPERS.get("zhou").view(instance).architectures["ps"]
+    job = np.argsort(a.options.shortest / a.weight, kind="stable")
+    slots, none = a.options.shortest[job], np.zeros(a.size, np.int64)
+    start = a.arrival.max() + np.cumsum(slots) - slots
+    each, one = np.arange(a.size), none + 1
+    decision = Schedule(job, start, slots, none, none, each, none, one, one)
+    verdict = judge(instance, decision, "zhou.ps.completion")
+    assert not verdict.violations
+    assert online.objective is not None
+    assert verdict.objective is not None
+    assert 10.5 <= online.objective / verdict.objective <= 16
