@@ -89,7 +89,8 @@ REPLAYS = [
 def test_claims_that_were_false(name: str, method: str, optimum: float, data_dir: Path) -> None:
     (found,) = compare_here(load(data_dir / "hard" / name), [method]).rows
     assert (found.status, found.verified) == ("optimal", None if found.objective is None else True)
-    assert found.own_bound == pytest.approx(optimum, rel=1e-7)
+    # Prices of five times the optimum make 1e-7 of the 2.1e-8 by which bounds let capacities be exceeded.
+    assert found.own_bound == pytest.approx(optimum, rel=2e-7)
 
 
 def test_no_theorem_promises_more_than_the_optimum() -> None:
