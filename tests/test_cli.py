@@ -15,6 +15,7 @@ import pytest
 from conftest import HARNESS, PATIENCE_S, Command
 from typer.main import get_command
 
+import schedgap
 from schedgap.harness import page
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare import run as comparing
@@ -37,6 +38,29 @@ def test_help_names_every_command(command: Command) -> None:
     assert result.returncode == 0
     for name in ("compare", "list", "show", "import", "report"):
         assert name in result.stdout
+
+
+def test_version_names_the_solvers(command: Command) -> None:
+    lines = command("--version").stdout.splitlines()
+    assert lines[0] == f"schedgap {schedgap.__version__}"
+    assert {"python", "pyomo", "highspy", "pulp"} <= {line.split()[0] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("compare --method hadar.on", "hadar.online"),
+        ("compare --instance gen/200", "gen/200jobs"),
+        ("simulate --policy hadar.fi", "hadar.fifo"),
+        ("reproduce hadar/fig", "hadar/fig4"),
+        ("explain oef.co", "oef.cooperative"),
+        ("show paper/", "paper/oef-eq1"),
+    ],
+)
+def test_a_shell_completes_registered_names(words: str, name: str) -> None:
+    typed = {"COMP_WORDS": f"harness {words}", "COMP_CWORD": str(len(words.split())), "_HARNESS_COMPLETE": "complete_bash"}
+    done = subprocess.run([HARNESS], env=os.environ | typed, capture_output=True, text=True, check=True)
+    assert name in done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", ["compare", "sweep", "simulate", "audit", "adversary"])

@@ -400,7 +400,7 @@ def endless(folder: Path, *words: str, **options: Any) -> subprocess.Popen[str]:
         "import time\nimport schedgap as sg\n\n\n"
         f"@sg.heuristic('oef.endless')\ndef endless(view, context):\n    time.sleep({2 * PATIENCE_S})\n"
     )
-    command = [sys.executable, "-m", "schedgap.harness.cli", "compare", "--instance", EQ1, "--plugin", str(file)]
+    command = [sys.executable, "-m", "schedgap", "compare", "--instance", EQ1, "--plugin", str(file)]
     command += ["--method", "oef.endless", "--time-limit", str(PATIENCE_S)]
     command += [*words, "--results", str(folder / "results")]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)

@@ -284,7 +284,7 @@ def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp
     path = written(
         tmp_path, SMALL.replace("[3, 4]", "[3, 4, 5, 6, 7, 8]").replace("time_limit_s = 20", "seeds = [0, 1]")
     )
-    command = [sys.executable, "-m", "schedgap.harness.cli", "sweep", str(path), "--results", str(tmp_path / "runs")]
+    command = [sys.executable, "-m", "schedgap", "sweep", str(path), "--results", str(tmp_path / "runs")]
     process = subprocess.Popen(
         [*command, "--jobs", "1"],
         stdout=subprocess.DEVNULL,

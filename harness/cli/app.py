@@ -35,13 +35,14 @@ OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class Commands(TyperGroup):
-    """A command group that adds the group's options to every command and reports Ctrl-C in one line."""
+    """A command group that adds ``--plugin`` to every command and reports Ctrl-C in one line."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of that name, with the group's options added."""
+        """Return the command of that name, with ``--plugin`` added."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
-            command.params = list(dict.fromkeys([*command.params, *self.params]))
+            shared = [option for option in self.params if option.name == "plugin"]
+            command.params = list(dict.fromkeys([*command.params, *shared]))
         return command
 
     def invoke(self, ctx: Any) -> Any:
@@ -56,7 +57,6 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="""How far from optimal are deep-learning cluster schedulers?
@@ -89,9 +89,24 @@ PluginOption = Option(
 )
 
 
+def _versions(asked: bool) -> None:
+    if asked:
+        from schedgap.harness.environment import versions
+
+        numbers = versions()
+        sys.stdout.write(f"schedgap {numbers.pop('schedgap')}\n")
+        sys.stdout.writelines(f"{name} {number}\n" for name, number in numbers.items())
+        raise typer.Exit(OK)
+
+
 @app.callback()
-def all_commands(plugin: Annotated[list[str], PluginOption] = []) -> None:  # noqa: B006
-    """Declare the options that every command accepts."""
+def all_commands(
+    plugin: Annotated[list[str], PluginOption] = [],  # noqa: B006
+    version: Annotated[
+        bool, Option("--version", callback=_versions, is_eager=True, help="Print all versions that results depend on.")
+    ] = False,
+) -> None:
+    """Declare the options of ``harness`` itself; commands accept ``--plugin``, too."""
 
 
 def stdout() -> Console:
@@ -272,9 +287,40 @@ def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapp
         sys.stdout.write(WRITERS[output](blocks, fields, records))
 
 
+def names(kind: str) -> Iterable[str]:
+    """Return the registered names of a kind, for a shell that completes them: instances, methods, policies, figures."""
+    match kind:
+        case "instances":
+            from schedgap.instances.catalogue import references
+
+            return references()
+        case "policies":
+            from schedgap.heuristics.simulator.policies import POLICIES
+
+            return POLICIES.ids()
+        case "figures":
+            from schedgap.harness.reproduce.setting import known
+
+            return known()
+        case _:
+            from schedgap.harness.compare.methods import specs
+
+            return (spec.id for spec in specs())
+
+
+def completing(kind: str) -> Callable[[str], list[str]]:
+    """Return the function that completes the first characters of a name."""
+    return lambda incomplete: [name for name in names(kind) if name.startswith(incomplete)]
+
+
+INSTANCES, METHODS, POLICIES, FIGURES = map(completing, ("instances", "methods", "policies", "figures"))
+
 InstanceOption = Annotated[
     list[str],
-    Option(help="gen/…, paper/…, worst/…, or a file; ?key=value&… sets generator parameters. Repeatable."),
+    Option(
+        help="gen/…, paper/…, worst/…, or a file; ?key=value&… sets generator parameters. Repeatable.",
+        autocompletion=INSTANCES,
+    ),
 ]
 SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random draws and of the solver.")]
 SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of each run. Repeatable.")]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from schedgap.harness.cli.app import FormatOption, app, emit_lines, say, stdout
+from schedgap.harness.cli.app import INSTANCES, METHODS, FormatOption, app, emit_lines, say, stdout
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format
 from schedgap.instances.errors import UsageError
@@ -90,7 +90,7 @@ def schema(
 
 @app.command()
 def show(
-    instance: Annotated[str, Argument(help="gen/…, paper/…, worst/…, or a file.")],
+    instance: Annotated[str, Argument(help="gen/…, paper/…, worst/…, or a file.", autocompletion=INSTANCES)],
     picture: Annotated[Path | None, Option(help="Also save a figure to this .png, .svg or .pdf file.")] = None,
     json: Annotated[bool, Option("--json", help="Print the instance as canonical JSON instead.")] = False,
 ) -> None:
@@ -236,7 +236,12 @@ def say_derived(instance: Any) -> None:
 
 @app.command()
 def explain(
-    name: Annotated[str, Argument(help="Id, prefix or pattern of models or heuristics: hadar.p1, hadar.p2, 'oef.*'.")],
+    name: Annotated[
+        str,
+        Argument(
+            help="Id, prefix or pattern of models or heuristics: hadar.p1, hadar.p2, 'oef.*'.", autocompletion=METHODS
+        ),
+    ],
     instance: Annotated[str | None, Option(help="Instance to measure sizes on; by default a small one.")] = None,
     style: Annotated[Literal["text", "latex", "markdown", "json"], Option("--format", help="Output format.")] = "text",
     large: Annotated[bool, Option("--all", help="Also build models above their stated size.")] = False,

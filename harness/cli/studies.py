@@ -25,7 +25,9 @@ from schedgap.instances.ranges import MOST_THREADS
 def compare(
     instance: cli.InstanceOption,
     paper: Annotated[list[str], Option(help="Only methods of this paper. Repeatable.")] = [],  # noqa: B006
-    method: Annotated[list[str], Option(help="Only this method or pattern ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
+    method: Annotated[
+        list[str], Option(help="Only this method or pattern ('oef.*'). Repeatable.", autocompletion=cli.METHODS)
+    ] = ["*"],  # noqa: B006
     seed: cli.SeedsOption = [0],  # noqa: B006
     solver: Annotated[
         list[str], Option(help="Solver of models: highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, … Repeatable.")
@@ -120,7 +122,10 @@ def sweep(
 
 @cli.study
 def reproduce(
-    figure: Annotated[list[str], Argument(metavar="FIGURE...", help="Id (hadar/fig4), paper, all or .toml file.")],
+    figure: Annotated[
+        list[str],
+        Argument(metavar="FIGURE...", help="Id (hadar/fig4), paper, all or .toml file.", autocompletion=cli.FIGURES),
+    ],
     quick: Annotated[bool, Option("--quick", help="Run smaller versions.")] = False,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     **running: Any,
@@ -134,12 +139,15 @@ def reproduce(
 @cli.study
 def simulate(
     instance: cli.InstanceOption,
-    more: Annotated[list[str] | None, Argument(metavar="[POLICY]...", help="More policies.")] = None,
+    more: Annotated[
+        list[str] | None, Argument(metavar="[POLICY]...", help="More policies.", autocompletion=cli.POLICIES)
+    ] = None,
     policy: Annotated[
         list[str] | None,
         Option(
             help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies), exec:./program; "
-            "several may follow. Repeatable. By default the four that Hadar compares in section IV."
+            "several may follow. Repeatable. By default the four that Hadar compares in section IV.",
+            autocompletion=cli.POLICIES,
         ),
     ] = None,
     round_s: Annotated[float | None, Option(help="Seconds per round; by default the instance's slot, or 360.")] = None,
@@ -196,7 +204,9 @@ def audit(
 
 @cli.study
 def adversary(
-    heuristic: Annotated[list[str], Option(help="Id, pattern, or a paper's online algorithms. Repeatable.")],
+    heuristic: Annotated[
+        list[str], Option(help="Id, pattern, or a paper's online algorithms. Repeatable.", autocompletion=cli.METHODS)
+    ],
     budget: Annotated[str, Option(help="Time of the whole search: 300s, 5m, 1h.")] = "60s",
     most_jobs: Annotated[int, Option(min=1, max=20, help="Largest number of jobs or tenants.")] = 6,
     anywhere: Annotated[bool, Option("--anywhere", help="Also search where no guarantee applies.")] = False,

@@ -79,6 +79,12 @@ def hours(value_s: float | None) -> str:
     return number(None if value_s is None else value_s / 3600)
 
 
+def _without_paper(policy: str, beside: str) -> str:
+    """Return a policy's name without its paper, if it is that of the policy beside it; programs have none."""
+    paper = "" if ":" in beside else beside.partition(".")[0]
+    return policy.removeprefix(f"{paper}.") if paper else policy
+
+
 def at_most(value: float) -> str:
     """Return a ratio to a bound as text, with ≤ because the ratio to the optimum is at most that."""
     return ratio(value, is_upper=True) if value else ABSENT
@@ -287,7 +293,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         "reference",
         "ref",
         "The policy that the ratios are relative to.",
-        lambda row: clean((row.reference or ABSENT).removeprefix(f"{row.policy.partition('.')[0]}."), 60),
+        lambda row: clean(_without_paper(row.reference or ABSENT, row.policy), 60),
         shared=True,
         priority=1,
     ),

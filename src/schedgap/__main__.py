@@ -1,4 +1,4 @@
-"""``python -m schedgap.harness.cli``."""
+"""``python -m schedgap``: the ``harness`` command."""
 
 from schedgap.harness.cli import main
 
