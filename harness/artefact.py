@@ -23,8 +23,6 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.models import MODELS
 
-DIGITS = dict(enumerate(["Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]))
-
 LATEX = TEMPLATES.overlay(
     autoescape=False,
     variable_start_string="<<",
@@ -48,8 +46,8 @@ NUMBERS: Mapping[str, Callable[[float, Side], str]] = {
 ABOUT = ("method", "policy", "heuristic")
 """Fields that name the method of a row; rows of other commands have no macros."""
 
-CASE = ("instance", "options", "limits", "seed")
-"""Fields that become part of macros if rows differ in them."""
+CASE = ("options", "limits", "seed")
+"""Fields that follow the instance in macros if rows differ in them."""
 
 GIVEN = "given"
 """Folder in which the command is repeated, with the user's own files that it names."""
@@ -116,28 +114,46 @@ def _texts(found: Found[Any], drawings: Iterable[Drawing], command: str) -> Iter
 
 
 def macros(rows: Iterable[Any]) -> str:
-    r"""Define a LaTeX macro for each number: ``\gapHadarOnline``; the :data:`CASE` follows where rows differ in it."""
+    r"""Define the numbers of the rows for LaTeX: ``\gap{hadar.online}{gen/20jobs}``.
+
+    The second argument is the instance, followed by the :data:`CASE` where rows differ in it: ``gen/20jobs, seed 1``.
+    Characters that TeX reserves are ``-`` there. A number that does not exist is an error of TeX that names it.
+    """
     records = [row.as_dict() for row in rows]
     several = [name for name in CASE if len({record.get(name) for record in records}) > 1]
-    numbers: dict[str, str] = {}
+    numbers: dict[tuple[str, ...], str] = {}
     for record in records:
-        where = " ".join([_about(record), *(f"{name} {record[name]}" for name in several)])
+        case = ", ".join([str(record.get("instance")), *(f"{name} {record[name]}" for name in several)])
+        about = [re.sub(r"[\\{}%#~^]", "-", part) for part in (_about(record), case)]
         side = estimate(record.get("ratio_is_upper", False))
         for name, style in NUMBERS.items():
             if isinstance(record.get(name), int | float):
-                numbers.setdefault(macro(name, where), table.latex_text(style(record[name], side)))
-    return "".join(rf"\newcommand{{\{name}}}{{{number}}}" + "\n" for name, number in numbers.items())
+                text = table.latex_text(style(record[name], side))
+                numbers.setdefault((macro(name), *about), text)
+    known = dict.fromkeys(name for name, *_ in numbers)
+    lines = [COMMANDS, *(rf"\newcommand{{\{name}}}[2]{{\schedgapnumber{{{name}}}{{#1}}{{#2}}}}" for name in known)]
+    lines += [rf"\schedgapdefine{{{'|'.join(key)}}}{{{text}}}" for key, text in numbers.items()]
+    return "".join(f"{line}\n" for line in lines) if numbers else ""
+
+
+COMMANDS = r"""\newcommand{\schedgapdefine}[2]{\expandafter\gdef\csname schedgap|#1\endcsname{#2}}
+\newcommand{\schedgapnumber}[3]{\ifcsname schedgap|#1|#2|#3\endcsname\csname schedgap|#1|#2|#3\endcsname
+  \else\errmessage{numbers.tex has no #1 of #2 on #3}\fi}"""
+"""Commands that define a number, and that print it or end TeX with the names that have no number."""
 
 
 def _about(record: Mapping[str, Any]) -> str:
     return next((str(record[name]) for name in ABOUT if record.get(name)), "")
 
 
-def macro(field: str, method: str) -> str:
-    """Return the name of a macro, with digits spelled out because LaTeX allows only letters."""
-    words = re.split(r"[^A-Za-z0-9]+", f"{field.removeprefix('best_')} {method}")
-    spelled = ["".join(DIGITS[int(c)] if c.isdigit() else c for c in word) for word in words if word]
-    return spelled[0] + "".join(word[0].upper() + word[1:] for word in spelled[1:])
+def macro(field: str) -> str:
+    """Return the name of the macro for a field, of letters: ``solve_s`` is ``solvetime``."""
+    return NAMES.get(field, field.replace("_", ""))
+
+
+NAMES = {"best_bound": "bound", "price_at_most": "price", "ttd_s": "ttd", "jct_mean_s": "jct", "solve_s": "solvetime"}
+NAMES |= {"ttd_bound_ratio": "ttdratio", "jct_bound_ratio": "jctratio"}
+"""Macros of fields whose own names are longer or have a unit."""
 
 
 def bibliography(found: Found[Any]) -> Mapping[str, str]:

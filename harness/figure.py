@@ -308,6 +308,9 @@ def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
 UNDRAWN = ("audit", "adversary")
 """Kinds of results that have no figures, so that Altair need not be imported."""
 
+DRAWN_S = 3600.0
+"""Seconds after which a chart is given up; on the busiest machine it is drawn long before."""
+
 RENDERERS = 2
 """Number of workers that render charts; this process builds charts about as fast as two workers render them."""
 
@@ -322,6 +325,10 @@ class _Picture(Task[_Rendered]):
 
     place: int
     spec: Spec
+
+    @property
+    def hard_limit_s(self) -> float:
+        return DRAWN_S
 
     def identity(self) -> Spec:
         return self.spec

@@ -13,13 +13,14 @@ import pytest
 from conftest import Command
 
 import schedgap as sg
-from schedgap.harness.artefact import bibliography, macro, macros, write
+from schedgap.harness.artefact import bibliography, macros, write
 from schedgap.harness.text import percent
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 
 REFERENCE = "paper/oef-eq1"
 HARNESS = Path(sys.executable).with_name("harness")
+DEFINED = r"\\schedgapdefine\{([^}]*)\}\{(.*)\}"
 tex = pytest.mark.skipif(not shutil.which("lualatex"), reason="LuaLaTeX is not installed (Debian: texlive-luatex)")
 
 
@@ -36,12 +37,12 @@ def folder(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_macros_have_the_numbers_of_the_rows_and_names_of_letters(run: Any) -> None:
-    defined = dict(re.findall(r"\\newcommand\{\\(\w+)\}\{(.*)\}", macros(run.rows)))
-    rows = {row.method: row for row in run.rows}
-    assert all(name.isalpha() for name in defined)
-    assert defined["gapOefGavel"] == percent(rows["oef.gavel"].gap).replace("%", r"\%")
-    assert float(defined["boundOefCooperative"]) == pytest.approx(rows["oef.cooperative"].best_bound, rel=1e-5)
-    assert macro("gap", "hadar.p1?solver=scip") == "gapHadarPOneSolverScip"
+    text, rows = macros(run.rows), {row.method: row for row in run.rows}
+    defined = dict(re.findall(DEFINED, text))
+    assert set(re.findall(r"^\\newcommand\{\\([a-z]+)\}", text, re.M)) >= {"gap", "loss", "price", "bound", "solvetime"}
+    assert defined[f"gap|oef.gavel|{REFERENCE}"] == percent(rows["oef.gavel"].gap).replace("%", r"\%")
+    bound = float(defined[f"bound|oef.cooperative|{REFERENCE}"])
+    assert bound == pytest.approx(rows["oef.cooperative"].best_bound, rel=1e-5)
 
 
 def test_runs_of_other_commands_have_artefacts_too(tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_runs_of_other_commands_have_artefacts_too(tmp_path: Path) -> None:
     write(simulated, tmp_path / "simulated")
     (fifo,) = (row for row in simulated.rows if row.policy == "hadar.fifo")
     numbers = (tmp_path / "simulated/numbers.tex").read_text()
-    assert rf"\newcommand{{\ttdSHadarFifo}}{{{fifo.ttd_s:.6g}}}" in numbers
+    assert rf"\schedgapdefine{{ttd|hadar.fifo|{fifo.instance}}}{{{fifo.ttd_s:.6g}}}" in numbers
     assert "gavel" in bibliography(simulated)
     audited = sg.audit(claims="admission.optimal", results=tmp_path / "results", jobs=1)
     write(audited, tmp_path / "audited")
@@ -76,9 +77,9 @@ def test_the_run_holds_and_runs_again_to_the_same_numbers(folder: Path, command:
 
 def test_each_macro_is_there_once_and_says_what_rows_differ_in() -> None:
     rows = sg.compare(REFERENCE, ["oef.rounding"], seeds=[0, 1], bound=False, jobs=1).rows
-    names = re.findall(r"\\newcommand\{\\(\w+)\}", macros(rows))
+    names = [name for name, _ in re.findall(DEFINED, macros(rows))]
     assert len(names) == len(set(names))
-    assert {"objectiveOefRoundingSeedZero", "objectiveOefRoundingSeedOne"} <= set(names)
+    assert {f"objective|oef.rounding|{REFERENCE}, seed {seed}" for seed in (0, 1)} <= set(names)
 
 
 def test_a_command_is_repeated_with_the_users_own_files(
@@ -105,6 +106,17 @@ def test_tex_sets_the_paper(folder: Path) -> None:
     log = (folder / "paper.log").read_text(errors="replace")
     assert "undefined" not in log.lower()
     assert "Missing character" not in log
+
+
+@tex
+@pytest.mark.parametrize(("method", "found"), [("oef.gavel", True), ("oef.gabel", False)])
+def test_tex_prints_a_number_or_stops_where_there_is_none(run: Any, tmp_path: Path, method: str, found: bool) -> None:
+    text = rf"{macros(run.rows)}\begin{{document}}It is \gap{{{method}}}{{{REFERENCE}}}.\end{{document}}"
+    (tmp_path / "one.tex").write_text(r"\documentclass{article}" + "\n" + text)
+    line = ["lualatex", "-interaction=nonstopmode", "-halt-on-error", "one.tex"]
+    made = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (made.returncode == 0) == found, made.stdout[-2000:]
+    assert found or f"numbers.tex has no gap of {method} on {REFERENCE}" in made.stdout
 
 
 @tex

@@ -244,9 +244,12 @@ def paper(
     from schedgap.harness.artefact import write as write_artefact
     from schedgap.harness.engine.study import reopen
 
-    for line in write_artefact(reopen(folder), output):
-        cli.say(line)
+    failures = write_artefact(reopen(folder), output)
     cli.say(f"{output}: make typesets paper.tex; make check runs everything again and compares")
+    for line in failures:
+        cli.complain(f"{line}; to draw it again: harness paper {folder} --output {output}-again")
+    if failures:
+        raise typer.Exit(cli.FAILED)
 
 
 @cli.app.command()
