@@ -234,37 +234,46 @@ class Sweep(Record):
         return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
 
 
-def read(path: Path, **changes: Any) -> Sweep:
-    """Read a sweep file, replace some of its keys, and load its plug-ins; raise `UsageError` if it is invalid."""
-    if path.suffix.lower() != ".toml":
+def read(path: Path | Mapping[str, Any], **changes: Any) -> Sweep:
+    """Read a sweep file, or take its content; replace some of its keys, and load its plug-ins.
+
+    It raises `UsageError` if the sweep is invalid.
+    """
+    if isinstance(path, Mapping):
+        given, where = path, "sweep"
+    elif path.suffix.lower() == ".toml":
+        given, where = read_mapping(path), str(path)
+    else:
         raise UsageError(f"{path}: a sweep file must end in .toml")
-    content = parse(Sweep, {**read_mapping(path), **changes}, str(path))
+    content = parse(Sweep, {**given, **changes}, where)
     try:
         for plugin in content.plugins:
             load_plugin(plugin)
         content.check()
     except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{where}: {error}") from None
     return content
 
 
 def sweep(
-    path: str | Path,
+    path: str | Path | Mapping[str, Any],
     *,
     seeds: int | Sequence[int] = (),
     time_limit_s: float | None = None,
     memory_mb: int = Limits.memory_mb,
     **running: Unpack[Running],
 ) -> Comparison | Simulation:
-    """Run a sweep file and return its rows; see :func:`schedgap.harness.compare.run.compare` and ``simulate``.
+    """Run a sweep file, or its content as a dict; see :func:`schedgap.harness.compare.run.compare` and ``simulate``.
 
     `seeds` and `time_limit_s` replace the file's own; `memory_mb` caps each worker process.
     """
     changes = {"seeds": several(seeds), "time_limit_s": time_limit_s}
-    content = read(Path(path), **{name: value for name, value in changes.items() if value})
+    source = path if isinstance(path, Mapping) else Path(path)
+    content = read(source, **{name: value for name, value in changes.items() if value})
     kinds = content.kinds(replace(USUAL if content.policies else Limits(), memory_mb=memory_mb))
     options = {"seed": several(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
-    same: Any = {"seeds": content.seeds, "command": command_line(options, "sweep", str(path)), **running}
+    command = command_line(options, "sweep", str(path)) if isinstance(source, Path) else f"sg.sweep({path!r})"
+    same: Any = {"seeds": content.seeds, "command": command, **running}
     instances: list[study.Reference] = [*content.references, *(trace.loaded() for trace in content.traces)]
     if content.policies:
         return simulate(instances, content.chosen, content.options.kinds(), limits=kinds[""], **same)

@@ -13,6 +13,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -25,7 +26,7 @@ from pydantic import ValidationError
 from schedgap.instances import canonical
 from schedgap.instances.errors import InstanceError, UnknownNameError
 from schedgap.instances.generate import generate
-from schedgap.instances.generate.core import Scalar
+from schedgap.instances.generate.core import Scalar, number, usual_of
 from schedgap.instances.generate.workload import slots_until
 from schedgap.instances.parameters import pairs
 from schedgap.instances.registry import unknown
@@ -102,6 +103,22 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
     if "generator" in document:
         return generate(document, changes, name=labelled(name, changes), where=labelled(target, changes))
     return _with_slots(canonical.validate({"name": name, **document}, where=target), changes, target)
+
+
+def settings(name: str) -> dict[str, Scalar]:
+    """Return the parameters that a name states, of an instance or a method: ``{"load": 1.2}`` of ``gen/a?load=1.2``."""
+    query = name.partition("?")[2]
+    with suppress(InstanceError):  # a file's name may have a question mark
+        return {key: number(value) for key, value in pairs(query, name, "", InstanceError).items()} if query else {}
+    return {}
+
+
+def usual(name: str, parameter: str) -> Scalar | None:
+    """Return the value that an instance has if its name does not state the parameter, or ``None`` if it has none."""
+    target = name.partition("?")[0]
+    kind, _, file = target.partition("/")
+    document = _packaged(kind, file) if kind in KINDS and file in _files(kind) else {}
+    return usual_of(document, parameter) if "generator" in document else None
 
 
 def labelled(name: str, changes: Mapping[str, Scalar]) -> str:

@@ -58,7 +58,11 @@ def test_version_names_the_solvers(command: Command) -> None:
     ],
 )
 def test_a_shell_completes_registered_names(words: str, name: str) -> None:
-    typed = {"COMP_WORDS": f"harness {words}", "COMP_CWORD": str(len(words.split())), "_HARNESS_COMPLETE": "complete_bash"}
+    typed = {
+        "COMP_WORDS": f"harness {words}",
+        "COMP_CWORD": str(len(words.split())),
+        "_HARNESS_COMPLETE": "complete_bash",
+    }
     done = subprocess.run([HARNESS], env=os.environ | typed, capture_output=True, text=True, check=True)
     assert name in done.stdout.splitlines()
 

@@ -193,6 +193,17 @@ def test_the_notebook_lines_of_the_pages_run() -> None:
     assert not scope["comparison"].table.empty
 
 
+def test_from_a_sweep_to_a_figure_in_five_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = [block for block in blocks("python", PAGES["studies"]) if "sg.sweep(" in block]
+    assert len([line for line in code.splitlines() if line and "import" not in line]) == 5
+    scope: dict[str, Any] = {}
+    exec(compile(code, "studies", "exec"), scope)
+    assert scope["found"].ok
+    assert len(scope["found"].rows) == 18
+    assert (tmp_path / "gap-by-load.pdf").read_bytes().startswith(b"%PDF")
+
+
 @pytest.mark.parametrize("page", ["gallery", "claims"])
 def test_the_cells_of_a_page_run(page: str) -> None:
     scope: dict[str, Any] = {}

@@ -34,6 +34,10 @@ class Row(CheckedRow):
 
     Attributes
     ----------
+    instance, fingerprint
+        Name of the instance, and a digest of its content.
+    paper, method, seed
+        Paper and id of the method, and the seed of its random draws and of its solver (not that of the instance).
     kind, limits
         ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``; the name of the sweep's
         limit set that it ran under, empty if there is only one.
@@ -69,8 +73,18 @@ class Row(CheckedRow):
     verified, violations
         Whether every constraint and claim held (False is shown as WRONG; ``None``: nothing to check), and a line for
         each that did not.
-    reason
-        Why the method was skipped or failed.
+    status, termination, reason
+        How the method ended, in one word; what its solver says; and why it was skipped or failed.
+    solve_s, build_s, transfer_s, check_s, total_s
+        Seconds of the wall clock for solving, building a model, passing it to its solver, checking, and all together.
+    nodes, iterations
+        Nodes of the search tree, and iterations of linear programs or of column generation.
+    rows, columns, nonzeros, peak_mb
+        Size of the model, and the most memory that its solver used, in MB.
+    cross_check
+        Relative difference of the objective that CBC finds, if it was asked.
+    key
+        Digest of all that determines the result.
 
     Fields of :data:`TOGETHER` follow from all rows of a run, those of :data:`OF_METHODS` from the method. They are
     derived whenever results are read, never stored.

@@ -160,10 +160,16 @@ class Found(Generic[R]):
 
     @property
     def table(self) -> pd.DataFrame:
-        """Data frame with a line per row and a column per field."""
-        import pandas as pd
+        """Tidy frame: a line per row, a column per field and parameter (:mod:`schedgap.harness.tidy`)."""
+        frame: pd.DataFrame = importlib.import_module("schedgap.harness.tidy").tidy(self.rows)
+        return frame
 
-        return pd.DataFrame([row.as_dict() for row in self.rows])
+    @property
+    def columns(self) -> pd.Series[str]:
+        """Meaning of each column of :attr:`table`, with its unit."""
+        kind = type(self.rows[0]) if self.rows else object
+        meaning: pd.Series[str] = importlib.import_module("schedgap.harness.tidy").legend(kind, [*self.table])
+        return meaning
 
 
 @dataclass(frozen=True)

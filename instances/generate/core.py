@@ -91,6 +91,14 @@ class Family:
 FAMILIES: Registry[Family] = Registry("generator family")
 
 
+def usual_of(document: Mapping[str, Any], parameter: str) -> Scalar | None:
+    """Return the value of a parameter in a spec file, or its family's default; ``None`` if there is no such number."""
+    table = document["generator"]
+    fields = FAMILIES.get(str(table.get("family"))).spec.model_fields
+    value = table.get(parameter, fields[parameter].default if parameter in fields else None)
+    return value if isinstance(value, int | float | str) else None
+
+
 def generate(
     document: Mapping[str, Any], overrides: Mapping[str, Scalar], name: str, where: str = "generator"
 ) -> Instance:
@@ -122,7 +130,7 @@ def generate(
     for key in overrides:
         if key not in allowed:
             raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}")
-    table = {**file.generator, **{k: _number(v) for k, v in overrides.items()}}
+    table = {**file.generator, **{k: number(v) for k, v in overrides.items()}}
     spec = parse(family.spec, table, where)
     changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
     published = list(file.published)
@@ -179,7 +187,7 @@ def parameters(spec: type[GeneratorSpec]) -> list[str]:
     ]
 
 
-def _number(value: Scalar) -> Scalar:
+def number(value: Scalar) -> Scalar:
     """Convert the text of a reference to a number if it is one; validation rejects other text if need be."""
     if not isinstance(value, str):
         return value

@@ -20,6 +20,7 @@ from schedgap.instances.discovery import lazy_attributes
 
 if TYPE_CHECKING:
     from schedgap.harness import lessons as lessons
+    from schedgap.harness import plot as plot
     from schedgap.harness.adversary.row import Adversary as Adversary
     from schedgap.harness.adversary.run import adversary as adversary
     from schedgap.harness.audit.row import Audit as Audit
