@@ -19,6 +19,7 @@ import pandas as pd
 from schedgap.instances.errors import UsageError
 
 if TYPE_CHECKING:
+    import networkx as nx
     from matplotlib.axes import Axes
 
     from schedgap.harness.simulate.row import Simulation
@@ -183,4 +184,54 @@ def _labelled(ax: Axes, quantity: str, along: str = "x") -> Axes:
         axis = getattr(ax, f"{along}axis")
         axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         axis.set_major_locator(MaxNLocator(6))
+    return ax
+
+
+# ---------------------------------------------------------------- graphs
+
+
+def envy(graph: nx.DiGraph[str], ax: Axes | None = None) -> Axes:
+    """Draw an envy graph (:func:`schedgap.harness.graphs.envy`): wider arrows and numbers say how much."""
+    import networkx as nx
+
+    ax, place = ax or _axes(4.4), nx.circular_layout(graph)
+    gains: list[float] = [*nx.get_edge_attributes(graph, "envy").values()]
+    most = max(gains, default=1.0)
+    nx.draw_networkx_nodes(graph, place, ax=ax, node_size=900, node_color="#e8eef4", edgecolors="#57606a")
+    nx.draw_networkx_labels(graph, place, ax=ax, font_size=9)
+    arc: dict[str, Any] = {"connectionstyle": "arc3,rad=0.12", "node_size": 900, "edge_color": "#d55e00"}
+    nx.draw_networkx_edges(graph, place, ax=ax, width=[0.6 + 2.4 * gain / most for gain in gains], **arc)
+    texts = {pair: f"{gain:.0%}" for pair, gain in nx.get_edge_attributes(graph, "envy").items()}
+    nx.draw_networkx_edge_labels(graph, place, texts, ax=ax, font_size=8, connectionstyle=arc["connectionstyle"])
+    ax.set_title("nobody envies anybody" if not gains else "envy, relative to the value of an equal split", fontsize=10)
+    ax.set_axis_off()
+    return ax
+
+
+def support(graph: nx.Graph[Any], ax: Axes | None = None) -> Axes:
+    """Draw which servers hold which jobs (:func:`schedgap.harness.graphs.support`); fragmented jobs stand out."""
+    import networkx as nx
+
+    from schedgap.harness.graphs import SERVER
+
+    servers = [node for node in graph if node[0] == SERVER]
+    jobs = sorted((node for node in graph if node[0] != SERVER), key=lambda node: graph.degree[node], reverse=True)
+    ax = ax or _axes(1.0 + 0.16 * max(len(jobs), 3 * len(servers)))
+    ordered: nx.Graph[Any] = nx.Graph()
+    ordered.add_nodes_from([*servers, *jobs])
+    ordered.add_edges_from(graph.edges(data=True))
+    columns = enumerate((sorted(servers), jobs))
+    place = {node: (x, 0.5 - (i + 0.5) / len(side)) for x, side in columns for i, node in enumerate(side)}
+    shares = [3.0 * share for share in nx.get_edge_attributes(ordered, "share").values()]
+    of_jobs = ("#d55e00" if graph.degree[node] > 1 else "#c9d1d9" for node in jobs)
+    colours = ["#0072b2"] * len(servers) + [*of_jobs]
+    nx.draw_networkx_nodes(ordered, place, ax=ax, node_size=60, node_color=colours)
+    nx.draw_networkx_edges(ordered, place, ax=ax, width=shares, edge_color="#57606a", alpha=0.6)
+    for kind, name in ordered:
+        x, y = place[kind, name]
+        left = kind == SERVER
+        ax.annotate(name, (x, y), (-6 if left else 6, 0), textcoords="offset points", fontsize=7, va="center",
+                    ha="right" if left else "left")  # fmt: skip
+    ax.margins(0.15, 0.02)
+    ax.set_axis_off()
     return ax

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from schedgap.harness.explain import explain as explain
     from schedgap.harness.figure import figure as figure
     from schedgap.harness.figure import figures as figures
+    from schedgap.harness.graphs import envy as envy
+    from schedgap.harness.graphs import support as support
     from schedgap.harness.page import to_html as to_html
     from schedgap.harness.simulate.row import Simulation as Simulation
     from schedgap.harness.simulate.run import simulate as simulate

@@ -1,0 +1,76 @@
+"""Graphs: the edges of envy are what the definition says, and a vertex of LP2 has few edges in every component."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib import pyplot
+
+import schedgap as sg
+from schedgap.harness.graphs import JOB, SERVER, fragmented
+from schedgap.instances.views import oef, synergy
+
+mpl.use("agg")
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 4))
+def test_an_edge_is_a_tenant_that_gains_by_an_exchange(seed: int, tenants: int, types: int) -> None:
+    rng = np.random.default_rng(seed)
+    weight, capacity = rng.integers(1, 4, tenants).astype(float), rng.integers(1, 9, types).astype(float)
+    view = oef.matrix_view(rng.uniform(1, 4, (tenants, types)), capacity, weight)
+    view = oef.view(view.instance)  # as the graph reads it, with numbers rounded as in a file
+    weight = view.weight
+    part = rng.dirichlet(np.ones(tenants), types).T
+    devices = part * view.capacity
+    graph = sg.envy(view.instance, oef.Allocation(devices))
+    for a in range(tenants):
+        split = view.speedups[a] @ view.capacity / weight.sum()
+        for b in range(tenants):
+            gain = view.speedups[a] @ (devices[b] / weight[b] - devices[a] / weight[a])
+            if gain > 1e-5 * split:
+                assert graph.edges[view.labels[a], view.labels[b]]["envy"] == pytest.approx(gain / split)
+            elif gain < 0:
+                assert not graph.has_edge(view.labels[a], view.labels[b])
+
+
+def test_nobody_envies_in_the_cooperative_optimum_and_cycles_are_exchanges() -> None:
+    view = oef.matrix_view(np.array([[1.0, 4.0], [1.0, 1.2]]), np.array([2.0, 2.0]))
+    fair = sg.models.get("oef.cooperative").run(view).decision
+    assert not sg.envy(view.instance, fair).edges
+    swapped = oef.Allocation(np.array([[2.0, 0.0], [0.0, 2.0]]))
+    graph = sg.envy(view.instance, swapped)
+    assert [*nx.simple_cycles(graph)] == []
+    assert [*graph.edges] == [(view.labels[0], view.labels[1])]
+
+
+@pytest.mark.parametrize("ref", ["gen/synergy-32", "paper/synergy-example"])
+def test_a_vertex_has_few_edges_in_every_component(ref: str) -> None:
+    """A basic solution has as many positive variables as rows at most, also within the rows of a component."""
+    instance = sg.load(ref)
+    graph = sg.support(instance, sg.models.get("synergy.lp2.vertex").run(synergy.view(instance)).decision)
+    servers = sum(kind == SERVER for kind, _ in graph)
+    assert len(fragmented(graph)) <= 3 * servers
+    for component in nx.connected_components(graph):
+        inside = graph.subgraph(component)
+        jobs = sum(kind == JOB for kind, _ in inside)
+        assert inside.number_of_edges() <= jobs + 3 * (len(inside) - jobs)
+        assert sum(inside.degree[node] > 1 for node in inside if node[0] == JOB) <= 3 * (len(inside) - jobs)
+    for kind, name in graph:
+        if kind == JOB:
+            assert sum(share for *_, share in graph.edges((kind, name), data="share")) == pytest.approx(1)
+
+
+def test_graphs_are_drawn() -> None:
+    view = oef.matrix_view(np.array([[1.0, 4.0], [1.0, 1.2]]), np.array([2.0, 2.0]))
+    graph = sg.envy(view.instance, oef.Allocation(np.array([[2.0, 0.0], [0.0, 2.0]])))
+    ax = sg.plot.envy(graph)
+    assert {text.get_text() for text in ax.texts} >= {*view.labels}
+    instance = sg.load("paper/synergy-example")
+    round_ = sg.models.get("synergy.lp2.vertex").run(synergy.view(instance)).decision
+    names = {text.get_text() for text in sg.plot.support(sg.support(instance, round_)).texts}
+    assert {"J1", "J2", "J3", "J4"} <= names
+    pyplot.close("all")
