@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
 import math
@@ -34,15 +35,50 @@ def _png(figure: ChartType | Drawing) -> bytes:
     return figure.file("png") if isinstance(figure, Drawing) else rendered(plain_spec(figure), "png")
 
 
-def check(answer: Any, expected: float, hint: str = "") -> bool:
-    """Print and return whether the answer to an exercise is right, to within 0.1 %; dots (``...``) are no answer."""
-    unanswered = {...: "Put your answer in place of the dots.", None: "✗ There is no number: is the model infeasible?"}
-    if answer in unanswered:
-        print(unanswered[answer])
-        return False
-    right = math.isclose(answer, expected, rel_tol=1e-3)
-    print("✓ Right." if right else f"✗ {answer:g} is not it yet. {hint}")
-    return right
+@dataclass(frozen=True)
+class Checked:
+    """Whether an answer is right, and what a notebook prints about it: nothing while an exercise is open."""
+
+    right: bool
+    text: str
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _ipython_display_(self) -> None:
+        if self.text:
+            print(self.text)
+
+
+def check(answer: Any, sealed: str, hint: str = "") -> Checked:
+    """Return whether the answer to an exercise is right, to within 0.1 %; dots (``...``) are no answer yet.
+
+    The cell has the right answer as its :func:`seal` only, so that nobody reads it by accident.
+    """
+    if answer is ...:
+        return Checked(False, "")
+    if answer is None:
+        return Checked(False, "✗ There is no number: is the model infeasible?")
+    right = sealed in {_seal(answer, step + near) for step in [_step(answer)] for near in (-1, 0, 1)}
+    return Checked(right, "✓ Right." if right else f"✗ {answer:g} is not it yet. {hint}")
+
+
+def seal(answer: float) -> str:
+    """Return the digest of an answer, for the cell of its exercise: ``check(mine, "…", "Hint.")``."""
+    return _seal(answer, _step(answer))
+
+
+def _step(answer: float) -> int:
+    """Return which of the steps of 0.1 % a number is nearest to."""
+    return round(math.log(abs(answer)) / math.log1p(1e-3)) if answer else 0
+
+
+def _seal(answer: float, step: int) -> str:
+    sign = "+" if answer > 0 else "-" if answer < 0 else "0"
+    return hashlib.sha256(f"schedgap lessons {sign} {step}".encode()).hexdigest()[:8]
 
 
 def interact(draw: Callable[..., Shown], **controls: Any) -> None:

@@ -67,13 +67,19 @@ def test_figures_are_shown_with_their_alternative_text(displayed: list[Any]) -> 
 
 
 def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [lessons.check(answer, 2.0, "Twice.") for answer in (..., None, 1, 2.001)] == [False, False, False, True]
+    sealed = lessons.seal(2.0)
+    checked = [lessons.check(answer, sealed, "Twice.") for answer in (..., None, 1, -2, 0, 2.001, 1.999, 2.01)]
+    assert [bool(one) for one in checked] == [False] * 5 + [True, True, False]
+    assert repr(checked[0]) == "", "an open exercise says nothing"
+    assert lessons.check(0, lessons.seal(0))
+    assert not lessons.check(0.001, lessons.seal(0))
+    for one in checked[:5]:
+        one._ipython_display_()
     assert capsys.readouterr().out.splitlines() == [
-        "Put your answer in place of the dots.",
         "✗ There is no number: is the model infeasible?",
-        "✗ 1 is not it yet. Twice.",
-        "✓ Right.",
+        *(f"✗ {wrong} is not it yet. Twice." for wrong in (1, -2, 0)),
     ]
+    assert str(checked[5]) == "✓ Right."
 
 
 def test_compare_here_certifies_as_the_harness_does() -> None:
