@@ -13,8 +13,8 @@ import numpy as np
 
 from .basics import Array
 
-TOLERANCE = 1e-6
-"""Tolerance relative to the largest quantity compared; LP optima are feasible to about 1e-9."""
+TOLERANCE = 1e-8
+"""Tolerance relative to the largest quantity compared; bounds allow a little more (:data:`.basics.STRETCH`)."""
 
 W = TypeVar("W")
 
@@ -24,6 +24,7 @@ class Finding(Generic[W]):
     """Whether a property holds within the tolerance, with a witness.
 
     Each rule defines its `witness` and its `margin`, which is negative if the property fails; `text` is for tables.
+    `missed` is the part by which an allocation misses the property, in the unit of the tolerance, if it has one.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Finding(Generic[W]):
     witness: W
     margin: float
     text: str
+    missed: float = 0.0
 
     def __bool__(self) -> bool:
         return self.holds
@@ -74,7 +76,7 @@ def envy_free(tenants: Tenants, devices: Array) -> Finding[dict[tuple[str, str],
     l, i = map(int, np.unravel_index(relative.argmax(), envy.shape))
     text = f"{labels[l]} envies {labels[i]}: {value[l, i]:.6g} is more than its {value[l, l]:.6g}"
     text = text if pairs else "nobody envies anybody"
-    return Finding("envy-free", not pairs, pairs, -float(envy.max()), text)
+    return Finding("envy-free", not pairs, pairs, -float(envy.max()), text, max(float(relative.max()), 0.0))
 
 
 def equal_efficiency(tenants: Tenants, devices: Array) -> Finding[Array]:
@@ -86,7 +88,7 @@ def equal_efficiency(tenants: Tenants, devices: Array) -> Finding[Array]:
     low, high = int(level.argmin()), int(level.argmax())
     spread = float(np.ptp(level) / level[high]) if level[high] > 0 else 0.0
     text = f"{labels[low]} has {level[low]:.6g} per weight, {labels[high]} has {level[high]:.6g}"
-    return Finding("equal efficiency", spread <= TOLERANCE, level, -spread, text)
+    return Finding("equal efficiency", spread <= TOLERANCE, level, -spread, text, spread)
 
 
 def sharing_incentive(tenants: Tenants, devices: Array) -> Finding[dict[str, float]]:
@@ -101,4 +103,4 @@ def sharing_incentive(tenants: Tenants, devices: Array) -> Finding[dict[str, flo
     l = int(np.argmin(relative))
     than = "less than" if losers else "at least"
     text = f"{labels[l]} gets {own[l]:.6g}, {than} the {alone[l]:.6g} of an equal split"
-    return Finding("sharing incentive", not losers, losers, float(relative[l]), text)
+    return Finding("sharing incentive", not losers, losers, float(relative[l]), text, max(-float(relative[l]), 0.0))

@@ -5,9 +5,10 @@ Multipliers are integer multiples of a unit and speedups are not rounded: everyt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
-from .basics import Data, require
+from .basics import STRETCH, Data, require
 from .reading.oef import shares_of
 from .rules import register
 
@@ -20,38 +21,77 @@ def shared(data: Data) -> tuple[list[int], dict[tuple[float, ...], Fraction]]:
     return [read.devices[name] for name in read.gpu_types], dict(sorted(weights.items()))
 
 
+SPARE = Fraction(STRETCH) - 1
+"""Part of devices, equal splits and levels by which allocations may miss a rule: a little more than checkers accept."""
+
+
 def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return a bound on total efficiency: the value of all devices, less what is due to the tenants.
 
     A device is worth what it is worth to the tenant who values it most. In ``oef.equal_efficiency`` all tenants have
     the same efficiency per weight, whatever it is, so multipliers must balance; in ``oef.sharing_incentive`` everybody
     has at least an equal split, by weight; and in ``oef.envy_free`` nobody prefers another's share, per weight.
+
+    Allocations may miss all of this by :data:`SPARE`: of the devices of a type, of an equal split, of an equal split
+    for envy, and of the highest efficiency per weight.
     """
     devices, weights = shared(data)
-    unit, tenants, envy = Fraction(proof["unit"]), proof.get("tenants", []), proof.get("envy", [])
     speedups, weight = [[Fraction(x) for x in row] for row in weights], list(weights.values())
-    own, rest = [unit * Fraction(x) for x in tenants] or [Fraction(0)] * len(weight), Fraction(0)
-    problem = proof["problem"]
-    require(len(own) == len(weight), "there must be one multiplier for each kind of tenant")
-    if problem == "oef.equal_efficiency":
-        mean = sum((o * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
-        own = [o - mean for o in own]
-    elif problem == "oef.sharing_incentive":
-        require(min(own) >= 0, "a multiplier is negative")
-        for o, row, w in zip(own, speedups, weight, strict=True):
-            rest -= o * sum(x * m for x, m in zip(row, devices, strict=True)) * w / sum(weight)
-    else:
-        require(not any(own), "tenants have no rows in this problem")
-    worth = [[x * (1 + o) for x in row] for row, o in zip(speedups, own, strict=True)]
-    require(not envy or problem == "oef.envy_free", "envy has no rows in this problem")
-    for a, b, number in envy:
-        times = unit * Fraction(number)
-        require(times >= 0 and min(a, b) >= 0, "a multiplier is negative")
+    split = [_total(row, devices) / sum(weight) for row in speedups]
+    own = _own(proof, weight)
+    worth, missed = [[x * (1 + o) for x in row] for row, o in zip(speedups, own, strict=True)], Fraction(0)
+    for a, b, times in _envy(proof):
+        missed += times * split[a] * SPARE
         for j, x in enumerate(speedups[a]):
             worth[a][j] += times * x / weight[a]
             worth[b][j] -= times * x / weight[b]
     most = [max(Fraction(0), *column) for column in zip(*worth, strict=True)]
-    return 1, rest + sum((m * x for m, x in zip(devices, most, strict=True)), Fraction(0))
+    bound = _total(most, devices) * (1 + SPARE) + missed
+    if proof["problem"] == "oef.equal_efficiency":
+        return 1, bound / (1 - _unequal(own, weight))
+    due = sum((o * e * w for o, e, w in zip(own, split, weight, strict=True)), Fraction(0))
+    return 1, bound - due * (1 - SPARE)
+
+
+def _total(worth: list[Fraction], devices: list[int]) -> Fraction:
+    return sum((x * m for x, m in zip(worth, devices, strict=True)), Fraction(0))
+
+
+def _own(proof: Data, weight: list[Fraction]) -> list[Fraction]:
+    """Return the multipliers of the tenants' rows, 0 if there are none; those of equal efficiency balance."""
+    unit, problem = Fraction(proof["unit"]), proof["problem"]
+    own = [unit * Fraction(x) for x in proof.get("tenants", [])] or [Fraction(0)] * len(weight)
+    require(len(own) == len(weight), "there must be one multiplier for each kind of tenant")
+    if problem == "oef.equal_efficiency":
+        mean = sum((o * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
+        return [o - mean for o in own]
+    if problem == "oef.sharing_incentive":
+        require(min(own) >= 0, "a multiplier is negative")
+    else:
+        require(not any(own), "tenants have no rows in this problem")
+    return own
+
+
+def _envy(proof: Data) -> Iterator[tuple[int, int, Fraction]]:
+    """Yield who envies whom, with the multiplier of the row."""
+    unit, envy = Fraction(proof["unit"]), proof.get("envy", [])
+    require(not envy or proof["problem"] == "oef.envy_free", "envy has no rows in this problem")
+    for a, b, number in envy:
+        require(unit * Fraction(number) >= 0 and min(a, b) >= 0, "a multiplier is negative")
+        yield a, b, unit * Fraction(number)
+
+
+def _unequal(own: list[Fraction], weight: list[Fraction]) -> Fraction:
+    """Return the part of the total efficiency by which balanced multipliers may miss it, if levels differ a little.
+
+    Levels, efficiencies per weight, differ by at most :data:`SPARE` of the highest one. That is at most the mean level,
+    the total divided by all weights, over ``1 − SPARE``. Multipliers above 0 balance those below, so that only their
+    half counts.
+    """
+    size = sum((abs(o) * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
+    part = size / 2 * SPARE / (1 - SPARE)
+    require(part < 1, "the multipliers are too large to bound anything")
+    return part
 
 
 for name in ("allocation", "envy_free", "equal_efficiency", "sharing_incentive"):

@@ -10,7 +10,8 @@ true speedups.
 
 Rows are virtual tenants with their weights, as in the models: a tenant of weight π counts as π tenants of weight 1. To
 judge tenants with several job types as a whole, use :func:`whole_tenants`: a property that holds between their virtual
-rows need not hold between the tenants. Quantities are compared with the relative tolerance :data:`TOLERANCE`.
+rows need not hold between the tenants. Quantities are compared with the relative tolerance :data:`TOLERANCE`,
+and those of the rules with the smaller one of decisions (:data:`schedgap.certificates.fairness.TOLERANCE`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import Literal
 
 import numpy as np
 
-from schedgap.certificates.fairness import TOLERANCE, Finding, envy_free, equal_efficiency, sharing_incentive
+from schedgap.certificates.fairness import Finding, envy_free, equal_efficiency, sharing_incentive
 from schedgap.harness.text import number
+from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency
 

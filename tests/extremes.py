@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from schedgap.harness.adversary.task import Document, document, numbers, possible
 from schedgap.instances import load
 from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
 
 BASES = ("paper/walkthrough", "paper/hadar-fig1", "paper/oef-eq1", "paper/synergy-example", "gen/20jobs?jobs=3")
 VALUES = (0.0, 1e-9, 1e-3, 1.0, 1e3, 1e9, 1e12)
 COUNTS = (1, 2, 1000, 10**6)
 MOST = 6
+
+T = TypeVar("T")
 
 
 @cache
@@ -29,12 +32,78 @@ def extreme(seed: int) -> Instance:
     """Return the valid extreme instance of a seed: one to four changes of a small instance."""
     rng = np.random.default_rng(seed)
     while True:
-        content = copy.deepcopy(_base(BASES[int(rng.integers(len(BASES)))]))
-        content["name"] = f"extreme-{seed}"
+        content = _drawn(rng) | {"name": f"extreme-{seed}"}
         for _ in range(int(rng.integers(1, 5))):
-            CHANGES[int(rng.integers(len(CHANGES)))](content, rng)
+            _one_of(CHANGES, rng)(content, rng)
         if found := possible(content, MOST):
             return found
+
+
+def _one_of(among: Sequence[T], rng: np.random.Generator) -> T:
+    return among[int(rng.integers(len(among)))]
+
+
+def _drawn(rng: np.random.Generator) -> Document:
+    """Return a known small instance, a random one of a paper, or one of rigid gangs or of tenants, as plain data."""
+    papers = sorted(RANDOM.ids())
+    kind = int(rng.integers(len(BASES) + len(papers) + 2))
+    if kind < len(BASES):
+        return copy.deepcopy(_base(BASES[kind]))
+    if kind < len(BASES) + len(papers):
+        return document(RANDOM.get(papers[kind - len(BASES)]).draw(rng))
+    return document(gangs(rng) if kind % 2 else sharing(rng))
+
+
+DURATIONS = ((0, 60, 120, 180, 300), (0, 1e-6, 2e-6, 1, 2, 3), (0, 1e-6, 1e6, 999999.9995, 1, 3), (0, 0, 0, 3, 3, 5))
+"""Seconds that gangs last, and after which they are submitted: none, about a microsecond, whole, and huge."""
+
+WEIGHTS = ((1.0, 1.0, 1.0), (1e-6, 1.0, 1e6), (0.0, 1.0, 2.0), (0.0, 0.0, 0.0))
+
+
+def gangs(rng: np.random.Generator) -> Instance:
+    """Return one to six rigid gangs in one or two pools, some of them of zero duration."""
+    room = {"G": int(rng.integers(1, 5)), "H": int(rng.integers(1, 4))}
+    pools = list(room)[: int(rng.integers(1, 3))]
+    lasts, weights, jobs = _one_of(DURATIONS, rng), _one_of(WEIGHTS, rng), []
+    for j in range(int(rng.integers(1, 7))):
+        pool, submit_s = _one_of(pools, rng), float(_one_of((0, 0, *lasts), rng))
+        job = {"gpus": int(rng.integers(1, room[pool] + 1)), "epochs": 1, "weight": _one_of(weights, rng)}
+        times = {"submit_s": submit_s * _one_of(NEARLY, rng), "duration_s": float(_one_of(lasts, rng))}
+        jobs.append({"id": f"J{j}", **job, **times, "rates": {pool: 1.0}, "history": {"gpu_type": pool}})
+    servers = [{"name": f"{p}s", "count": 1, "gpu_type": p, "gpus": room[p]} for p in pools]
+    cluster = {"gpu_types": [{"name": p} for p in pools], "servers": servers}
+    return validate({"name": "gangs", "cluster": cluster, "jobs": jobs}, "gangs")
+
+
+NEARLY = (1.0, 1.0, 1 + 1e-9, 1 - 1e-9, 1 + 1e-8, 1 - 1e-8, 1 + 1e-10, 1 - 1e-10)
+"""Factors that hardly change a number."""
+
+
+def sharing(rng: np.random.Generator) -> Instance:
+    """Return one to five tenants whose weights and rates are up to 1e6 more or less than 1, or differ by 1e-10."""
+    types, far, heavy = [f"T{j}" for j in range(int(rng.integers(1, 5)))], _one_of(DECADES, rng), _one_of(DECADES, rng)
+
+    def rate() -> float:
+        if rng.random() < 0.3:
+            return _one_of((1.0, 2.0, 3.0, 1.5), rng) * _one_of((1.0, 1 + 1e-10, 1 - 1e-10, 1 + 1e-8), rng)
+        return float(10 ** rng.uniform(-far, far))
+
+    def weight() -> float:
+        return float(10 ** rng.uniform(-heavy, heavy)) if rng.random() < 0.7 else _one_of((1e-6, 1.0, 1e6, 1 / 3), rng)
+
+    def kinds() -> list[Document]:
+        return [{"name": f"k{t}", "rates": {r: rate() for r in types}} for t in range(int(rng.integers(1, 3)))]
+
+    tenants = [{"id": f"u{l}", "weight": weight(), "job_types": kinds()} for l in range(int(rng.integers(1, 6)))]
+    counts = (1, 2, 1000, 100_000)
+    servers = [
+        {"name": f"s{r}", "count": _one_of(counts, rng), "gpu_type": r, "gpus": int(rng.integers(1, 9))} for r in types
+    ]
+    cluster = {"gpu_types": [{"name": r} for r in types], "servers": servers}
+    return validate({"name": "sharing", "cluster": cluster, "tenants": tenants}, "sharing")
+
+
+DECADES = (0, 1, 3, 6)
 
 
 def _one(content: Document, rng: np.random.Generator) -> None:
@@ -95,7 +164,67 @@ def _slots(content: Document, rng: np.random.Generator) -> None:
         content["horizon"]["slots"] = (1, 2, 10_000)[int(rng.integers(3))]
 
 
-CHANGES = (_one, _one, _alike, _alike, _alike, _one_job, _equal, _whole_cluster, _weights, _many_servers, _slots)
+def _apart(content: Document, rng: np.random.Generator) -> None:
+    """Draw the weights of jobs and tenants from 1e-6 to 1e6."""
+    for item in (*content["jobs"], *content["tenants"]):
+        item["weight"] = float(10 ** rng.uniform(-6, 6))
+
+
+def _hardly(content: Document, rng: np.random.Generator) -> None:
+    """Change rates, or times of mini-batches, by a billionth or less."""
+    for name in ("rates", "minibatch_ms", "update_ms"):
+        for rates in _holders(content, name):
+            for key in rates:
+                rates[key] *= _one_of(NEARLY, rng)
+
+
+def _holders(content: Any, name: str) -> Iterator[Document]:
+    for key, item in content.items() if isinstance(content, dict) else enumerate(content):
+        if isinstance(item, dict) and key == name:
+            yield item
+        elif isinstance(item, dict | list):
+            yield from _holders(item, name)
+
+
+def _idle(content: Document, rng: np.random.Generator) -> None:
+    """Give jobs durations of zero, of about a microsecond, or whole ones, and the least work."""
+    lasts = _one_of(DURATIONS, rng)
+    for job in content["jobs"]:
+        job["duration_s"] = float(_one_of(lasts, rng))
+        if rng.random() < 0.5:
+            job.update({"epochs": 1, "chunks": 1, "minibatches_per_chunk": 1})
+
+
+def _microseconds(content: Document, rng: np.random.Generator) -> None:
+    """Put submissions, deadlines or the ends of slots a microsecond apart, or make slots as short as that."""
+    if content["horizon"] and rng.random() < 0.5:
+        content["horizon"]["slot_s"] = float(_one_of((1e-6, 1 + 1e-6, 1 - 1e-6, 3e-6), rng))
+    for job in content["jobs"]:
+        job["submit_s"] = float(_one_of((0.0, 1e-6, 2e-6, 1.0, 1.000001, 0.999999), rng))
+        if job["deadline_s"] is not None:
+            job["deadline_s"] = job["submit_s"] + float(_one_of((1e-6, 1.0, 2.000001, 3.0), rng))
+
+
+def _parts_of_servers(content: Document, rng: np.random.Generator) -> None:
+    """Make needs of workers and PSs nearly equal parts of a server."""
+    host = _one_of(content["cluster"]["servers"], rng)
+    for kind in (*content["worker_types"], *content["ps_types"]):
+        for name in ("cpus", "memory_gb", "bandwidth_gbps"):
+            if host[name] and rng.random() < 0.7:
+                kind[name] = host[name] / int(rng.integers(1, 5)) * _one_of(NEARLY, rng)
+
+
+def _nearly_shares(content: Document, rng: np.random.Generator) -> None:
+    """Make what servers have nearly whole multiples of what GPUs need (levels of Synergy)."""
+    for host in content["cluster"]["servers"]:
+        for name in ("cpus", "memory_gb"):
+            host[name] *= _one_of(NEARLY, rng)
+
+
+CHANGES = (
+    *(_one, _one, _alike, _alike, _alike, _one_job, _equal, _whole_cluster, _weights, _many_servers, _slots),
+    *(_apart, _hardly, _idle, _microseconds, _parts_of_servers, _nearly_shares),
+)
 
 
 # --------------------------------------------------------------------------------------------------- a family by name

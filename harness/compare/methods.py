@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.row import Row, exact
 from schedgap.harness.verify import judge, judge_asked
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.heuristics.registry import Guarantee
@@ -93,7 +93,8 @@ def bounding(paper: str, problem: str) -> list[ModelSpec]:
 def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Sequence[Seed]:
     """Return the known (method, decision) pairs that pass the checker for a model's problem and claims."""
     judged = [(method, made, judge(view.instance, made, spec.problem, spec.claims)) for method, made in known]
-    return [Seed(m, d, v.objective) for m, d, v in judged if v.objective is not None and not v.violations]
+    passed = [(m, d, v) for m, d, v in judged if not v.violations]
+    return [Seed(m, d, v.objective, exact(v.metrics)) for m, d, v in passed if v.objective is not None]
 
 
 def promised_of(row: Row, instance: Instance) -> Guarantee | None:

@@ -265,16 +265,28 @@ def better(row: Row, objective: float, bound: float) -> bool:
     return (objective > bound) == (row.sense == "max") and differ(objective, bound)
 
 
-def refuted_by(row: Row, method: str, objective: float) -> list[str]:
+EXACT = 1e-12
+"""Part by which a decision may miss a rule and still counts as exact: rounding of floating-point numbers."""
+
+
+def exact(metrics: Mapping[str, Any]) -> bool:
+    """Return whether a verified decision misses no rule; papers whose checkers do not measure that have no such rule.
+
+    What a decision misses can count many times in the objective. Certified bounds allow that, and solvers do not.
+    """
+    return float(metrics.get("missed", 0.0)) <= EXACT
+
+
+def refuted_by(row: Row, method: str, objective: float, exactly: bool = True) -> list[str]:
     """Return what a verified decision of the row's problem refutes: a bound, or that there is no solution.
 
-    `method` made the decision, which has this objective.
+    `method` made the decision, which has this objective. It refutes what a solver claims only if it is :func:`exact`.
     """
     lines = []
     if row.own_bound is not None and better(row, objective, row.own_bound):
         text = f"is beaten by the objective {objective:.9g} of {method}: {BROKEN}"
         lines.append(f"certified bound {row.own_bound:.9g} {text}")
-    if row.claimed_bound is not None and better(row, objective, row.claimed_bound):
+    if exactly and row.claimed_bound is not None and better(row, objective, row.claimed_bound):
         lines.append(f"claimed bound {row.claimed_bound:.9g} is beaten by the objective {objective:.9g} of {method}")
     if row.status == "infeasible":
         lines.append(f"infeasible, but {method} has a decision of {row.problem}")

@@ -22,7 +22,7 @@ from schedgap.harness.compare.methods import (
     starts_from_decisions,
 )
 from schedgap.harness.compare.price import priced
-from schedgap.harness.compare.row import BROKEN, Comparison, Name, Row, better, gap, ratio, refuted_by
+from schedgap.harness.compare.row import BROKEN, Comparison, Name, Row, better, exact, gap, ratio, refuted_by
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.result import Opened, grouped, opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopen, several
@@ -317,7 +317,8 @@ def _refuted(row: Row, peer: Row) -> list[str]:
     """Return what the verified decision of another row refutes of a row, unless the row says so already."""
     if peer.objective is None or row.problem not in _and_wider(peer):
         return []
-    return [line for line in refuted_by(row, peer.method, peer.objective) if line not in row.violations]
+    lines = refuted_by(row, peer.method, peer.objective, exact(peer.metrics))
+    return [line for line in lines if line not in row.violations]
 
 
 def _exceeded(row: Row, peer: Row) -> list[str]:

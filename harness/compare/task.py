@@ -240,7 +240,7 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, 
     )
     if row.claimed_bound is not None:
         row, proof = _certified(row, prove(spec.problem, view, outcome, options), task.instance.plain)
-    if lines := [line for seed in known for line in refuted_by(row, seed.method, seed.objective)]:
+    if lines := [line for seed in known for line in refuted_by(row, seed.method, seed.objective, seed.exact)]:
         row = row.replace(verified=False, violations=(lines[0],))
     return MethodResult(row, outcome.decision, tuple(solution.trace), outcome.prices, certificate=proof), solution
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.certificates.fairness import TOLERANCE as UNMET
 from schedgap.certificates.fairness import (
     Finding,
     efficiency,
@@ -33,7 +34,8 @@ def check(facts: Shares, decision: Allocation, problem: str, claims: tuple[str, 
     """Check an allocation; in all problems the objective is the total efficiency at reported speedups.
 
     ``gain_max`` is the largest gain of a tenant over an equal split (Fig. 5); ``preference_max`` is the largest factor
-    by which a tenant prefers its own allocation to that of another, scaled to the same weight (Fig. 6).
+    by which a tenant prefers its own allocation to that of another, scaled to the same weight (Fig. 6). ``missed`` is
+    the largest part by which it misses a rule or exceeds a type's devices, within the tolerance or not.
     """
     x = np.asarray(decision.devices, float)
     if x.shape != facts.speedups.shape or not np.isfinite(x).all():
@@ -51,6 +53,7 @@ def check(facts: Shares, decision: Allocation, problem: str, claims: tuple[str, 
         "preference_max": float((own[:, None] / np.maximum(others, TOLERANCE)).max()),
         "support_size": int((x > TOLERANCE * facts.capacity).sum()),
         "true_total": float(true.sum()),
+        "missed": max(0.0, float((x.sum(axis=0) / facts.capacity).max()) - 1, *(findings[n].missed for n in required)),
     }
     unmet = [findings[name].text for name in required if not findings[name]]
     return Verdict(
@@ -67,7 +70,7 @@ def _capacity(facts: Shares, x: Array) -> Iterator[str]:
         l, j = map(int, np.unravel_index(x.argmin(), x.shape))
         yield f"{facts.labels[l]} has {x[l, j]:g} devices of {facts.gpu_types[j]}: shares are 0 or more"
     for j, (used, available) in enumerate(zip(x.sum(axis=0), facts.capacity, strict=True)):
-        if used > available * (1 + TOLERANCE):
+        if used > available * (1 + UNMET):
             yield f"{used:.12g} devices of {facts.gpu_types[j]} given out, {available:.12g} available"
 
 
@@ -90,7 +93,7 @@ def _rounds(facts: Shares, decision: Allocation) -> Iterator[str]:
 
 
 QUANTITIES = (
-    *("envy_free", "sharing_incentive", "gain_max", "preference_max", "support_size", "true_total"),
+    *("envy_free", "sharing_incentive", "gain_max", "preference_max", "support_size", "true_total", "missed"),
     *("devices", "efficiency", "true_efficiency"),
 )
 

@@ -98,7 +98,7 @@ class _Program:
         sides = (self.lower - at - noise) / unit, (self.upper - at + noise) / unit
         solver.changeColsBounds(len(every), every.astype(np.int32), *sides)
         solver.changeColsCost(len(every), every.astype(np.int32), worth)
-        solver.run()
+        run(solver)
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         point = solver.getSolution()
@@ -128,6 +128,14 @@ class _Program:
         basis.valid = True
         solver.setBasis(basis)
         return solver
+
+
+def run(highs: Any) -> None:
+    """Run HiGHS, and again without its basis if it gives up: its simplex does so at some bases."""
+    highs.run()
+    if highs.getModelStatus() == highspy.HighsModelStatus.kNotset:
+        highs.clearSolver()
+        highs.run()
 
 
 def matrix_of(lp: Any) -> sp.csc_array:

@@ -146,6 +146,9 @@ class Session:
         began = self._began = clock.now()
         self._interrupted, self._claimed = False, None
         self._run_interruptibly()
+        if self.highs.getModelStatus() == _M.kNotset and not self.is_mip:  # its simplex gives up at some bases
+            self.highs.clearSolver()
+            self._run_interruptibly()
         if self.highs.getModelStatus() in (_M.kUnboundedOrInfeasible, _M.kInfeasible):
             self._run_without_presolve(limit_s)
         ended = clock.now()

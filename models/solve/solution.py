@@ -28,11 +28,15 @@ SOLVERS = (*HIGHS, "cbc", "scip", "cp-sat", *LICENSED)
 
 
 class Seed(NamedTuple):
-    """A feasible decision of the problem, with the method that found it and its objective."""
+    """A feasible decision of the problem, with the method that found it and its objective.
+
+    It is `exact` unless it misses a rule, by a part that the checker accepts.
+    """
 
     method: str
     decision: Any
     objective: float
+    exact: bool = True
 
 
 @dataclass(frozen=True)
