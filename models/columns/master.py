@@ -14,7 +14,7 @@ from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.packing import Columns
 from schedgap.models.columns.windows import Windows, sums
 from schedgap.models.solve import Session, Size, Solution, SolveOptions, StandardForm, Status, Times
-from schedgap.models.solve.session import DUAL_SIMPLEX
+from schedgap.models.solve.session import DUAL_SIMPLEX, PRIMAL_SIMPLEX
 
 PENALTY = 10.0
 """Initial penalty for leaving a block uncovered, in units of the largest value."""
@@ -272,10 +272,13 @@ class Master:
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
         solution = self._session.run(max(budget.left_wall_s, 0.0))
         self.iterations += solution.iterations or 0
-        # HiGHS 1.15.1 may call a point optimal although it violates the tolerance, if its scaling hides that.
-        if solution.status == "error" or (solution.status == "optimal" and solution.column_values is None):
+        # HiGHS 1.15.1 may call a point optimal although it violates the tolerance, if its scaling hides that. Beside
+        # large penalties, its dual simplex may end without knowing.
+        for strategy in (DUAL_SIMPLEX, PRIMAL_SIMPLEX):
+            if solution.status != "error" and (solution.status != "optimal" or solution.column_values is not None):
+                break
             self._session.highs.clearSolver()
-            self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
+            self._session.set_option("simplex_strategy", strategy)
             self._session.set_option("simplex_iteration_limit", highspy.kHighsIInf)
             solution = self._session.run(max(budget.left_wall_s, 0.0))
         self.times = replace(

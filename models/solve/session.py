@@ -347,7 +347,7 @@ def _status(model_status: Any, feasible: bool) -> Status:
     if model_status == _M.kTimeLimit:
         return "time limit with incumbent" if feasible else "time limit without incumbent"
     if model_status == _M.kSolutionLimit:
-        return "feasible" if feasible else "error"
+        return "feasible" if feasible else "time limit without incumbent"
     return _STATUS.get(model_status, "error")
 
 
