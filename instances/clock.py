@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numba import njit
 
-__all__ = ["Budget", "computed", "njit", "now"]
+__all__ = ["Budget", "compiling_s", "computed", "njit", "now"]
 
 STRETCH = 3.0
 """Most seconds of the wall clock that a search takes per second of its limit."""
@@ -94,6 +94,11 @@ if not TYPE_CHECKING:
             return kernel
 
         return stamped
+
+
+def compiling_s() -> float:
+    """Return the seconds that numba has been compiling, or looking up, the current kernel; 0 if it does neither."""
+    return time.perf_counter() - _COMPILING.began[0] if _COMPILING.depth else 0.0
 
 
 def now() -> float:

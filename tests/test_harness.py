@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
+import pickle
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,14 +32,14 @@ from schedgap.harness.compare.row import FAILED, FIELDS, Row, gap, ratio
 from schedgap.harness.compare.run import SEARCHES_S, certify, compare, plan, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.folder import Folder, new_folder
-from schedgap.harness.engine.pool import Pool, Worker, workers_for
+from schedgap.harness.engine.pool import COMPILING, Compiling, Pool, Worker, workers_for
 from schedgap.harness.engine.result import decode, encode
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.table import visible
 from schedgap.harness.verify import judge_asked
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
-from schedgap.instances import load, plugins
+from schedgap.instances import clock, load, plugins
 from schedgap.instances.canonical import to_json, write
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance
@@ -361,6 +365,47 @@ def test_memory_beyond_the_cap_is_a_failed_row() -> None:
     # An extension whose allocation fails may raise something else than MemoryError; the row fails either way.
     assert results["oef.cooperative.full"].status in {"out of memory", "error"}
     assert results["oef.gavel"].status == "optimal"
+
+
+def test_what_a_method_compiles_is_said_once_and_counts_towards_no_limit(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+
+    @sg.heuristic("oef.compiling")
+    def compiling(view: Any, context: Any) -> Any:
+        clock._COMPILING.on_start()
+        while not said.exists():
+            time.sleep(0.05)
+        clock._COMPILING.on_end()
+        return Allocation(np.zeros((view.size, len(view.capacity))))
+
+    news: list[str] = []
+
+    def tell(text: str) -> None:
+        (worker,) = pool._busy
+        assert worker.left_s == math.inf
+        news.append(text)
+        said.touch()
+
+    try:
+        with closing(Pool(1, tell)) as pool:
+            rows = [result.row for result in pool.run([task("oef.compiling"), replace(task("oef.compiling"), seed=1)])]
+    finally:
+        plugins.restore(())
+    assert [row.status for row in rows] == ["feasible", "feasible"]
+    assert news == [COMPILING]
+
+
+def test_the_limit_of_a_task_stands_still_while_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, sent, now = Worker.__new__(Worker), deque(map(pickle.dumps, (Compiling(True), Compiling(False)))), [100.0]
+    monkeypatch.setattr("schedgap.harness.engine.pool.time.monotonic", lambda: now[0])
+    worker.pipe = SimpleNamespace(poll=lambda *_: bool(sent), recv_bytes=sent.popleft)  # type: ignore[assignment]
+    worker.until = 130.0
+    assert worker.compiles()
+    now[0] = 500.0
+    assert worker.left_s == math.inf
+    assert worker.compiles()
+    assert worker.left_s == 30.0
+    assert not worker.compiles()
 
 
 @pytest.mark.parametrize(("share", "kept"), [(1.0, 1), (0.0, 0)])

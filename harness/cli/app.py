@@ -147,7 +147,7 @@ def _preload(count: int) -> None:
 def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
     """Yield callbacks for a study; on a terminal they show the latest results and the time left."""
     if not sys.stderr.isatty():
-        yield {"on_start": _preload}
+        yield {"on_start": _preload, "on_news": say}
         return
     from rich import progress as bars
     from rich.console import Console, Group
@@ -175,7 +175,7 @@ def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
 
     live = Live(get_renderable=shown, console=console, transient=True)
     try:
-        yield {"on_start": start, "on_result": add}
+        yield {"on_start": start, "on_result": add, "on_news": say}
     finally:
         live.stop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import pickle
@@ -11,7 +12,7 @@ import sysconfig
 import threading
 import time
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.connection import Connection
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 from schedgap.harness.engine.task import R, Task
 from schedgap.harness.environment import cores, held_mb, memory_capped
 from schedgap.harness.text import clean
+from schedgap.instances import clock
 from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
 
@@ -33,11 +35,12 @@ def workers_for(jobs: int, threads: int) -> int:
 class Pool:
     """A pool of at most `jobs` worker processes (0: one per core), which are reused for the next stage of tasks.
 
-    They are forked from a clean server process, because forking a process with running threads can deadlock.
+    They are forked from a clean server process, because forking a process with running threads can deadlock. `tell` is
+    called once with what a user should know if a worker must compile before it can begin.
     """
 
-    def __init__(self, jobs: int = 0) -> None:
-        self.jobs = jobs
+    def __init__(self, jobs: int = 0, tell: Callable[[str], None] = lambda text: None) -> None:
+        self.jobs, self._tell = jobs, tell
         self._idle: list[Worker] = []
         self._busy: list[Worker] = []
 
@@ -55,8 +58,12 @@ class Pool:
                 self._busy[-1].give(task)
                 task = next(waiting, None)
             wait_s = max(0.0, min(worker.left_s for worker in self._busy))
-            connection.wait([worker.pipe for worker in self._busy], wait_s)
+            connection.wait([worker.pipe for worker in self._busy], min(wait_s, LONGEST_WAIT_S))
             for worker in [worker for worker in self._busy if worker.left_s <= 0 or worker.pipe.poll()]:
+                if worker.compiles():
+                    self._tell(COMPILING)
+                    self._tell = lambda text: None
+                    continue
                 result = worker.result()
                 self._busy.remove(worker)
                 if not worker.pipe.closed:
@@ -79,6 +86,10 @@ class Worker:
     pipe: Connection
     task: Task[Any]
     until: float
+    since: float | None = None
+    """Time at which it began to compile; the time limit of its task stands still until that is done."""
+
+    answer: Any = None
 
     def __init__(self, module: str, threads: int, plugins: Sequence[Plugin]) -> None:
         for attempt in range(STARTS):
@@ -97,20 +108,36 @@ class Worker:
 
     @property
     def left_s(self) -> float:
-        """Seconds left until the time limit of its task."""
-        return self.until - time.monotonic()
+        """Seconds left until the time limit of its task; no limit while it compiles."""
+        return math.inf if self.since is not None else self.until - time.monotonic()
 
     def give(self, task: Task[Any]) -> None:
         """Send a task to the worker."""
         self.task, self.until = task, time.monotonic() + task.hard_limit_s
+        self.since = self.answer = None
         with suppress(OSError):  # it is dead, which `result` reports
             self.pipe.send_bytes(dumps(task))
 
+    def compiles(self) -> bool:
+        """Read what the worker sent, if anything, and return whether that was no result, but news of compilation."""
+        with suppress(EOFError, OSError):  # it is dead, which `result` reports
+            if self.pipe.poll():
+                self.answer = pickle.loads(self.pipe.recv_bytes())
+        if not isinstance(self.answer, Compiling):
+            return False
+        now, began = time.monotonic(), self.since
+        self.since = now if self.answer.begins else None
+        self.until += now - began if began is not None else 0.0
+        self.answer = None
+        return True
+
     def result(self) -> Any:
-        """Wait for the result of its task; return a failed one if it takes too long or the worker dies."""
+        """Return the result of its task, or a failed one if it took too long or the worker is dead."""
         try:
-            if self.pipe.poll(max(0.0, self.left_s)):
-                result = pickle.loads(self.pipe.recv_bytes())
+            if self.answer is None and self.pipe.poll(max(0.0, self.left_s)):
+                self.answer = pickle.loads(self.pipe.recv_bytes())
+            if self.answer is not None:
+                result = self.answer
                 if held_mb(self.process.pid) > SPENT * self.task.limits.memory_mb:
                     self.stop()
                 return self.task.failed(*result) if isinstance(result, Failure) else result
@@ -142,6 +169,21 @@ Of 1,593 tasks of Zhou's figures, five ran out of 4 GiB in workers that had run 
 """
 
 
+class Compiling(NamedTuple):
+    """News from a worker: it begins to compile inner loops, or has compiled them."""
+
+    begins: bool
+
+
+COMPILING = "compiling inner loops, once: this takes one or two minutes, and counts towards no time limit"
+
+NEWS_S = 0.5
+"""Seconds of compilation after which a worker tells; kernels that are only loaded take less."""
+
+LONGEST_WAIT_S = 3600.0
+"""Seconds that the pool waits for its workers at a time: the operating system takes no infinite number."""
+
+
 class Failure(NamedTuple):
     """Status and reason of a task that failed in its worker."""
 
@@ -159,9 +201,27 @@ def _serve(pipe: Connection, plugins: Sequence[Plugin]) -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_main, daemon=True).start()
+    sending = threading.Lock()
+
+    def send(content: bytes) -> None:
+        with sending:
+            pipe.send_bytes(content)
+
+    threading.Thread(target=_tell_of_compiling, args=(send,), daemon=True).start()
     with suppress(EOFError, OSError):
         while True:
-            pipe.send_bytes(_answer(pipe.recv_bytes(), plugins))
+            send(_answer(pipe.recv_bytes(), plugins))
+
+
+def _tell_of_compiling(send: Callable[[bytes], None]) -> None:
+    with suppress(OSError):
+        while True:
+            time.sleep(NEWS_S)
+            if clock.compiling_s() > NEWS_S:
+                send(dumps(Compiling(True)))
+                while clock.compiling_s():
+                    time.sleep(NEWS_S / 10)
+                send(dumps(Compiling(False)))
 
 
 def _answer(content: bytes, plugins: Sequence[Plugin]) -> bytes:

@@ -105,8 +105,8 @@ class Running(TypedDict, total=False):
     results, resume
         Parent folder of a new results folder, if any; or an earlier results folder to complete. Then finished results
         of the same work, limits and code are kept, others are tried again, and instances may be added.
-    on_start, on_result
-        Called with the number of tasks that will run, and with each result.
+    on_start, on_result, on_news
+        Called with the number of tasks that will run, with each result, and with what a user should know meanwhile.
     """
 
     jobs: int
@@ -115,6 +115,7 @@ class Running(TypedDict, total=False):
     resume: str | Path | None
     on_start: Callable[[int], None]
     on_result: Callable[[Any], None]
+    on_news: Callable[[str], None]
 
 
 def execute(
@@ -154,7 +155,7 @@ def execute(
     meta = described(study.kind, meta, instances)
     resume, results = running.get("resume"), running.get("results")
     earlier = _earlier(Path(resume), meta) if resume else None
-    workers: Pool | Cluster = Pool(running.get("jobs", 0))
+    workers: Pool | Cluster = Pool(running.get("jobs", 0), running.get("on_news", lambda text: None))
     if (dask := running.get("dask")) is not None:
         from schedgap.harness.engine.cluster import Cluster
 
