@@ -26,7 +26,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS, ModelSpec
 
-TINY = "gen/20jobs?jobs=10"
+TINY = "gen/20jobs?jobs=10&slot_s=1400"
 # Limits are counts, so that everything repeats. Methods above their stated size are skipped with a reason.
 LIMITS = Limits(nodes=100_000)
 SHORT = Limits(nodes=1)

@@ -124,7 +124,7 @@ def test_pricing_finds_the_cheapest_whole_gpus(view: View, numbers: list[float])
 
 def test_hadare_is_a_start_and_stays_below_the_bound() -> None:
     """HadarE's own decision on 20 jobs is read, and improved on."""
-    view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
+    view = PAPERS.get("hadar").view(instances.load("gen/20jobs?slot_s=1800"))
     decision = HEURISTICS.get("hadar.hadare").decide(view.instance)
     verdict = judge(view.instance, decision, FORKED.id, ())
     assert verdict.objective is not None

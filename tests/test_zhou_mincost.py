@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +24,20 @@ from schedgap.models.zhou.mincost import Offer, build_mincost, cheapest, kind, l
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str) -> None:
+def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Theorems 1 and 6, over a thousand choices each: (13), (21) as an ILP, and Algorithms 4 and 7 both ways.
 
     Algorithm 7 as printed places as many workers as slots, mostly others than the choice needs.
     """
+    optima: dict[Any, Any] = {}
+
+    def solved_once(machines: Any, choice: Any, free: Any, price: Any, options: SolveOptions) -> Any:
+        asked = choice, free.tobytes(), price.tobytes()
+        if asked not in optima:
+            optima[asked] = placement(machines, choice, free, price, options)
+        return optima[asked]
+
+    monkeypatch.setattr("schedgap.harness.audit.claims.zhou.placement", solved_once)
     found, worse, missed, other = 0, 0, 0, 0
     ways = (placements(np.random.default_rng(7), name, 1000, printed=way) for way in (False, True))
     for (best, repaired, _), (_, printed, done) in zip(*ways, strict=True):

@@ -95,9 +95,15 @@ def _priced(domain: Domain, columns: Columns, scale: float) -> tuple[Array, Arra
 
 
 def _stacked(columns: Columns, blocks: int, rows: sp.csr_array) -> sp.csc_array:
-    """Return the coefficients of columns: the convexity rows of the blocks, followed by all other `rows`."""
-    block = sp.csc_array((np.ones(len(columns)), (columns.block, np.arange(len(columns)))), (blocks, len(columns)))
-    return sp.csc_array(sp.vstack([block, rows @ columns.use], format="csc"))
+    """Return the coefficients of columns: the convexity rows of the blocks, followed by all other `rows`.
+
+    Every column begins with its entry 1 in the row of its block; ``scipy.sparse.vstack`` takes twice as long.
+    """
+    use = sp.csc_array(rows @ columns.use)
+    use.sort_indices()
+    begin, first = use.indptr[:-1], np.arange(len(columns) + 1, dtype=use.indptr.dtype)
+    entries = np.insert(use.data, begin, 1.0), np.insert(use.indices + blocks, begin, columns.block)
+    return sp.csc_array((*entries, use.indptr + first), (blocks + use.shape[0], len(columns)))
 
 
 def choose(domain: Domain, columns: Columns, options: SolveOptions) -> Solution:
