@@ -14,6 +14,9 @@ ABSENT = "–"
 NOISE = 1e-9
 """Relative size of floating-point noise, which does not count when a number is rounded up or down."""
 
+ALLOWED = 1e-7
+"""Relative size of a gap that a bound has only because it allows what checkers of decisions accept."""
+
 Side = Literal["exactly", "at most", "at least"]
 """What a printed number says about the true one; estimates are rounded so that they stay true."""
 
@@ -86,7 +89,7 @@ def percent(fraction: float | None, side: Side = "exactly") -> str:
         return number(fraction)
     value = 100.0 * fraction
     size = abs(value)
-    if size <= 100 * NOISE:
+    if size <= 100 * ALLOWED:
         return "0 %"
     if size < 0.005:
         return "< 0.01 %" if value > 0 else "> −0.01 %"

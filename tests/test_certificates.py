@@ -253,7 +253,7 @@ def test_a_results_folder_has_certificates_that_the_script_and_verify_read(tmp_p
     assert len(files) == 2
     command = [sys.executable, str(EXAMPLES / "check_certificate.py"), *map(str, files)]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "bound 4.5 holds (oef.envy_free)" in told
+    assert "bound 4.500000101 holds (oef.envy_free)" in told  # 4.5, and what checkers let decisions miss
     again = read_run(found.folder)
     assert [row.own_bound for row in again.rows] == [row.own_bound for row in found.rows]
     assert not any(wrong for *_, wrong in check_folder(found.folder))
