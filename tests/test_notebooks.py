@@ -9,14 +9,12 @@ from typing import Any
 
 import nbformat
 import pytest
+from conftest import PATIENCE_S
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
-LIMIT_S = 120
-"""Seconds after which a cell counts as hanging."""
-
 ABSOLUTE_PATH = re.compile(r"(?<![\w./~:-])/(?:home|root|Users|tmp|work|mnt|var|opt)/|\b[A-Z]:\\\\?\w")
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MAGIC = re.compile(r"^\s*[%!]", re.MULTILINE)
@@ -122,7 +120,7 @@ def test_notebook_runs_and_its_answers_too(path: Path, kernel: Any, tmp_path: Pa
     answers = [new_code_cell(block) for block in hidden_answers(notebook)]  # type: ignore[no-untyped-call]
     clean = new_code_cell(f"%reset_selective -f .\n%cd -q {tmp_path}")  # type: ignore[no-untyped-call]
     notebook.cells = [clean, *notebook.cells, *answers]
-    client = NotebookClient(notebook, km=kernel, timeout=LIMIT_S)
+    client = NotebookClient(notebook, km=kernel, timeout=round(PATIENCE_S))
     client.execute()
     outputs = [output for cell in code_of(notebook) for output in cell.outputs]
     assert [output.text for output in outputs if output.get("name") == "stderr"] == []

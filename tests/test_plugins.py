@@ -119,7 +119,7 @@ def test_a_paper_from_outside_is_audited_attacked_and_imported(command: Command,
     given = ("--plugin", "smith.py")
     run = command("audit", "--paper", "smith", "--effort", 0.5, "--no-report", "--format", "json", *given)
     assert [finding["verdict"] for finding in json.loads(run.stdout)] == ["confirmed"]
-    run = command("adversary", "--heuristic", "smith.spt", "--budget", "2s", *given)
+    run = command("adversary", "--heuristic", "smith.spt", "--budget", "30m", "--tries", 3, *given)
     assert run.returncode == 0, run.stderr
     assert "--method smith.spt --method smith.assignment --plugin smith.py" in run.stdout
     written(paper, "1\n2\n", "hours.txt")

@@ -38,10 +38,12 @@ ELSEWHERE = ("make ", ".venv/bin/", "sacct ")
 SMALLER = {
     "gen/200jobs": "gen/20jobs",
     "gen/hadar-480": "paper/hadar-fig1",
-    "gen/hadar-aws?mix=M-8": "paper/hadar-fig1",
+    "gen/hadar-aws?mix=M-8": "gen/20jobs?jobs=3&slot_s=7200",
     "gen/hadar-aws": "paper/hadar-fig1",
+    "paper/hadar-fig1 --method 'hadar.p1.per_server": "'gen/20jobs?jobs=3&slot_s=7200' --method 'hadar.p1.per_server",
     "gen/synergy-128?load=5": "gen/20jobs?jobs=2",
     "gen/synergy-128?load=7": "gen/20jobs?jobs=3",
+    'base = "gen/50jobs"': 'base = "gen/20jobs?jobs=5&slot_s=3600"',
     "gen/50jobs --policy": "paper/hadar-fig1 --policy",
     "gen/20jobs --policy exec": "paper/hadar-fig1 --policy exec",
     "gen/50jobs": "gen/20jobs",
@@ -54,13 +56,12 @@ SMALLER = {
     "--until-h 12": "--until-h 1",
     "synergy/table5": "synergy/table5 --quick",
     "harness audit": "harness audit --claim 'oef.slip.*'",
-    "300s": "1s",
+    "--budget 300s": "--budget 30m --tries 2",
     "sg.audit(effort=0.02)": "sg.audit(claims='oef.slip.*')",
     "--library DIR": "--library DIR --instance paper/oef-eq1 --known run",
     "harness compare --instance my.json": "harness compare --instance my.json --method hadar.srtf --method hadar.p1",
     "sweeps/solvers.toml": "mine.toml",
     "load = [0.6, 1.0, 1.4], seed = [1, 2, 3]": "load = [0.6]",
-    "time_limit_s = 10.0": "time_limit_s = 1.0",
     "harness diff results/<a> results/<b>": "harness diff run run",
     "results/<run>": "run",
     "results/<a>": "run",
@@ -109,9 +110,10 @@ def smaller(text: str) -> str:
 
 
 def options(words: list[str]) -> set[str]:
-    """Return the options of a command, which is the first of the words."""
+    """Return the options of a command, which is the first of the words, or of ``harness`` if that is an option."""
     known: Any = get_command(app)
-    return {name for p in known.get_command(None, words[0]).params for name in (*p.opts, *p.secondary_opts)}
+    command = known if words[0].startswith("--") else known.get_command(None, words[0])
+    return {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
 
 
 def words_of(line: str) -> list[str]:

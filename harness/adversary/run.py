@@ -100,7 +100,8 @@ def adversary(
         Total seconds: three quarters for the search, the rest for shrinking. Finding the models that solve small
         instances takes a few more seconds for each heuristic.
     tries
-        Largest number of instances per slice, which replaces its time limit; the search is then one repeatable stage.
+        Largest number of instances per slice, of which there is then one per worker. The search repeats if it ends
+        before `budget_s`.
     most
         Largest number of jobs or tenants of an instance.
     anywhere
@@ -123,6 +124,7 @@ def adversary(
         "anywhere": anywhere,
         "most_jobs": None if most == MOST_JOBS else most,
         "budget": f"{budget_s:g}s",
+        "tries": tries,
         "seed": seed,
         **limits.given(EXACT),
     }

@@ -208,6 +208,7 @@ def adversary(
         list[str], Option(help="Id, pattern, or a paper's online algorithms. Repeatable.", autocompletion=cli.METHODS)
     ],
     budget: Annotated[str, Option(help="Time of the whole search: 300s, 5m, 1h.")] = "60s",
+    tries: Annotated[int | None, Option(min=1, help="Most instances per worker, so that a search repeats.")] = None,
     most_jobs: Annotated[int, Option(min=1, max=20, help="Largest number of jobs or tenants.")] = 6,
     anywhere: Annotated[bool, Option("--anywhere", help="Also search where no guarantee applies.")] = False,
     seed: cli.SeedOption = 0,
@@ -221,7 +222,7 @@ def adversary(
 
     running |= {"most": most_jobs, "anywhere": anywhere, "seed": seed}
     limits = Limits(time_limit, rel_gap=0.0, memory_mb=memory_mb)
-    return run(heuristic, budget_s=seconds_of(budget), limits=limits, **running)
+    return run(heuristic, budget_s=seconds_of(budget), tries=tries, limits=limits, **running)
 
 
 @cli.app.command()

@@ -166,17 +166,19 @@ class View(GangView):
         """
         free = self.pools.gpus.tolist()
         left = sum(free)
-        kind, gpus = self._plain
+        preference, (kind, gpus) = self.preference, self._plain
         jobs, types = [], []
         for j in order:
             if left == 0:
                 break
-            i = next((i for i in self.preference[kind[j]] if free[i] >= gpus[j]), None)
-            if i is not None:
-                free[i] -= gpus[j]
-                left -= gpus[j]
-                jobs.append(j)
-                types.append(i)
+            needed = gpus[j]
+            for i in preference[kind[j]]:  # a generator would take most of the time of long simulations
+                if free[i] >= needed:
+                    free[i] -= needed
+                    left -= needed
+                    jobs.append(j)
+                    types.append(i)
+                    break
         return np.array(jobs, np.int64), np.array(types, np.int64)
 
     @cached_property
