@@ -537,8 +537,9 @@ def test_a_solver_that_reports_another_objective_is_wrong(monkeypatch: pytest.Mo
     assert row.violations == ("the solver reports 9, the checker finds 5",)
 
 
-def test_monolithic_models_above_their_size_run_only_on_request() -> None:
-    ref = "gen/oef-scale?tenants=160"
+def test_monolithic_models_above_their_size_run_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedgap.models.oef.FULL_LIMIT", 40)
+    ref = "gen/oef-scale?tenants=50"
     assert task("oef.cooperative.full", ref).run().row.status == "skipped"
     assert task("oef.cooperative.full", ref, all_sizes=True).run().row.status == "optimal"
 

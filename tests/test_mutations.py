@@ -26,7 +26,7 @@ from schedgap.instances.random_instances import MB_PER_S, RANDOM, synergy, zhou
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
-LIMITS = Limits(time_limit_s=10.0, rel_gap=0.0)
+LIMITS = Limits(nodes=1000, rel_gap=0.0)
 
 Path = tuple[str, ...]
 

@@ -193,7 +193,8 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     part = held.rate * view.slot_s / work[held.kind]
     best = np.zeros(view.profiles.kinds)
     np.maximum.at(best, held.kind, held.rate)
-    alone = view.workload.work[jobs] / (best[kind] * view.slot_s)
+    pace = best[kind] * view.slot_s
+    alone = np.divide(view.workload.work[jobs], pace, out=np.full(len(jobs), np.inf), where=pace > 0)
     limit, amount = capacity(view), held.amount(view)
     uses = [(q, int(held.gpu_type[q]), r) for q, r in np.argwhere(amount > 0).tolist()]
     resources = sorted({(i, r) for _, i, r in uses})
