@@ -275,7 +275,9 @@ class Cheapest(Timed):
         return windows(free, slots, axis=2).min(axis=3), windows(price, slots, axis=2).sum(axis=3)
 
     def value(self, proof: Data) -> Fraction:
-        return Fraction(self.least(int(self.read.weight.argmax()), cache(self.window)))
+        cost = self.least(int(self.read.weight.argmax()), cache(self.window))
+        require(math.isfinite(cost), "no run of the heaviest job fits beside the loads")
+        return Fraction(cost)
 
 
 KINDS: dict[str, Callable[[Data, Data], Packing]] = {

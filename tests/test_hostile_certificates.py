@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +118,44 @@ def test_every_field_may_have_any_value() -> None:
             with pytest.raises(checker.RefusedError, match="has no"):
                 checker.proved(proof | {extra: "0:1"}, instance)
     assert tried > 500
+
+
+PAPERS = (
+    *(("paper/oef-eq1", method) for method in ("oef.cooperative", "oef.noncooperative", "oef.sharing_incentive")),
+    *(("paper/synergy-example", method) for method in ("synergy.lp1.free", "synergy.jct", "synergy.makespan_fluid")),
+    *(("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", f"zhou.{kind}.columns") for kind in ("ps", "ra")),
+    ("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", "zhou.ps.fluid"),
+    ("paper/walkthrough", "admission.columns"),
+)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the places of all parts of a certificate, at any depth."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield value, key
+        yield from places(item)
+
+
+@pytest.mark.parametrize(("ref", "method"), PAPERS)
+def test_every_part_may_have_any_value(ref: str, method: str) -> None:
+    """One to three parts at any depth are replaced: it is refused, or does not exclude a verified decision."""
+    source = instances.load(ref)
+    instance, rng = json.loads(to_json(source)), np.random.default_rng(7)
+    task = MethodTask(to_json(source), source.name, source.fingerprint, method, limits=Limits(nodes=1))
+    found = task.run()
+    sense, _ = checker.proved(proof := plain(found.certificate), instance)
+    refused = 0
+    for _ in range(150):
+        hostile = json.loads(json.dumps(proof))
+        for _ in range(int(rng.integers(1, 4))):
+            where = [place for place in places(hostile) if place[1] not in {"digest", "instance", "method", "problem"}]
+            holder, key = where[int(rng.integers(len(where)))]
+            holder[key] = copy.deepcopy(WRONG[int(rng.integers(len(WRONG)))])
+        try:
+            _, value = checker.proved(hostile, instance)
+        except checker.REFUSED:
+            refused += 1
+            continue
+        if (objective := found.row.objective) is not None:
+            assert sense * (value - Fraction(objective)) >= -1e-6 * abs(objective), hostile
+    assert refused >= 30

@@ -160,8 +160,9 @@ def test_time_limit_with_incumbent_keeps_it_and_the_bound() -> None:
     assert solution.gap > 0
 
 
-def test_time_limit_without_incumbent() -> None:
-    solution = solve(market_split(n=60, m=12), SolveOptions(time_limit_s=1e-6))
+@pytest.mark.parametrize("limit", [{"time_limit_s": 1e-6}, {"nodes": 0}])
+def test_limit_without_incumbent(limit: dict[str, Any]) -> None:
+    solution = solve(market_split(n=60, m=12), SolveOptions(**limit))
     assert solution.status == "time limit without incumbent"
     assert solution.objective is None
 
