@@ -28,8 +28,9 @@ from schedgap.harness.page.compare import caption
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances import load
 from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances import zhou as random_zhou
 from schedgap.instances.schema import Instance
-from schedgap.instances.views import oef
+from schedgap.instances.views import oef, zhou
 from schedgap.models import MODELS
 from schedgap.models.solve import build, solve
 
@@ -273,3 +274,10 @@ def test_no_bound_is_beaten_where_levels_are_nearly_shares(
             grid[axis] = [x * (1 + e / 2) for x, e in zip(grid[axis], more, strict=True)]
     methods = ["synergy.ilp1", "synergy.lp1", "synergy.lp2.*", "synergy.jct*", "synergy.tune", "synergy.drf"]
     assert not contradictions(compare_here(validate(content, "near"), methods).rows)
+
+
+def test_a_run_of_a_million_slots_is_too_large_though_it_has_few_starts() -> None:
+    slow = random_zhou.job(3, minibatch_s=1.0, update_s=1e6)
+    reason = MODELS.get("zhou.ps.offline").too_large(zhou.view(random_zhou.instance([slow], slots=4)))
+    assert reason is not None
+    assert "choices or slots times servers" in reason

@@ -95,10 +95,10 @@ def _count(a: Architecture, earliest: Ints, end: int) -> int:
 def _too_large(view: View, name: str, weight: bool) -> str | None:
     a = view.architectures[name]
     earliest, end = (np.ones_like(a.arrival), a.deadline) if weight else (a.arrival, horizon(a))
-    if (size := _count(a, earliest, end) * a.machines.size) <= LARGEST:
+    if (size := max(_count(a, earliest, end), end) * a.machines.size) <= LARGEST:
         return None
     what = "columns.maxweight" if weight else "columns"
-    return f"{size:,} choices times servers, more than {LARGEST:,}; zhou.{name}.{what} bounds the same optimum"
+    return f"{size:,} choices or slots times servers, more than {LARGEST:,}; zhou.{name}.{what} bounds the same optimum"
 
 
 def _register(name: str, what: str, problem: str, build: Callable[[Architecture], pyo.ConcreteModel], eq: str) -> None:
