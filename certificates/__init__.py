@@ -27,7 +27,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from . import elastic, fluid, oef, packing, rigid, synergy
-from .basics import Data, RefusedError, require
+from .basics import Data, RefusedError, numeric, require
 from .files import instance_of, parsed, printable, unpacked
 from .reading.jobs import arrivals
 from .rules import RULES, register, rule_of
@@ -60,6 +60,9 @@ MOST_MEMORY = 8 * 2**30
 OF_ALL = {"instance", "method", "problem", "bound", "digest", "unit"}
 """Fields of every certificate; `unit` is that of its multipliers, 1 unless it is given."""
 
+TEXTS = {"instance", "method", "problem", "digest", "window", "round"}
+"""Fields that hold texts; all others hold numbers only."""
+
 OF_SIMULATIONS = {"window", "round_s"}
 """Fields of certificates about simulations: some of the jobs, and the length of rounds instead of slots."""
 
@@ -80,7 +83,7 @@ def check(proof: Data, instance: Data) -> Fraction:
     require(digest(proof, {"digest"}) == proof["digest"], "it was changed: its digest does not match its content")
     sense, value = proved(proof, instance)
     holds = sense * (Fraction(proof["bound"]) - value) >= 0
-    require(holds, f"only {float(value):.12g} follows, not {proof['bound']:.12g}")
+    require(holds, f"only {float(value)!r} follows, not {proof['bound']!r}")
     return value
 
 
@@ -97,11 +100,13 @@ def certified(proof: Data, instance: Data) -> float:
 
 def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
     """Return the problem's sense (1 maximises, -1 minimises) and the bound that follows from the multipliers."""
-    require(proof.get("unit", 1) > 0, "the unit of prices is not positive")
     rule = rule_of(proof)
     known = OF_ALL | rule.reads | (OF_SIMULATIONS if rule.simulated else set())
     others = [name for name in proof if name not in known]
     require(not others, f"{proof['problem']} has no {', '.join(map(repr, others[:3]))}")
+    numbers = {name: content for name, content in proof.items() if name not in TEXTS}
+    require(numeric(numbers), "its bound and multipliers must be numbers, not texts")
+    require(proof.get("unit", 1) > 0, "the unit of prices is not positive")
     return rule.bound(posed(proof, instance), proof)
 
 

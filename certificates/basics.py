@@ -35,6 +35,13 @@ def require(true: bool, reason: str) -> None:
         raise RefusedError(reason)
 
 
+def numeric(content: object) -> bool:
+    """Return whether the numbers of a certificate's multipliers are numbers: a text such as 1e9999999 takes minutes."""
+    if isinstance(content, Mapping):
+        return all(map(numeric, content.values()))
+    return all(map(numeric, content)) if isinstance(content, list) else not isinstance(content, str)
+
+
 def up(value: Any, unit: float) -> Array:
     """Return values as integer multiples of a unit, rounded up beyond floating-point errors."""
     with np.errstate(over="ignore"):  # infinite values are refused in the next line

@@ -78,8 +78,9 @@ def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
 
     gain, better = pareto_gain(view, devices)
     total = float(efficiency(view.speedups, devices).sum())
-    text = f"the total can grow by {max(gain, 0.0):.4g} without hurting anybody"
-    return Finding("Pareto-efficient", gain <= TOLERANCE * total, better, -gain, text)
+    holds = gain <= TOLERANCE * total
+    text = "nobody can gain" if holds else f"the total can grow by {gain:.4g}"
+    return Finding("Pareto-efficient", holds, better, -gain, f"{text} without hurting anybody")
 
 
 def optimal_efficiency(view: View, devices: Array, best: float | None = None) -> Finding[float]:

@@ -21,6 +21,9 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 PARTS = ("night", "morning", "afternoon", "evening")
 """Parts of a day, six hours each."""
 
+ROUNDED = 12
+"""Decimals of hours: less than a tick of any log, and more than the rounding of sums of them."""
+
 CANDIDATES = 500
 """Number of decisions whose cost is computed: the starts of the jobs with the most GPU time."""
 
@@ -51,7 +54,8 @@ class Why:
     @cached_property
     def avoidable(self) -> Array:
         """``(n,)`` hours of waiting beyond those in the bound's schedule."""
-        return self.waited - (self.bound - self.view.release - self.view.duration) / self.view.ticks_of_hour
+        least = (self.bound - self.view.release - self.view.duration) / self.view.ticks_of_hour
+        return np.round(self.waited - least, ROUNDED) + 0.0
 
     @cached_property
     def hours(self) -> Ints | None:

@@ -24,7 +24,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from schedgap.instances import canonical
-from schedgap.instances.errors import InstanceError, UnknownNameError
+from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.generate import generate
 from schedgap.instances.generate.core import Scalar, number, usual_of
 from schedgap.instances.generate.workload import slots_until
@@ -102,7 +102,28 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
     document, name = _document(target)
     if "generator" in document:
         return generate(document, changes, name=labelled(name, changes), where=labelled(target, changes))
-    return _with_slots(canonical.validate({"name": name, **document}, where=target), changes, target)
+    read = canonical.validate({"name": name, **document}, where=target)
+    if target != read.name and borrowed(read):
+        raise InstanceError(
+            f"{target}: name = {read.name!r}: that instance of the package is another one; rename yours"
+        )
+    return _with_slots(read, changes, target)
+
+
+def namesake(instance: Instance) -> Instance | None:
+    """Return the packaged instance with the name of an instance, whatever its content, or ``None``."""
+    if instance.name.partition("/")[0] not in KINDS:
+        return None
+    try:
+        return load(instance.name)
+    except UsageError:
+        return None
+
+
+def borrowed(instance: Instance) -> bool:
+    """Return whether an instance has the name of another one, which comes with the package."""
+    other = namesake(instance)
+    return other is not None and other.fingerprint != instance.fingerprint
 
 
 def settings(name: str) -> dict[str, Scalar]:

@@ -399,7 +399,7 @@ def test_strangers_text_is_harmless() -> None:
     marked = re.sub(r"`[^`\n]*`", "", found._repr_markdown_())  # neither Markdown nor MathJax looks into code
     assert "<b>boo" not in marked
     assert "<i>" not in marked
-    assert "`3 tenants share 1 A%_$<i>" in found._repr_markdown_()
+    assert "`3 tenants on 1 A%_$<i>" in found._repr_markdown_()
     assert r"A\%\_\$<i>" in found.latex
 
 
@@ -451,7 +451,7 @@ def test_a_family_is_dropped_as_a_whole() -> None:
     found = cost(spec, seen, "no_envy")
     assert (found.rows, found.dual) == (6, None)
     assert found.cost == pytest.approx(0.5)
-    assert "no_envy (6 rows): optimum 4.5, without it 5; it costs 0.5" in found.sentence
+    assert "no_envy (6 rows): HiGHS finds 4.5, without it 5; it costs 0.5" in found.sentence
     freed = cost(MODELS.get("gavel.makespan_fluid"), view("gavel", "paper/hadar-fig1"), "one_after_another")
     assert freed.cost is not None
     assert freed.optimum is not None
@@ -462,7 +462,9 @@ def test_explain_shows_what_rows_cost(command: Command) -> None:
     words = ("explain", "oef.cooperative", "--instance", "paper/oef-eq1", "--drop")
     done = command(*words, "no_envy[1,2]")
     assert "Cost of rows on paper/oef-eq1" in done.stdout
-    assert "no_envy[1,2]: optimum 4.5, without it 4.5; it costs 0. Its dual" in done.stdout
+    assert (
+        "no_envy[1,2]: HiGHS finds 4.5, without it 4.5; it costs 0. One more unit on its right-hand side" in done.stdout
+    )
     unknown = command(*words, "no_envies")
     assert unknown.returncode == 2
     assert "unknown row of oef.cooperative 'no_envies'; did you mean no_envy" in unknown.stderr

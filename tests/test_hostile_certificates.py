@@ -80,6 +80,18 @@ def test_what_is_no_certificate_is_refused_in_one_line(text: bytes, reason: str,
     assert reason in told(run, "a.json.gz", gzip.compress(text, 1))
 
 
+@pytest.mark.parametrize("name", ["bound", "unit", "envy"])
+def test_numbers_are_no_texts(name: str) -> None:
+    """To read 1e99999999 as a fraction takes minutes."""
+    instance = instances.load("paper/oef-eq1")
+    about = to_json(instance), instance.name, instance.fingerprint
+    proof = plain(MethodTask(*about, "oef.cooperative").run().certificate)
+    text: Any = [[0, 2, "1e99999999"]] if name == "envy" else "1e99999999"
+    raw = json.loads(to_json(instance))
+    with pytest.raises(checker.RefusedError, match="must be numbers"):
+        checker.check(signed(proof | {name: text}, raw), raw)
+
+
 WRONG = (None, True, -1, 0, 10**13, -(10**30), 0.5, 1e300, 5e-324, "x", "", [], [[]], {}, [None], [-1], ["x"], [10**40])
 METHODS = (
     *("hadar.p2.columns", "hadar.fluid", "hadar.forked_bound", "gavel.makespan_fluid", "gavel.jct", "gavel.jct_p99"),

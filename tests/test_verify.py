@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from conftest import Command
-from test_integrity import forge
+from test_integrity import digests, forge
 
 import schedgap as sg
 from schedgap.harness.compare.consistent import TOLD
@@ -19,6 +19,8 @@ from schedgap.harness.compare.row import OF_METHODS, TOGETHER
 from schedgap.harness.engine.study import Checked, check, reopen
 from schedgap.harness.simulate import row as simulated
 from schedgap.harness.simulate.task import TOLD as TOLD_OF_POLICIES
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import InstanceError
 
 DAY = "gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600"
 
@@ -203,6 +205,38 @@ def test_a_row_that_contradicts_another_is_named(few: Path) -> None:
     ((label, _, wrong),) = bad(few)
     assert label == "oef.cooperative: infeasible"
     assert wrong
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "gen/200jobs"}, "it is named gen/200jobs, which is another instance"),
+        ({"published": []}, ""),
+        ({"published": "another"}, "published numbers that the packaged instance has not"),
+    ],
+)
+def test_names_and_published_numbers_of_packaged_instances_are_theirs(
+    few: Path, changes: dict[str, Any], words: str
+) -> None:
+    """Neither is part of a fingerprint, so that digests alone say nothing about them."""
+    (file,) = (few / "instances").iterdir()
+    content = json.loads(file.read_text())
+    if changes.get("published") == "another":
+        changes = {"published": [content["published"][0] | {"value": 4.36}]}
+    file.write_text(json.dumps(content | changes))
+    mine = digests({f"instances/{file.name}": file.read_bytes()})
+    forge(few, lambda meta: meta | {"files": meta["files"] | mine})
+    wrong = [line for line in bad(few) if line.label.startswith("instances/")]
+    assert [words in line.wrong for line in wrong] == [True] * bool(words)
+
+
+def test_a_file_of_ones_own_may_not_have_the_name_of_a_packaged_instance(tmp_path: Path) -> None:
+    content = json.loads(to_json(sg.load("paper/oef-eq1")))
+    (tmp_path / "mine.json").write_text(json.dumps(content))
+    assert sg.load(str(tmp_path / "mine.json")).name == "paper/oef-eq1", "a copy may"
+    (tmp_path / "mine.json").write_text(json.dumps(content | {"name": "gen/200jobs"}))
+    with pytest.raises(InstanceError, match="that instance of the package is another one"):
+        sg.load(str(tmp_path / "mine.json"))
 
 
 def test_a_table_that_was_changed_does_not_hold(few: Path) -> None:

@@ -75,6 +75,8 @@ class Row(CheckedRow):
         each that did not.
     status, termination, reason
         How the method ended, in one word; what its solver says; and why it was skipped or failed.
+    claim
+        What the solver says that no certificate shows, in words: that this is optimal, or that there is no solution.
     solve_s, build_s, transfer_s, check_s, total_s
         Seconds of the wall clock for solving, building a model, passing it to its solver, checking, and all together.
     nodes, iterations
@@ -186,6 +188,10 @@ class Row(CheckedRow):
             return f"{says} infeasible"
         shown = not self.unproved if self.objective is None else self.ratio_is_upper is False
         return f"{says} optimal" if self.status == "optimal" and not shown else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, in order, and the `claim`."""
+        return super().as_dict() | {"claim": self.claim}
 
     @property
     def unproved(self) -> bool:
@@ -317,7 +323,7 @@ class Comparison(Found[Row]):
     bounds: list[Row] = field(default_factory=list)
 
     kind = "compare"
-    fields = FIELDS
+    fields = (*FIELDS, "claim")
 
     def decision(self, method: str, seed: int = 0) -> Any:
         """Return the decision of a method on the first instance for which it has one."""

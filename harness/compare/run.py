@@ -267,7 +267,10 @@ TRACE |= dict.fromkeys(TIMED, "float")
 
 def _tables(comparison: Comparison) -> Mapping[str, bytes]:
     rows = (row.as_dict() for row in comparison.rows)
-    return {"rows.parquet": to_parquet(types_of(Row), rows), "traces.parquet": to_parquet(TRACE, comparison.traces)}
+    return {
+        "rows.parquet": to_parquet(types_of(Row) | {"claim": "str | None"}, rows),
+        "traces.parquet": to_parquet(TRACE, comparison.traces),
+    }
 
 
 def judged(found: Finished) -> list[Row]:

@@ -25,6 +25,7 @@ from schedgap.harness.engine.folder import (
     SCHEMA_VERSION,
     Folder,
     damage_explained,
+    instance_file,
     new_folder,
     open_stored,
     told,
@@ -36,6 +37,7 @@ from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean
 from schedgap.instances import plugins
 from schedgap.instances.canonical import read_bytes
+from schedgap.instances.catalogue import load, namesake, references
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
@@ -336,7 +338,25 @@ def check(folder: str | Path) -> list[Checked]:
             if row.trouble:
                 found[row.key] = found[row.key]._replace(wrong=clean(row.trouble, 300))
         whole = not any(one.wrong for one in found.values())
-        return [*found.values(), *(_tables_checked(study, finished) if whole else [])]
+        return [*found.values(), *_names_checked(stored), *(_tables_checked(study, finished) if whole else [])]
+
+
+def _names_checked(stored: Stored) -> Iterator[Checked]:
+    """Find instances with the name, or the published numbers, of others that come with the package."""
+    for mark, one in stored.instances.items():
+        other, file = namesake(one), instance_file(mark)
+        if other is None:
+            continue
+        if other.fingerprint != mark:
+            yield Checked(file, wrong=f"it is named {clean(one.name, 60)}, which is another instance")
+        elif any(number not in _published(mark, other) for number in one.published):
+            yield Checked(file, wrong="it has published numbers that the packaged instance has not")
+
+
+def _published(mark: str, one: Instance) -> list[Any]:
+    """Return the published numbers of a packaged instance, and of worked examples of the same content."""
+    examples = (load(ref) for ref in references() if ref.startswith("paper/"))
+    return [number for other in (one, *examples) if other.fingerprint == mark for number in other.published]
 
 
 def _checked(study: Study[Any], stored: Stored, key: str) -> Checked:

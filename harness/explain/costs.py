@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schedgap.harness.text import number
+from schedgap.harness.verify import differ
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import Status, unknown
 from schedgap.instances.text import counted
@@ -53,8 +54,8 @@ class Cost:
         """By how much the optimum is better without the rows, at least 0; ``None`` if one of the two is not known."""
         if (self.status, self.status_without) != ("optimal", "optimal") or None in (self.optimum, self.without):
             return None
-        gained = (self.without or 0.0) - (self.optimum or 0.0)
-        return max(0.0, gained if self.sense == "max" else -gained)
+        before, after = self.optimum or 0.0, self.without or 0.0
+        return abs(after - before) if (after > before) == (self.sense == "max") and differ(after, before) else 0.0
 
     @property
     def sentence(self) -> str:
@@ -62,14 +63,11 @@ class Cost:
         what = self.row if self.rows == 1 else f"{self.row} ({counted(self.rows, 'row')})"
         if self.cost is None:
             return f"{what}: not known; solved with it: {self.status}, without it: {self.status_without}"
-        text = (
-            f"{what}: optimum {number(self.optimum)}, without it {number(self.without)}; it costs {number(self.cost)}"
-        )
-        return (
-            text
-            if self.dual is None
-            else f"{text}. Its dual, what the optimum gains at the margin, is {number(self.dual)} here"
-        )
+        found = f"HiGHS finds {number(self.optimum)}, without it {number(self.without)}"
+        text = f"{what}: {found}; it costs {number(self.cost)}"
+        if self.dual is None:
+            return text
+        return f"{text}. One more unit on its right-hand side gains {number(self.dual)} here at the margin: its dual"
 
 
 def cost(spec: ModelSpec, view: Any, row: str) -> Cost:

@@ -46,13 +46,15 @@ class Runs:
 
     @property
     def nothing(self) -> str:
-        """What happened if the objective is 0 although more is possible; empty if it never is."""
-        zero = [row for row in self.rows if row.sense == "max" and row.objective == 0 and (row.best_bound or 0) > 0]
+        """What happened if the objective is 0, and whether more is possible; empty if it never is."""
+        zero = [row for row in self.rows if row.sense == "max" and row.objective == 0 and row.best_bound is not None]
         if not zero:
             return ""
         what = next((text for name, text in NOTHING.items() if zero[0].metrics.get(name) == 0), "reaches 0")
         if len(self.rows) > 1:
             return f"{what} in {len(zero)} of {len(self.rows)} results"
+        if zero[0].best_bound == 0:
+            return f"{what}, and nothing is worth more than 0"
         bound = number(zero[0].best_bound)
         return f"{what}, where the optimum is {'' if zero[0].ratio_is_upper is False else 'at most '}{bound}"
 
@@ -118,8 +120,11 @@ def _loss(own: Runs) -> str:
     if not losses or own.nothing:
         return ""
     upper = any(row.loss_is_upper is not False for row in own.rows)
-    price = _price(own.rows)
-    return f": {f'{price}, ' if price else ''}its own loss {amount(max(losses), upper)}"
+    price, largest = _price(own.rows), max(losses)
+    before = f": {f'{price}, ' if price else ''}"
+    if percent(-largest) != "0 %" and largest < 0:
+        return f"{before}and as it need not meet that exactly, it is {percent(-largest)} better than what does"
+    return f"{before}its own loss {amount(max(largest, 0.0), upper)}"
 
 
 def _price(rows: Sequence[Row]) -> str:
@@ -162,7 +167,7 @@ def _baseline(own: Runs, others: Sequence[Runs]) -> str:
     row = best.rows[0]
     name = f"{'best ' * (len(others) > 1)}baseline {best.name.removeprefix(f'{row.paper}.')}"
     if best.nothing:
-        return f"{name} {best.nothing}"
+        return f"{name} {'is no better' if best.nothing == own.nothing else best.nothing}"
     far = ("is, too" if own.optimal == best.optimal else f"is {best.optimal}") if best.optimal else best.amount
     return f"{name} {far}{_freedom(row, own.rows[0])}"
 

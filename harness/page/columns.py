@@ -127,7 +127,10 @@ def _claimed(row: Row) -> str:
 
 
 def _status(row: Row) -> str:
-    return f"{row.status}?" if row.claim else row.status
+    if row.claim:
+        return f"{row.status}?"
+    gives_a_bound = row.status == "optimal" and row.objective is None and row.own_bound is not None
+    return "bound" if gives_a_bound else row.status
 
 
 KINDS = (

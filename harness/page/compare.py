@@ -257,7 +257,8 @@ def lines(run: Comparison) -> list[str]:
     """Return the first lines on a terminal: failures, the answer about each paper, and models run only for bounds."""
     texts = [text for _, text in answers(run)]
     shown = [_sentence(run, texts)] if len(texts) < 2 else [f"{_where(run.rows)}:", *(f"  {text}" for text in texts)]
-    return [line for line in (frame.answered(run, "results"), *shown, _unasked(run.bounds), _hurried(run.rows)) if line]
+    before = frame.answered(run, "results"), _exceeded(run.rows)
+    return [line for line in (*before, *shown, _unasked(run.bounds), _hurried(run.rows)) if line]
 
 
 def headline(run: Comparison, brief: bool = False) -> str:
@@ -265,7 +266,7 @@ def headline(run: Comparison, brief: bool = False) -> str:
     skipped = sum(row.status == "skipped" for row in run.rows)
     why = f"{counted(skipped, 'result was', 'results were')} skipped, for reasons given below." * bool(skipped)
     answer = _sentence(run, [text for _, text in answers(run, brief)])
-    return frame.answered(run, "results", answer, _unasked(run.bounds), _hurried(run.rows), why)
+    return frame.answered(run, "results", _exceeded(run.rows), answer, _unasked(run.bounds), _hurried(run.rows), why)
 
 
 def _sentence(run: Comparison, texts: Sequence[str]) -> str:
@@ -289,6 +290,14 @@ def _unasked(bounds: Sequence[Row]) -> str:
     return f"{subject} also ran, for {whose}{without} (off: --no-bound)."
 
 
+def _exceeded(rows: Sequence[Row]) -> str:
+    """Return a sentence on the guarantees that verified decisions refute, if any."""
+    bad = [row for row in rows if row.refuted]
+    methods = [f"{clean(some[0].method, 60)} ({clean(some[0].refuted, 100)})" for some in grouped(bad, "method")]
+    verb = "is" if len(bad) == 1 else "are"
+    return f"{counted(len(bad), 'guarantee')} {verb} REFUTED: {', '.join(methods)}." if bad else ""
+
+
 QUIET = 0.8
 """Fraction of a core below which the headline says that searches had little of it."""
 
@@ -302,4 +311,5 @@ def _hurried(rows: Iterable[Row]) -> str:
 
 
 def _where(rows: Sequence[Row]) -> str:
-    return f"{'On' if len({row.instance for row in rows}) == 1 else 'Over'} {frame.titled(rows)}"
+    ran = [row for row in rows if row.status != "skipped"] or rows
+    return f"{'On' if len({row.instance for row in ran}) == 1 else 'Over'} {frame.titled(ran)}"

@@ -24,6 +24,7 @@ from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType
+from schedgap.instances.text import counted
 from schedgap.instances.utility import Utilities, utilities
 from schedgap.instances.workload import MAX_SERVERS, slots_from
 
@@ -121,7 +122,7 @@ def describe(v: View) -> str:
     """Return the caption of a comparison: sizes and slots."""
     room = ", ".join(f"{total:g} {name}" for total, name in zip(v.machines.total, v.machines.resources, strict=True))
     return (
-        f"{v.size} jobs on {v.machines.size} servers ({room}), {v.slots} slots of {v.slot_s:g} s;"
+        f"{counted(v.size, 'job')} on {counted(v.machines.size, 'server')} ({room}), {v.slots} slots of {v.slot_s:g} s;"
         " objective: total utility of admitted jobs, which start after their arrival slot and meet their deadline"
     )
 

@@ -11,6 +11,7 @@ from functools import partial
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 from schedgap.instances.views.hadar import Schedule, View
 
 
@@ -27,7 +28,7 @@ def view(instance: Instance) -> View:
 
 def describe(v: View) -> str:
     """Return the caption of a comparison: jobs, GPUs, slots."""
-    return f"{v.size} jobs on {v.gpus}, slots of {v.slot_s:g} s; objective: end of the last job's last slot"
+    return f"{counted(v.size, 'job')} on {v.gpus}, slots of {v.slot_s:g} s; objective: end of the last job's last slot"
 
 
 _forked = partial(Problem, sense="min", unit="s", allows="jobs may run as several copies")

@@ -21,6 +21,7 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.parameters import Parameter, shown
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 from schedgap.instances.utility import Utilities, utilities
 from schedgap.instances.workload import GangView, Workload, hopeless_note, servers, slots_from, workload
 
@@ -194,7 +195,7 @@ def describe(v: View) -> str:
     """Return the caption of a comparison: slots, GPUs, and the jobs that can never complete."""
     derived = "" if v.instance.horizon else " (derived)"
     slots = f"{v.slots} slots of {v.slot_s:g} s{derived}{hopeless_note(v.hopeless, 'complete')}"
-    return f"{v.size} jobs on {v.gpus}, {slots}; objective: total utility of completed jobs"
+    return f"{counted(v.size, 'job')} on {v.gpus}, {slots}; objective: total utility of completed jobs"
 
 
 BETA = Parameter(

@@ -22,6 +22,7 @@ from schedgap.instances.arrays import Array, Decision, Ints, members
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, JobType, ServerGroup, Tenant
+from schedgap.instances.text import counted
 
 LARGEST_RANGE = 1e6
 """Largest ratio of one tenant's rates, or of two tenants' weights. Solvers have tolerances of 1e-7 in double precision,
@@ -276,7 +277,7 @@ def describe(v: View) -> str:
     """Return the caption of a comparison: tenants and devices."""
     devices = ", ".join(f"{m:g} {name}" for name, m in zip(v.gpu_types, v.capacity, strict=True))
     virtual = f" ({v.size} virtual tenants by job type)" if v.size > len(v.tenants) else ""
-    return f"{len(v.tenants)} tenants{virtual} share {devices}; objective: total speedup over the slowest type"
+    return f"{counted(len(v.tenants), 'tenant')}{virtual} on {devices}; objective: total speedup over the slowest type"
 
 
 _largest = partial(Problem, sense="max", unit="slowest-GPU equivalents")

@@ -31,6 +31,7 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.sensitivity import Profiles, least_per_gpu, profiles
+from schedgap.instances.text import counted
 from schedgap.instances.workload import GangView, Servers, Workload, hopeless_note, servers, slots_from, workload
 
 ROUNDS_S = (300.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
@@ -316,9 +317,9 @@ def describe(v: View) -> str:
     amounts = zip(v.workload.gpu_types, pools.gpus, pools.cpus, pools.memory_gb, strict=True)
     cluster = ", ".join(f"{g} {name} with {c:g} CPUs and {m:g} GB" for name, g, c, m in amounts if g)
     return (
-        f"{v.size} jobs on {cluster}{hopeless_note(v.hopeless, 'run')}; one round: the first {v.runnable.size} jobs by "
-        "arrival, which fill the GPUs, progress in units of each job's proportional share; the run: rounds of "
-        f"{v.slot_s:g} s, mean completion time"
+        f"{counted(v.size, 'job')} on {cluster}{hopeless_note(v.hopeless, 'run')}; one round: the first "
+        f"{v.runnable.size} jobs by arrival, which fill the GPUs, progress in units of each job's proportional share; "
+        f"the run: rounds of {v.slot_s:g} s, mean completion time"
     )
 
 

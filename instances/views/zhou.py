@@ -26,6 +26,7 @@ from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 from schedgap.instances.workload import MAX_SERVERS, slots_from
 
 HOUR_S = 3600.0
@@ -378,7 +379,8 @@ def describe(v: View) -> str:
     machines = v.architectures["ra"].machines
     different = len(set(machines.kind.tolist()))
     return (
-        f"{v.size} jobs, {machines.size} servers ({different} different), T = {v.slots} slots of {v.slot_s:g} s;"
+        f"{counted(v.size, 'job')}, {counted(machines.size, 'server')} ({different} different), "
+        f"T = {v.slots} slots of {v.slot_s:g} s;"
         " objective: Σ w·c, c counted in slots from 1"
     )
 

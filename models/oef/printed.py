@@ -23,9 +23,7 @@ def shares(view: View) -> pyo.ConcreteModel:
     m.w = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups))
     m.m = pyo.Param(m.TYPES, initialize=view.capacity.tolist())
     m.pi = pyo.Param(m.TENANTS, initialize=view.weight.tolist())
-    # Upper bounds make the bound of an LP stopped early finite; at twice the capacity they never bind, and the
-    # capacity rows keep their whole price.
-    m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, 2 * m.m[j]))
+    m.x = pyo.Var(m.TENANTS, m.TYPES, domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TYPES)
     def capacity(m: Any, j: int) -> Any:

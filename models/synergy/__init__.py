@@ -2,7 +2,10 @@ r"""Synergy: CPUs and memory for the jobs of a round, their placement, and bound
 
 - :math:`j \in J_t`: jobs that the policy picked for the round.
 - :math:`i`: GPU types, each a super-machine (left out for one type, as in the paper's LP1 and ILP1); in LP2, servers.
-- :math:`[c,m]`: configurations, CPUs and memory on the levels of the job's table.
+- :math:`[c,m]`: configurations, CPUs and memory on the levels of the job's table. They end at what as many servers
+  have as the gang's GPUs need, :math:`\lceil g_j / G \rceil` of the largest, on which the job is profiled: also on the
+  one machine of ILP1, a gang of one GPU holds no more CPUs or memory than one server has. This is an assumption; the
+  paper does not print where its tables end.
 - :math:`W_j[c,m,i]`: iterations per second of j with c CPUs and m GB on type i.
 - :math:`g_j`: GPUs of the gang.
 - :math:`G_i, C_i, M_i`: GPUs, CPUs and memory of all servers of type i; in LP2, of server i.
