@@ -309,7 +309,7 @@ def test_json_has_the_field_names_and_no_nan() -> None:
     run = oef_run()
     run.rows[0] = run.rows[0].replace(gap=math.nan, ratio=math.inf, metrics={"n": np.int64(3), "ok": np.bool_(True)})
     rows = json.loads(to_json(records(run)), parse_constant=pytest.fail)
-    assert [list(entry) for entry in rows] == [list(FIELDS)] * len(run.rows)
+    assert [list(entry) for entry in rows] == [[*FIELDS, "claim"]] * len(run.rows)
     assert (rows[0]["gap"], rows[0]["ratio"], rows[0]["metrics"]) == (None, None, {"n": 3, "ok": True})
     assert rows[1]["objective"] == run.rows[1].objective
 
