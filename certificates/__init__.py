@@ -61,7 +61,7 @@ OF_ALL = {"instance", "method", "problem", "bound", "digest", "unit"}
 """Fields of every certificate; `unit` is that of its multipliers, 1 unless it is given."""
 
 TEXTS = {"instance", "method", "problem", "digest", "window", "round"}
-"""Fields that hold texts; all others hold numbers only."""
+"""Fields that hold any texts; elsewhere, no text stands for a number."""
 
 OF_SIMULATIONS = {"window", "round_s"}
 """Fields of certificates about simulations: some of the jobs, and the length of rounds instead of slots."""
@@ -83,7 +83,7 @@ def check(proof: Data, instance: Data) -> Fraction:
     require(digest(proof, {"digest"}) == proof["digest"], "it was changed: its digest does not match its content")
     sense, value = proved(proof, instance)
     holds = sense * (Fraction(proof["bound"]) - value) >= 0
-    require(holds, f"only {float(value)!r} follows, not {proof['bound']!r}")
+    require(holds, f"only {float(value):.17g} follows, not {proof['bound']:.17g}")
     return value
 
 

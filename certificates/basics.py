@@ -36,10 +36,12 @@ def require(true: bool, reason: str) -> None:
 
 
 def numeric(content: object) -> bool:
-    """Return whether the numbers of a certificate's multipliers are numbers: a text such as 1e9999999 takes minutes."""
+    """Return whether no text of a certificate stands for a number: to read 1e9999999 as a fraction takes minutes."""
     if isinstance(content, Mapping):
         return all(map(numeric, content.values()))
-    return all(map(numeric, content)) if isinstance(content, list) else not isinstance(content, str)
+    if isinstance(content, str):
+        return not any(map(str.isdigit, content))
+    return all(map(numeric, content)) if isinstance(content, list) else True
 
 
 def up(value: Any, unit: float) -> Array:

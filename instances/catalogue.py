@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -103,21 +103,21 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
     if "generator" in document:
         return generate(document, changes, name=labelled(name, changes), where=labelled(target, changes))
     read = canonical.validate({"name": name, **document}, where=target)
-    if target != read.name and borrowed(read):
-        raise InstanceError(
-            f"{target}: name = {read.name!r}: that instance of the package is another one; rename yours"
-        )
+    if target != read.name and borrowed(read):  # a headline would be about the packaged instance
+        read = read.model_copy(update={"name": name})
     return _with_slots(read, changes, target)
 
 
 def namesake(instance: Instance) -> Instance | None:
     """Return the packaged instance with the name of an instance, whatever its content, or ``None``."""
-    if instance.name.partition("/")[0] not in KINDS:
-        return None
-    try:
-        return load(instance.name)
-    except UsageError:
-        return None
+    return _named(instance.name) if instance.name.partition("/")[0] in KINDS else None
+
+
+@lru_cache(64)
+def _named(name: str) -> Instance | None:
+    with suppress(UsageError):
+        return load(name)
+    return None
 
 
 def borrowed(instance: Instance) -> bool:

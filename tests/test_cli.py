@@ -107,7 +107,7 @@ def test_formats_keep_standard_output_clean(command: Command, output: str) -> No
     assert result.returncode == 0, result.stderr
     if output == "json":
         rows = json.loads(result.stdout)
-        assert [set(row) for row in rows] == [set(FIELDS)] * 2
+        assert [set(row) for row in rows] == [{*FIELDS, "claim"}] * 2
         assert rows[0]["objective"] == pytest.approx(5.25)
     elif output == "csv":
         records = list(csv.DictReader(io.StringIO(result.stdout)))

@@ -247,3 +247,26 @@ def test_a_gang_has_no_more_than_the_servers_that_its_gpus_need(cpus: float, mem
     changed = {"cpus": np.full_like(trace.cpus, cpus), "memory_gb": np.full_like(trace.memory_gb, memory_gb)}
     lines = check(case, dataclasses.replace(trace, speed=trace.speed * cpus / 2.0, **changed), trace.rules).violations
     assert any("more than the servers that its GPUs need can have" in line for line in lines), lines
+
+
+@pytest.mark.parametrize(("over", "accepted"), [(1.5e-8, True), (3e-8, False)])
+def test_a_policy_may_hold_what_models_allow_themselves(over: float, accepted: bool) -> None:
+    """Policies round models' optima, which may take 1.6e-8 more than a server has; engine and checker accept that."""
+    table = cases.matrix([1.0, 4.0], [25.0, 100.0], [[0.25, 0.25], [1.0, 1.0]])
+    case = cases.instance([cases.job(gpus=2, sensitivity=table)], [cases.servers(1, gpus=2, cpus=4.0, memory_gb=100.0)])
+    work, cluster = workload(case), servers(case)
+    shares = Shares(np.array([4.0 * (1 + over)]), np.array([100.0]), np.zeros(1, np.int64))
+
+    def full(state: State) -> Assignment:
+        return dataclasses.replace(Assignment.of([(0, 0, 2)]), shares=shares)
+
+    def run() -> Trace:
+        tables = profiles(case, work, cluster)
+        return simulate(work, cluster, full, profiles=tables, round_s=300.0, sensitive=True)
+
+    if accepted:
+        trace = run()
+        assert check(case, trace, trace.rules).violations == ()
+    else:
+        with pytest.raises(InvalidAssignmentError, match="more CPUs than server"):
+            run()

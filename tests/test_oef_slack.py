@@ -100,7 +100,7 @@ APART = {
 def test_a_program_is_solved_again_without_the_basis_at_which_highs_gives_up(method: str) -> None:
     devices, tenants = APART[method]
     (row,) = compare_here(shared(devices, tenants), [method]).rows
-    assert (row.status, row.violations) == ("optimal", ())
+    assert (row.status, row.violations) == ("feasible" if row.kind == "baseline" else "optimal", ())
 
 
 def test_an_optimum_that_depends_on_the_ninth_digit_of_a_split_is_not_refuted_by_a_decision_that_misses_it() -> None:

@@ -34,7 +34,7 @@ from schedgap.instances.views import oef, zhou
 from schedgap.models import MODELS
 from schedgap.models.solve import build, solve
 
-SEEDS = (1, 3, 4, 7, 9, 10, 11)
+SEEDS = (0, 1, 3, 6, 7, 8, 10)
 
 
 @pytest.fixture

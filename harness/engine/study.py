@@ -7,6 +7,7 @@ Comparisons, sweeps, simulations, audits and searches are studies. Each is found
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import shlex
@@ -355,8 +356,12 @@ def _names_checked(stored: Stored) -> Iterator[Checked]:
 
 def _published(mark: str, one: Instance) -> list[Any]:
     """Return the published numbers of a packaged instance, and of worked examples of the same content."""
-    examples = (load(ref) for ref in references() if ref.startswith("paper/"))
-    return [number for other in (one, *examples) if other.fingerprint == mark for number in other.published]
+    return [number for other in (one, *_examples()) if other.fingerprint == mark for number in other.published]
+
+
+@functools.cache
+def _examples() -> list[Instance]:
+    return [load(ref) for ref in references() if ref.startswith("paper/")]
 
 
 def _checked(study: Study[Any], stored: Stored, key: str) -> Checked:

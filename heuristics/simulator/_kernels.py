@@ -9,11 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.arrays import ROUNDING, Array, Bools, Ints
+from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.sensitivity import Profiles
 
 compiled = njit(cache=True)
+
+HELD = (1 + SLACK) * (1 + ROUNDING)
+"""What jobs may hold of a server, or of the servers that a gang needs: policies round models' optima, which are exact
+to :data:`SLACK`, and checkers accept a little more."""
 
 JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES, SHARE = range(1, 14)
 """Codes of the faults of an assignment; 0 means that it is valid."""
@@ -335,9 +339,9 @@ def speeds(
         used_cpus[server[e]] += cpus[e]
         used_memory[server[e]] += memory_gb[e]
     for h in range(hosts):
-        if used_cpus[h] > limits.cpus[h] * (1 + ROUNDING):
+        if used_cpus[h] > limits.cpus[h] * HELD:
             return CPUS, h, speed
-        if used_memory[h] > limits.memory_gb[h] * (1 + ROUNDING):
+        if used_memory[h] > limits.memory_gb[h] * HELD:
             return MEMORY, h, speed
     for g in range(first.size - 1):
         j, r = job[first[g]], types[server[first[g]]]
@@ -350,7 +354,7 @@ def speeds(
             least_memory = min(least_memory, memory_gb[e] / gpus[e])
             all_cpus += cpus[e]
             all_memory += memory_gb[e]
-        most = np.ceil(gang / limits.largest[r, 0]) * (1 + ROUNDING)
+        most = np.ceil(gang / limits.largest[r, 0]) * HELD
         if all_cpus > most * limits.largest[r, 1] or all_memory > most * limits.largest[r, 2]:
             return SHARE, j, speed
         a = level(tables.cpus[kind], least_cpus * gang)
