@@ -28,9 +28,9 @@ def envy(instance: Reference, allocation: oef.Allocation) -> nx.DiGraph[str]:
     import networkx as nx
 
     view = oef.view(load(instance))
-    found, split = envy_free(view, allocation.devices), view.capacity / view.weight.sum()
-    level = (view.speedups * allocation.devices).sum(axis=1) / view.weight
-    fair = dict(zip(view.labels, (view.speedups @ split).tolist(), strict=True))
+    found = envy_free(view, allocation.devices)
+    level = oef.efficiency(view.speedups, allocation.devices) / view.weight
+    fair = dict(zip(view.labels, (view.split_efficiency / view.weight).tolist(), strict=True))
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from((label, {"efficiency": float(e)}) for label, e in zip(view.labels, level, strict=True))
     graph.add_edges_from((a, b, {"envy": gain / fair[a]}) for (a, b), gain in found.witness.items())

@@ -33,6 +33,9 @@ COLOURS = "colorblind"
 CASE = ("instance", "seed", "limits")
 """Columns that name a case, in which methods are compared with each other."""
 
+NEVER = 1e9
+"""Value beyond every axis, for what does not happen: a line of shares then ends below 1."""
+
 SHARES = ("gap", "loss", "price_at_least", "price_at_most")
 """Columns that are fractions, and drawn in per cent."""
 
@@ -90,16 +93,16 @@ def profile(table: pd.DataFrame, hue: str = "method", ax: Axes | None = None) ->
     data = sound(table, "objective")
     if len(set(data["problem"])) > 1:
         raise UsageError(f"a profile compares methods of one problem, not of {', '.join(data['problem'].unique())}")
-    case = [name for name in CASE if name in data]
-    best = data.groupby(case)["objective"].transform("max" if (data["sense"] == "max").all() else "min")
-    worse, better = data["objective"], best
-    factor = (better / worse if (data["sense"] == "max").all() else worse / better).where(worse != better, 1.0)
+    case, larger = [name for name in CASE if name in data], (data["sense"] == "max").all()
+    own = data["objective"]
+    best = data.groupby(case)["objective"].transform("max" if larger else "min")
+    factor = (best / own if larger else own / best).where(own != best, 1.0)
     cases = data[case].drop_duplicates()
     whole = cases.merge(data[[hue]].drop_duplicates(), how="cross")
     drawn = whole.merge(data.assign(factor=factor)[[*case, hue, "factor"]], how="left")
     drawn["factor"] = drawn["factor"].replace(np.inf, np.nan)
     most = float(drawn["factor"].max())
-    ax = sns.ecdfplot(drawn.fillna({"factor": 1e9}), x="factor", hue=hue, palette=COLOURS, ax=ax or _axes())
+    ax = sns.ecdfplot(drawn.fillna({"factor": NEVER}), x="factor", hue=hue, palette=COLOURS, ax=ax or _axes())
     ax.set(xlim=(1.0, max(most, 1.0 + 1e-6) * 1.02), ylabel="share of cases", xlabel="factor to the best method")
     return _keyed(ax)
 
@@ -141,9 +144,9 @@ def completion(simulation: Simulation, ax: Axes | None = None) -> Axes:
     if not rows:
         raise UsageError("no policy has a history")
     # A job that is not done has no time, and counts as one that never completes.
-    data = pd.concat(rows, ignore_index=True).fillna({"hours": 1e9})
+    data = pd.concat(rows, ignore_index=True).fillna({"hours": NEVER})
     ax = sns.ecdfplot(data, x="hours", hue="policy", palette=COLOURS, ax=ax or _axes())
-    most = data["hours"][data["hours"] < 1e9].max()
+    most = data["hours"][data["hours"] < NEVER].max()
     ax.set(xlim=(0, most), xlabel="completion time [h]", ylabel="share of jobs")
     return _keyed(ax)
 
@@ -212,7 +215,7 @@ def support(graph: nx.Graph[Any], ax: Axes | None = None) -> Axes:
     """Draw which servers hold which jobs (:func:`schedgap.harness.graphs.support`); fragmented jobs stand out."""
     import networkx as nx
 
-    from schedgap.harness.graphs import SERVER
+    from schedgap.harness.graphs import SERVER, fragmented
 
     servers = [node for node in graph if node[0] == SERVER]
     jobs = sorted((node for node in graph if node[0] != SERVER), key=lambda node: graph.degree[node], reverse=True)
@@ -223,7 +226,8 @@ def support(graph: nx.Graph[Any], ax: Axes | None = None) -> Axes:
     columns = enumerate((sorted(servers), jobs))
     place = {node: (x, 0.5 - (i + 0.5) / len(side)) for x, side in columns for i, node in enumerate(side)}
     shares = [3.0 * share for share in nx.get_edge_attributes(ordered, "share").values()]
-    of_jobs = ("#d55e00" if graph.degree[node] > 1 else "#c9d1d9" for node in jobs)
+    split = {*fragmented(graph)}
+    of_jobs = ("#d55e00" if name in split else "#c9d1d9" for _, name in jobs)
     colours = ["#0072b2"] * len(servers) + [*of_jobs]
     nx.draw_networkx_nodes(ordered, place, ax=ax, node_size=60, node_color=colours)
     nx.draw_networkx_edges(ordered, place, ax=ax, width=shares, edge_color="#57606a", alpha=0.6)

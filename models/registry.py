@@ -130,10 +130,10 @@ class ModelSpec(MethodSpec):
 
     def _known(self, view: Any, options: SolveOptions) -> Callable[[Any], Start | None] | None:
         """Return the function that gives a built model the values of the best known decision, if there is one."""
-        if self.start is None or not options.seeds or options.solver not in HIGHS:
+        if (start := self.start) is None or not options.seeds or options.solver not in HIGHS:
             return None
         best = (max if self.sense == "max" else min)(options.seeds, key=lambda seed: seed.objective)
-        return lambda model: self.start(view, model, best.decision) if self.start else None
+        return lambda model: start(view, model, best.decision)
 
     def solve(self, instance: Instance, **options: Any) -> Solution:
         """Solve on an instance (for notebooks; the harness also verifies the decision).
