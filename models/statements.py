@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Bools
+from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Runs
 from schedgap.models.registry import Outcome, Start, no_decision, solve_built
-from schedgap.models.solve import SolveOptions
-
-R = TypeVar("R", bound=Runs)
+from schedgap.models.solve import Solution, SolveOptions
 
 
 def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
@@ -39,9 +37,9 @@ def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outco
     return procedure
 
 
-def matching(runs: Runs, decision: Runs) -> Start | None:
-    """Return 1 for the `runs` that a decision follows, as values of ``x``; ``None`` if it follows another one."""
-    index = {key: k for k, key in enumerate(_keys(runs))}
+def matching(view: object, model: Any, decision: Runs) -> Start | None:
+    """Return 1 for the runs ``model.runs`` that a decision follows, as ``x``; ``None`` if it follows another one."""
+    index = {key: k for k, key in enumerate(_keys(model.runs))}
     chosen = [index.get(key, -1) for key in _keys(decision)]
     return None if -1 in chosen else {"x": dict.fromkeys(chosen, 1.0)}
 
@@ -54,8 +52,9 @@ def _keys(runs: Runs) -> list[tuple[Any, ...]]:
     return [(*own, *sorted(where.get(k, ()))) for k, own in enumerate(fields)]
 
 
-def followed(runs: R, chosen: Bools) -> R:
-    """Return the runs of a decision that are `chosen` ``(runs,)``."""
+def followed(view: object, model: Any, solution: Solution) -> Any:
+    """Return the decision of the runs ``model.runs`` whose ``x`` an incumbent chooses."""
+    runs, chosen = model.runs, solution.array(model.x) > 0.5
     held = chosen[runs.run]
     return replace(
         runs,

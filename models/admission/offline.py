@@ -11,8 +11,8 @@ import pyomo.environ as pyo
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models import elastic
-from schedgap.models.registry import Start, model
-from schedgap.models.solve import Solution, counted
+from schedgap.models.registry import model
+from schedgap.models.solve import counted
 from schedgap.models.statements import bounding, followed, grouped, largest, matching
 
 
@@ -30,6 +30,7 @@ def schedules(view: View, problem: str) -> Runs:
 def _common(view: View, runs: Runs) -> pyo.ConcreteModel:
     """Return the part shared by the ILP and its dual: schedules, their utilities, and their use of servers by slot."""
     m = pyo.ConcreteModel()
+    m.runs = runs
     m.JOBS = pyo.Set(initialize=np.unique(runs.job).tolist())
     m.SCHEDULES = pyo.RangeSet(0, len(runs.job) - 1)
     ends = runs.start + runs.slots
@@ -144,16 +145,6 @@ def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
     return m
 
 
-def decode(view: View, model: pyo.ConcreteModel, solution: Solution, problem: str = UTILITY.id) -> Runs:
-    """Return the schedules chosen by an incumbent."""
-    return followed(schedules(view, problem), solution.array(model.x) > 0.5)
-
-
-def start(view: View, model: pyo.ConcreteModel, decision: Runs, problem: str = UTILITY.id) -> Start | None:
-    """Return the values of a decision, or ``None`` if one of its runs is not among the schedules."""
-    return matching(schedules(view, problem), decision)
-
-
 def _none_in_time(view: View, problem: str) -> str | None:
     times = elastic.starts(view.options, view.first_start(problem), view.deadline)
     return None if times.any() else "no job can meet its deadline"
@@ -171,17 +162,16 @@ for _name, _problem, _start in (
     ("", UTILITY.id, "starts after the arrival slot"),
     (".from_arrival", FROM_ARRIVAL.id, "starts from the arrival slot on"),
 ):
-    _build, _read = partial(build_offline, problem=_problem), partial(decode, problem=_problem)
     model(
         f"admission.offline{_name}",
         problem=_problem,
-        decode=_read,
-        start=partial(start, problem=_problem),
+        decode=followed,
+        start=matching,
         source=f"walk-through, the ILP over schedules, {_start}",
         skip=partial(_none_in_time, problem=_problem),
         too_large=partial(_too_many, problem=_problem),
         example="paper/walkthrough",
-    )(_build)
+    )(partial(build_offline, problem=_problem))
 model(
     "admission.dual",
     problem=UTILITY.id,

@@ -12,8 +12,8 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.views.zhou import Architecture, Schedule, View
 from schedgap.models import elastic
-from schedgap.models.registry import Start, model, no_decision
-from schedgap.models.solve import Solution, counted
+from schedgap.models.registry import model, no_decision
+from schedgap.models.solve import counted
 from schedgap.models.statements import bounding, followed, grouped, largest, matching
 from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
@@ -52,6 +52,7 @@ def taken(a: Architecture, columns: Schedule) -> Array:
 def _common(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
     """Build the sets and parameters of both (8) and (9): schedules, resources of servers in slots, weights and uses."""
     m = pyo.ConcreteModel()
+    m.runs = columns
     m.JOBS = pyo.Set(initialize=np.unique(columns.job).tolist())
     m.SCHEDULES = pyo.RangeSet(0, len(columns.job) - 1)
     held, capacity = taken(a, columns), a.machines.capacity * (1 + SLACK)
@@ -183,12 +184,6 @@ def _register(name: str) -> None:
             return f"{error}; zhou.{name}.columns makes them as needed"
         return None
 
-    def decode(view: View, model: pyo.ConcreteModel, solution: Solution, complete: bool) -> Schedule:
-        return followed(candidates(view, complete), solution.array(model.x) > 0.5)
-
-    def start(view: View, model: pyo.ConcreteModel, decision: Schedule, complete: bool) -> Start | None:
-        return matching(candidates(view, complete), decision)
-
     def primal(complete: bool = False, relaxed: bool = False) -> Callable[[View], pyo.ConcreteModel]:
         return wraps(build_schedules)(
             lambda view: build_schedules(view.architectures[name], candidates(view, complete), complete, relaxed)
@@ -210,8 +205,8 @@ def _register(name: str) -> None:
             f"zhou.{name}.{what}",
             problem=f"zhou.{name}.{'completion' if complete else 'weight'}",
             kind=kind,
-            decode=partial(decode, complete=complete) if kind == "exact" else no_decision,
-            start=partial(start, complete=complete) if kind == "exact" else None,
+            decode=followed if kind == "exact" else no_decision,
+            start=matching if kind == "exact" else None,
             source=f"Zhou et al., {where}, {source}",
             procedure=bounding(dual) if kind == "bound" else None,
             skip=skip(name),
