@@ -120,16 +120,29 @@ class Elastic(Packing):
     def kept(self, jobs: Sequence[Any]) -> dict[int, int]:
         return {j: int(most) for j, most in jobs}
 
-    def shared(self, which: int, j: int, m: int, number: int, slots: int) -> Array:
-        """Return the cover costs of `number` workers by window, if they fit on one class of servers only."""
-        per_slot, classes = np.zeros(self.slots + 1, np.int64), np.flatnonzero(self.room[m])
-        for ((row, t), spare, kept), price in zip(self.covers, self.extra[which], strict=True):
-            c, resource = divmod(row, self.has.shape[1])
-            if price and classes.tolist() == [c]:
-                use = number * Fraction(float(self.need[0][m][resource]))
-                per_slot[t + 1] += math.floor(price * max(min(use, kept.get(j, 0)), use - spare))
-        total = np.cumsum(per_slot)
-        return np.asarray(total[slots:] - total[:-slots])
+    @cache  # noqa: B019
+    def priced(self, which: int, m: int) -> tuple[Array, ...]:
+        """Return slot, resource, spare capacity and price of the covers that charge worker type `m`, and their numbers.
+
+        These are the covers of its class of servers, if there is only one.
+        """
+        classes, resources = np.flatnonzero(self.room[m]).tolist(), self.has.shape[1]
+        prices = enumerate(self.extra[which])
+        at = [i for i, price in prices if price and [self.covers[i][0][0] // resources] == classes]
+        rows = [(t, row % resources, spare) for (row, t), spare, _ in (self.covers[i] for i in at)]
+        t, resource, spare = np.array(rows, np.int64).reshape(-1, 3).T
+        return t, resource, spare, np.array([self.extra[which][i] for i in at], float), np.array(at, np.int64)
+
+    @cache  # noqa: B019
+    def shared(self, which: int, j: int, m: int, number: int) -> Array:
+        """Return the cover costs of `number` workers in the first 0, 1, … slots, rounded down."""
+        t, resource, spare, price, at = self.priced(which, m)
+        kept = np.array([self.covers[i][2].get(j, 0) for i in at.tolist()], np.int64)
+        use = number * self.need[0][m][resource] * (1 - 1e-15)
+        costs = np.zeros(self.slots + 1, np.int64)
+        taken = np.maximum(np.minimum(use, kept), use - spare)
+        np.add.at(costs, t + 1, np.floor(price * taken * (1 - 1e-14)).astype(np.int64))
+        return np.asarray(np.cumsum(costs))
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
         require(not uses, "trees of elastic jobs branch on ends only")
@@ -148,7 +161,8 @@ class Elastic(Packing):
                 break
             paid = self.place(which, *option)
             if self.covers:
-                paid = paid + self.shared(which, j, option[0], *option[3:])
+                until = self.shared(which, j, option[0], option[3])
+                paid = paid + (until[option[4] :] - until[: -option[4]])
             best = max(best, (worth[first + option[4] : -1] - paid[first:]).max())
         return int(best)
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
+from heapq import heappop, heappush
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -269,19 +270,44 @@ class Forked(Hadar):
         first = max(self.arrival[j], np.flatnonzero(low.any(axis=0)).max(initial=0))
         need = self.work[j] * LESS - float((low * pace[:, None]).sum())
         able, since, room = pace > 0, self.arrival[j], high - low
-        ends = [
-            (int(worth[t]), Offer(prices[able, since : t + 1], room[able, since : t + 1], pace[able]))
-            for t in range(first, self.slots)
-            if worth[t] > NEVER
-        ]
-        parts = [math.floor(until.bought(need)[0] * LOW) for _, until in ends]
-        best, held = int(worth[-1]), math.floor((low * prices).sum() * LOW)
-        for i in sorted(range(len(ends)), key=lambda i: parts[i] - ends[i][0]):
-            value, until = ends[i]
-            if value - held - parts[i] <= best:
-                break
-            best = max(best, value - held - math.floor(until.whole(need) * LOW))
-        return best
+        held = math.floor(float((low * prices).sum()) * LOW)
+
+        def until(t: int) -> Offer:
+            return Offer(prices[able, since : t + 1], room[able, since : t + 1], pace[able])
+
+        def part(t: int) -> int:
+            return held + math.floor(until(t).bought(need)[0] * LOW)
+
+        def whole(t: int) -> int:
+            return held + math.floor(until(t).whole(need) * LOW)
+
+        ends = np.flatnonzero(worth[first : self.slots] > NEVER) + first
+        return best_end(worth, ends.tolist(), part, whole, int(worth[-1]))
+
+
+def best_end(
+    worth: Array, ends: Sequence[int], at_least: Callable[[int], int], cost: Callable[[int], int], best: int
+) -> int:
+    """Return the largest worth of an end less its cost, and at least `best`.
+
+    A later end costs no more, since it offers more slots. So what a range of ends is worth is at most its largest worth
+    less the cost of its last end, and ranges are halved, the most promising first, until no other one promises more.
+    """
+
+    def span(a: int, b: int) -> tuple[int, int, int]:
+        return at_least(ends[b - 1]) - int(worth[ends[a:b]].max()), a, b
+
+    spans = [span(0, len(ends))] if ends else []
+    while spans:
+        promised, a, b = heappop(spans)
+        if -promised <= best:
+            break
+        if b - a > 1:
+            heappush(spans, span(a, (a + b) // 2))
+            heappush(spans, span((a + b) // 2, b))
+        else:
+            best = max(best, int(worth[ends[a]]) - cost(ends[a]))
+    return best
 
 
 class Offer(NamedTuple):

@@ -68,6 +68,19 @@ def held_mb(pid: int | None) -> float:
         return 0.0
 
 
+def waited_for_core_s(pid: int | None) -> float:
+    """Return the seconds that a process was ready but had no processor; 0 if the system does not tell.
+
+    Of several threads, the one that waited longest counts.
+    """
+    waits = [0]
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):  # the thread has ended
+                waits.append(int((thread / "schedstat").read_text().split()[1]))
+    return max(waits) / 1e9
+
+
 def git_commit() -> str | None:
     """Return the commit of the checkout this code runs from (``+changes`` if it was edited), or ``None``."""
     try:

@@ -32,9 +32,10 @@ from schedgap.harness.compare.row import FAILED, FIELDS, Row, gap, ratio
 from schedgap.harness.compare.run import SEARCHES_S, certify, compare, plan, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.folder import Folder, new_folder
-from schedgap.harness.engine.pool import COMPILING, Compiling, Pool, Worker, workers_for
+from schedgap.harness.engine.pool import COMPILING, NOT_COUNTED, Compiling, Pool, Worker, workers_for
 from schedgap.harness.engine.result import decode, encode
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.environment import waited_for_core_s
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.table import visible
 from schedgap.harness.verify import judge_asked
@@ -343,7 +344,7 @@ def test_a_slow_task_is_killed_and_the_others_go_on(begun: Path, monkeypatch: py
     monkeypatch.setattr(MethodTask, "hard_limit_s", 1.5)
     results = {r.row.method: r.row for r in run_all(task("oef.endless"), task("oef.gavel"))}
     assert results["oef.endless"].status == "time limit without incumbent"
-    assert results["oef.endless"].reason == "killed after 1.5 s of wall-clock time"
+    assert results["oef.endless"].reason == f"killed after 1.5 s{NOT_COUNTED}"
     assert results["oef.gavel"].status == "feasible"
 
 
@@ -399,6 +400,7 @@ def test_the_limit_of_a_task_stands_still_while_it_compiles(monkeypatch: pytest.
     worker, sent, now = Worker.__new__(Worker), deque(map(pickle.dumps, (Compiling(True), Compiling(False)))), [100.0]
     monkeypatch.setattr("schedgap.harness.engine.pool.time.monotonic", lambda: now[0])
     worker.pipe = SimpleNamespace(poll=lambda *_: bool(sent), recv_bytes=sent.popleft)  # type: ignore[assignment]
+    worker.process = SimpleNamespace(pid=None)  # type: ignore[assignment]
     worker.until = 130.0
     assert worker.compiles()
     now[0] = 500.0
@@ -406,6 +408,26 @@ def test_the_limit_of_a_task_stands_still_while_it_compiles(monkeypatch: pytest.
     assert worker.compiles()
     assert worker.left_s == 30.0
     assert not worker.compiles()
+
+
+def test_the_limit_of_a_task_stands_still_while_it_waits_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = {1: 5.0}
+    monkeypatch.setattr("schedgap.harness.engine.pool.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr("schedgap.harness.engine.pool.waited_for_core_s", lambda pid: waited[pid])
+    worker = Worker.__new__(Worker)
+    worker.process, worker.pipe = SimpleNamespace(pid=1), SimpleNamespace(send_bytes=len)  # type: ignore[assignment]
+    worker.give(replace(task("oef.gavel"), limits=Limits(1.0)))
+    left_s = worker.left_s
+    waited[1] = 25.0
+    assert worker.left_s == left_s + 20.0
+    waited[1] = 0.0  # the thread that had waited has ended
+    assert worker.left_s == left_s
+
+
+def test_seconds_that_a_process_waits_for_a_processor_are_those_of_its_longest_waiting_thread() -> None:
+    own = [int((one / "schedstat").read_text().split()[1]) for one in Path("/proc/self/task").iterdir()]
+    assert waited_for_core_s(os.getpid()) >= max(own) / 1e9
+    assert waited_for_core_s(None) == 0.0
 
 
 @pytest.mark.parametrize(("share", "kept"), [(1.0, 1), (0.0, 0)])

@@ -167,6 +167,15 @@ def test_an_edited_plug_in_is_run_again_and_the_rest_is_kept(command: Command, t
     assert after["oef.mine"]["objective"] == pytest.approx(before["oef.mine"]["objective"] / 2)
 
 
+def test_rows_without_a_headline_are_not_alone_when_one_failed(command: Command, tmp_path: Path) -> None:
+    plugin = written(tmp_path, MINE.replace("    return", "    1 / 0\n    return"))
+    words = ("compare", "--instance", "paper/oef-eq1", "--method", "oef.mine", "--plugin", plugin, "--no-report")
+    run = command(*words, "--format", "csv")
+    assert run.returncode == 1
+    assert "1 of 1 results failed: oef.mine (error: ZeroDivisionError" in run.stderr
+    assert len(run.stdout.splitlines()) == 2
+
+
 # what is wrong ------------------------------------------------------------------------------------
 
 

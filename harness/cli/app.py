@@ -224,7 +224,9 @@ def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
 
 def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY) -> NoReturn:
     """Print the results, write the HTML page if wanted, and exit with the status of the study."""
-    write_results(found, output, view)
+    answer = write_results(found, output, view)
+    if not found.ok and output is not Format.TABLE:  # other formats have rows only
+        say(answer)
     say(f"results: {found.folder}")
     if report and found.rows:
         save_report(found)
@@ -234,12 +236,15 @@ def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY
     raise typer.Exit(OK if found.ok else FAILED)
 
 
-def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> None:
-    """Print the results of a study to standard output."""
+def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> str:
+    """Print the results of a study to standard output, and return the first line of a table: what is wrong, if so."""
     from schedgap.harness.page import blocks
+    from schedgap.harness.table import Line
 
-    write(blocks(found, view), found.fields, [row.as_dict() for row in found.rows], output)
+    printed = blocks(found, view)
+    write(printed, found.fields, [row.as_dict() for row in found.rows], output)
     sys.stdout.flush()
+    return next((block.text for block in printed if isinstance(block, Line)), "")
 
 
 def save_report(found: Found[Any], output: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A process pool with a wall-clock limit and a memory cap per task, in which a dead worker fails only its own task."""
+"""A process pool with a time limit and a memory cap per task, in which a dead worker fails only its own task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from schedgap.harness.engine.task import R, Task
-from schedgap.harness.environment import cores, held_mb, memory_capped
+from schedgap.harness.environment import cores, held_mb, memory_capped, waited_for_core_s
 from schedgap.harness.text import clean
 from schedgap.instances import clock
 from schedgap.instances.plugins import Plugin, dumps, loaded, restore
@@ -91,6 +91,9 @@ class Worker:
 
     answer: Any = None
 
+    waited_s = 0.0
+    """Seconds that it had waited for a processor before it was given its task."""
+
     def __init__(self, module: str, threads: int, plugins: Sequence[Plugin]) -> None:
         for attempt in range(STARTS):
             try:
@@ -108,13 +111,14 @@ class Worker:
 
     @property
     def left_s(self) -> float:
-        """Seconds left until the time limit of its task; no limit while it compiles."""
-        return math.inf if self.since is not None else self.until - time.monotonic()
+        """Seconds left until the time limit of its task; no limit while it compiles or waits for a processor."""
+        waited_s = max(0.0, waited_for_core_s(self.process.pid) - self.waited_s)
+        return math.inf if self.since is not None else self.until + waited_s - time.monotonic()
 
     def give(self, task: Task[Any]) -> None:
         """Send a task to the worker."""
         self.task, self.until = task, time.monotonic() + task.hard_limit_s
-        self.since = self.answer = None
+        self.since, self.answer, self.waited_s = None, None, waited_for_core_s(self.process.pid)
         with suppress(OSError):  # it is dead, which `result` reports
             self.pipe.send_bytes(dumps(task))
 
@@ -141,7 +145,7 @@ class Worker:
                 if held_mb(self.process.pid) > SPENT * self.task.limits.memory_mb:
                     self.stop()
                 return self.task.failed(*result) if isinstance(result, Failure) else result
-            reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:.4g} s of wall-clock time"
+            reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:.4g} s{NOT_COUNTED}"
         except (EOFError, OSError):
             self.process.join(1.0)
             code = self.process.exitcode
@@ -158,6 +162,9 @@ class Worker:
             with suppress(OSError, TypeError):
                 kill(self.process.pid, signal.SIGKILL)  # type: ignore[arg-type]
 
+
+NOT_COUNTED = ", not counted when it waited for a processor"
+"""What the limit of a task leaves out, in words."""
 
 STARTS = 3
 """Attempts to start a worker."""

@@ -120,7 +120,7 @@ class Task(ABC, Generic[R]):
 
     @property
     def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which its worker is killed."""
+        """Seconds after which its worker is killed, on a clock that stands still while it waits for a processor."""
         return self.limits.seconds
 
     def run(self) -> R:
