@@ -12,12 +12,14 @@ import math
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numba import njit
 
-__all__ = ["Budget", "compiling_s", "computed", "njit", "now"]
+__all__ = ["Budget", "compiling_s", "computed", "njit", "now", "paused"]
 
 STRETCH = 3.0
 """Most seconds of the wall clock that a search takes per second of its limit."""
@@ -26,10 +28,11 @@ SETTLED_S = 1.0
 """Seconds after which the share of a core that a search got so far is a good guess of what it will get."""
 
 
-class _Compiling:
-    """Total seconds of the outermost compilations of all threads; numba compiles in one thread at a time.
+class _Still:
+    """Total seconds in which the clock stood still, on the wall clock and as processor time of this process.
 
-    They are counted on the wall clock, and as processor time of this process.
+    It stands still during the outermost compilations of all threads (numba compiles in one thread at a time), and while
+    a search waits for its next seconds.
     """
 
     seconds, computed, depth = 0.0, 0.0, 0
@@ -47,7 +50,7 @@ class _Compiling:
             self.computed += time.process_time() - self.began[1]
 
 
-_COMPILING = _Compiling()
+_COMPILING, _PAUSED = _Still(), _Still()
 
 
 @functools.cache
@@ -101,16 +104,27 @@ def compiling_s() -> float:
     return time.perf_counter() - _COMPILING.began[0] if _COMPILING.depth else 0.0
 
 
+@contextmanager
+def paused() -> Iterator[None]:
+    """Let the clock stand still within the block."""
+    _PAUSED.on_start()
+    try:
+        yield
+    finally:
+        _PAUSED.on_end()
+
+
 def now() -> float:
-    """Return seconds on a clock that stands still while numba compiles; only differences are meaningful."""
+    """Return seconds on a clock that stands still in compilations and pauses; only differences have a meaning."""
     if "numba" in sys.modules:
         _compiler()  # excludes compilation of a plug-in's kernels, too
-    return (_COMPILING.began[0] if _COMPILING.depth else time.perf_counter()) - _COMPILING.seconds
+    return (_COMPILING.began[0] if _COMPILING.depth else time.perf_counter()) - _COMPILING.seconds - _PAUSED.seconds
 
 
 def computed() -> float:
-    """Return the processor time of this process, in all threads, without compilation."""
-    return (_COMPILING.began[1] if _COMPILING.depth else time.process_time()) - _COMPILING.computed
+    """Return the processor time of this process, in all threads, without compilation and pauses."""
+    computed_s = _COMPILING.began[1] if _COMPILING.depth else time.process_time()
+    return computed_s - _COMPILING.computed - _PAUSED.computed
 
 
 class Budget:
@@ -123,6 +137,10 @@ class Budget:
     def __init__(self, limit_s: float | None = None) -> None:
         self.limit_s = math.inf if limit_s is None else limit_s
         self._began, self._computed = now(), computed()
+
+    def extend(self, seconds: float) -> None:
+        """Add seconds to the limit; those by which it was exceeded are forgotten."""
+        self.limit_s = max(self.limit_s, self.spent_s) + seconds
 
     @property
     def wall_s(self) -> float:

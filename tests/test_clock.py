@@ -63,7 +63,7 @@ def test_compiling_takes_no_time_on_either_clock(monkeypatch: pytest.MonkeyPatch
     at = [0.0]
     for name in ("perf_counter", "process_time"):
         monkeypatch.setattr(time, name, lambda: at[0])
-    monkeypatch.setattr(clock, "_COMPILING", compiling := clock._Compiling())
+    monkeypatch.setattr(clock, "_COMPILING", compiling := clock._Still())
     budget = clock.Budget(10.0)
     compiling.on_start()
     at[0] = 5.0

@@ -402,12 +402,12 @@ def test_the_limit_of_a_task_stands_still_while_it_compiles(monkeypatch: pytest.
     worker.pipe = SimpleNamespace(poll=lambda *_: bool(sent), recv_bytes=sent.popleft)  # type: ignore[assignment]
     worker.process = SimpleNamespace(pid=None)  # type: ignore[assignment]
     worker.until = 130.0
-    assert worker.compiles()
+    assert worker.news() == Compiling(True)
     now[0] = 500.0
     assert worker.left_s == math.inf
-    assert worker.compiles()
+    assert worker.news() == Compiling(False)
     assert worker.left_s == 30.0
-    assert not worker.compiles()
+    assert worker.news() is None
 
 
 def test_the_limit_of_a_task_stands_still_while_it_waits_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from schedgap.harness.engine import KINDS
 from schedgap.harness.table import USUALLY, WRITERS, Block, Format, View, of_texts, table
-from schedgap.harness.text import resuming
+from schedgap.harness.text import percent, resuming
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from schedgap.harness.engine.result import Found
+    from schedgap.harness.engine.study import Running
 
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -144,10 +145,10 @@ def _preload(count: int) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
+def progress() -> Iterator[Running]:
     """Yield callbacks for a study; on a terminal they show the latest results and the time left."""
     if not sys.stderr.isatty():
-        yield {"on_start": _preload, "on_news": say}
+        yield {"on_start": _preload, "on_news": say, "on_gap": lambda task, gap: say(_going_on(task, gap))}
         return
     from rich import progress as bars
     from rich.console import Console, Group
@@ -156,13 +157,13 @@ def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
     from schedgap.harness.page import latest
     from schedgap.harness.terminal import drawn
 
-    console, done = Console(stderr=True), deque[Any](maxlen=LATEST)
+    console, done, gaps = Console(stderr=True), deque[Any](maxlen=LATEST), dict[str, str]()
     times = bars.TimeElapsedColumn(), bars.TextColumn("left:"), bars.TimeRemainingColumn()
     bar = bars.Progress(bars.BarColumn(), bars.MofNCompleteColumn(), *times, console=console)
     task = bar.add_task("", total=0)
 
     def shown() -> Group:
-        return Group(*(drawn(latest([*done]), console.width) if done else ()), bar)
+        return Group(*(drawn(latest([*done]), console.width) if done else ()), *gaps.values(), bar)
 
     def start(count: int) -> None:
         _preload(count)
@@ -171,13 +172,23 @@ def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
 
     def add(result: Any) -> None:
         done.append(result)
+        gaps.pop(result.key, None)
         bar.advance(task)
+
+    def note(asking: Any, gap: float) -> None:
+        gaps[asking.key] = _going_on(asking, gap)
 
     live = Live(get_renderable=shown, console=console, transient=True)
     try:
-        yield {"on_start": start, "on_result": add, "on_news": say}
+        yield {"on_start": start, "on_result": add, "on_news": say, "on_gap": note}
     finally:
         live.stop()
+
+
+def _going_on(task: Any, gap: float) -> str:
+    """Return how far the search of a task is, by the solver's word."""
+    found = f"a gap of {percent(gap)} so far, not yet certified" if math.isfinite(gap) else "no schedule so far"
+    return f"{task.method} on {task.instance_name}: {found}"
 
 
 STDOUT, STDERR = 1, 2

@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Unpack
@@ -24,6 +25,7 @@ from schedgap.harness.compare.methods import (
 from schedgap.harness.compare.price import priced
 from schedgap.harness.compare.row import BROKEN, Comparison, Name, Row, better, exact, gap, ratio, refuted_by
 from schedgap.harness.compare.task import MethodResult, MethodTask
+from schedgap.harness.engine.pacing import GOOD, LEAST_S, MOST_S
 from schedgap.harness.engine.result import Opened, grouped, opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopen, several
 from schedgap.harness.engine.task import Limits
@@ -37,6 +39,7 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted, some
 from schedgap.models import ModelSpec
 
 
@@ -85,6 +88,7 @@ def compare(
     seeds, solvers = several(seeds), several(solvers)
     chosen = solved_by(select(methods, papers), solvers)
     loaded = _examples_of_one_case([load(ref) for ref in references])
+    first = next(iter(kinds.values()))
     options = {
         "instance": references,
         "paper": papers,
@@ -92,12 +96,36 @@ def compare(
         "seed": seeds if seeds != [0] else [],
         "solver": solvers,
         "no_bound": not bound,
-        **next(iter(kinds.values())).given(Limits()),
+        "quick": first.run_s is first.time_limit_s is first.nodes is None,
+        **first.given(Limits()),
     }
     sets = {name: asdict(one) for name, one in kinds.items()}
     meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": sets.get("", sets)}
     tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
+    if (searching := [task for task in tasks if task.limits.run_s is not None]) and "on_news" in running:
+        running["on_start"] = _after(partial(running["on_news"], _announced(tasks, searching)), running.get("on_start"))
     return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, **running)
+
+
+def _after(first: Callable[[], None], then: Callable[[int], None] | None) -> Callable[[int], None]:
+    """Return a callback that calls `first`, but only once, before `then`."""
+    todo = [first]
+
+    def start(count: int) -> None:
+        while todo:
+            todo.pop()()
+        if then:
+            then(count)
+
+    return start
+
+
+def _announced(tasks: Sequence[MethodTask], searching: Sequence[MethodTask]) -> str:
+    """Return what runs, on what, and for how long at most."""
+    methods, most = len({task.method for task in tasks}), max(task.limits.run_s or 0.0 for task in searching)
+    names = some(list(dict.fromkeys(task.instance_name for task in tasks)))
+    ending = f"those that search end at a gap of {100 * GOOD:.0f} %, or when {most:g} s have passed"
+    return f"{counted(methods, 'method')} on {names}; {ending} (--quick: {SEARCHES_S:g} s for all searches)"
 
 
 def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
@@ -130,12 +158,25 @@ def plan(
     for instance in instances:
         about = to_json(instance), instance.name, instance.fingerprint
         used = [spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]
-        share_s = SEARCHES_S / max(1, sum(map(starts_from_decisions, used)))
+        searches = max(1, sum(map(starts_from_decisions, used)))
         for spec, seed, (name, limits) in itertools.product(used, seeds, kinds.items()):
             shares = limits.time_limit_s is limits.nodes is None and starts_from_decisions(spec)
-            own = replace(limits, time_limit_s=min(limits.seconds, share_s)) if shares else limits
+            alone = limits if limits.run_s is None else replace(limits, run_s=None)
+            own = _shared(limits, searches, len(instances)) if shares else alone
             tasks.append(MethodTask(*about, spec.id, seed, name, limits=own))
     return tasks
+
+
+def _shared(limits: Limits, searches: int, instances: int) -> Limits:
+    """Return the limits of one of the searches on an instance, which share their time."""
+    if limits.run_s is None:
+        return replace(limits, time_limit_s=min(limits.seconds, SEARCHES_S / searches))
+    first_s = min(max(limits.run_s / 2 / searches, LEAST_S), MOST_S)
+    return replace(limits, time_limit_s=first_s, run_s=limits.run_s * instances)
+
+
+RUN_S = 60.0
+"""Seconds of the wall clock that ``harness compare`` takes for an instance if it is not told otherwise."""
 
 
 SEARCHES_S = 7.0
@@ -174,8 +215,10 @@ def staged(
     starts = {_place(task, task.method): selected.get(_place(task, task.method), task) for task in wanted}
     first = [task for task in starts.values() if probes or not task.helps]
     # Long tasks come first, so that no worker waits long for another's last task: searches, which share their time,
-    # then other models, then heuristics.
+    # then other models, then heuristics. Searches that share the time of the run wait for what others leave of it.
     ordered = [task for task, spec in sorted(models, key=lambda pair: not starts_from_decisions(pair[1]))]
+    paced = [task for task in ordered if task.limits.run_s is not None]
+    ordered = [task for task in ordered if task.limits.run_s is None]
     rest = [task for place, task in selected.items() if place not in starts and task.method in HEURISTICS]
 
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
@@ -183,7 +226,7 @@ def staged(
             return first
         if len(done) > len(first):
             return unbounded(tasks, done) if bound else []
-        return [*(_started(task, done) for task in ordered), *rest]
+        return [*(_started(task, done) for task in ordered), *rest, *(_started(task, done) for task in paced)]
 
     return stages
 

@@ -21,8 +21,9 @@ from schedgap.harness.compare.row import FINISHED, STORED, TOO_LARGE, Row, refut
 from schedgap.harness.compare.summary import integral
 from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
+from schedgap.harness.engine.pacing import GOOD, more
 from schedgap.harness.engine.sealed import KeptFile
-from schedgap.harness.engine.task import InstanceTask
+from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
 from schedgap.harness.verify import differ, judge
@@ -224,6 +225,8 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, Solution]:
     """Solve a model and return its result, not yet verified, and the solution."""
     options = task.limits.options(task.seed)
+    if task.limits.run_s is not None:
+        options = replace(options, more=more, enough=GOOD if options.rel_gap == Limits.rel_gap else options.rel_gap)
     known, budget = seeds(spec, view, task.known), clock.Budget()
     outcome, core_share = spec.run(view, replace(options, seeds=known)), budget.core_share
     solution, bounds, proof = outcome.solution, spec.kind != "baseline", None

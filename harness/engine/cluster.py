@@ -106,7 +106,7 @@ def run_remotely(plugins: Sequence[Plugin], content: bytes) -> bytes:
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
     worker = _idle[key].pop() if _idle[key] else Worker(*key)
     worker.give(task)
-    result = worker.result()
+    result = worker.finish()
     if not worker.pipe.closed:
         _idle[key].append(worker)
     return dumps(result)

@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from schedgap.harness.engine.pacing import Asking, Pacer, listen
 from schedgap.harness.engine.task import R, Task
 from schedgap.harness.environment import cores, held_mb, memory_capped, waited_for_core_s
 from schedgap.harness.text import clean
@@ -36,23 +37,36 @@ class Pool:
     """A pool of at most `jobs` worker processes (0: one per core), which are reused for the next stage of tasks.
 
     They are forked from a clean server process, because forking a process with running threads can deadlock. `tell` is
-    called once with what a user should know if a worker must compile before it can begin.
+    called once with what a user should know if a worker must compile before it can begin, and `progress` with each
+    search that asks for more seconds, and its gap. A worker that asks occupies no processor until it is answered.
     """
 
-    def __init__(self, jobs: int = 0, tell: Callable[[str], None] = lambda text: None) -> None:
-        self.jobs, self._tell = jobs, tell
+    def __init__(
+        self,
+        jobs: int = 0,
+        tell: Callable[[str], None] = lambda text: None,
+        progress: Callable[[Any, float], None] = lambda task, gap: None,
+    ) -> None:
+        self.jobs, self._tell, self._progress = jobs, tell, progress
         self._idle: list[Worker] = []
         self._busy: list[Worker] = []
+        self._asking: dict[str, Worker] = {}
+        self._pacer = Pacer()
 
     def run(self, tasks: Iterable[Task[R]]) -> Iterator[R]:
         """Run tasks and yield results as they finish; the next task is drawn only when a worker can take it."""
         waiting = iter(tasks)
         task = next(waiting, None)
-        while task or self._busy:
-            while task:
-                threads = max(one.limits.threads for one in (task, *(worker.task for worker in self._busy)))
-                if len(self._busy) >= workers_for(self.jobs, threads):
+        while task or self._busy or self._asking:
+            while task or self._asking:
+                ahead = [task] if task else [worker.task for worker in self._asking.values()]
+                threads = max(one.limits.threads for one in (*ahead, *(worker.task for worker in self._busy)))
+                workers = workers_for(self.jobs, threads)
+                if len(self._busy) >= workers:
                     break
+                if task is None:
+                    self._answer(workers)
+                    continue
                 kind = type(task).__module__, task.limits.threads
                 self._busy.append(self._idle.pop() if self._idle else Worker(*kind, loaded()))
                 self._busy[-1].give(task)
@@ -60,19 +74,32 @@ class Pool:
             wait_s = max(0.0, min(worker.left_s for worker in self._busy))
             connection.wait([worker.pipe for worker in self._busy], min(wait_s, LONGEST_WAIT_S))
             for worker in [worker for worker in self._busy if worker.left_s <= 0 or worker.pipe.poll()]:
-                if worker.compiles():
+                if isinstance(news := worker.news(), Compiling):
                     self._tell(COMPILING)
                     self._tell = lambda text: None
                     continue
-                result = worker.result()
                 self._busy.remove(worker)
+                if isinstance(news, Asking):
+                    self._asking[worker.task.key] = worker
+                    self._pacer.note(worker.task.key, news.gap)
+                    self._progress(worker.task, news.gap)
+                    continue
+                result = worker.result()
                 if not worker.pipe.closed:
                     self._idle.append(worker)
                 yield result
 
+    def _answer(self, workers: int) -> None:
+        """Let the most promising of the searches that ask go on, or end once the time of the run is used."""
+        worker = self._asking.pop(key := self._pacer.next([*self._asking]))
+        searching = [one.task.key for one in self._busy if one.task.limits.run_s is not None]
+        run_s = worker.task.limits.run_s or 0.0
+        worker.grant(self._pacer.seconds(key, run_s, [*self._asking, *searching], workers))
+        self._busy.append(worker)
+
     def close(self) -> None:
         """Stop all workers, even in the middle of a task."""
-        for worker in (*self._idle, *self._busy):
+        for worker in (*self._idle, *self._busy, *self._asking.values()):
             worker.stop()
 
 
@@ -87,7 +114,7 @@ class Worker:
     task: Task[Any]
     until: float
     since: float | None = None
-    """Time at which it began to compile; the time limit of its task stands still until that is done."""
+    """Time at which it began to compile or to wait; the time limit of its task stands still until that is done."""
 
     answer: Any = None
 
@@ -111,7 +138,7 @@ class Worker:
 
     @property
     def left_s(self) -> float:
-        """Seconds left until the time limit of its task; no limit while it compiles or waits for a processor."""
+        """Seconds left until the time limit of its task; no limit while it compiles, asks, or has no processor."""
         waited_s = max(0.0, waited_for_core_s(self.process.pid) - self.waited_s)
         return math.inf if self.since is not None else self.until + waited_s - time.monotonic()
 
@@ -122,18 +149,35 @@ class Worker:
         with suppress(OSError):  # it is dead, which `result` reports
             self.pipe.send_bytes(dumps(task))
 
-    def compiles(self) -> bool:
-        """Read what the worker sent, if anything, and return whether that was no result, but news of compilation."""
+    def news(self) -> Compiling | Asking | None:
+        """Read what the worker sent, if anything, and return it if it is no result."""
         with suppress(EOFError, OSError):  # it is dead, which `result` reports
             if self.pipe.poll():
                 self.answer = pickle.loads(self.pipe.recv_bytes())
-        if not isinstance(self.answer, Compiling):
-            return False
+        if not isinstance(self.answer, Compiling | Asking):
+            return None
+        news, self.answer = self.answer, None
+        self._stand_still(isinstance(news, Asking) or news.begins)
+        return news
+
+    def _stand_still(self, still: bool) -> None:
         now, began = time.monotonic(), self.since
-        self.since = now if self.answer.begins else None
+        self.since = now if still else None
         self.until += now - began if began is not None else 0.0
-        self.answer = None
-        return True
+
+    def grant(self, seconds: float) -> None:
+        """Let its search, which asks, go on for some seconds of computing; with 0 it ends."""
+        self._stand_still(False)
+        self.until += (clock.STRETCH + 1) * seconds
+        with suppress(OSError):  # it is dead, which `result` reports
+            self.pipe.send_bytes(dumps(seconds))
+
+    def finish(self) -> Any:
+        """Wait for the result of its task, which gets no more seconds than its own."""
+        while self.pipe.poll(max(0.0, min(self.left_s, LONGEST_WAIT_S))) and (news := self.news()):
+            if isinstance(news, Asking):
+                self.grant(0.0)
+        return self.result()
 
     def result(self) -> Any:
         """Return the result of its task, or a failed one if it took too long or the worker is dead."""
@@ -214,6 +258,12 @@ def _serve(pipe: Connection, plugins: Sequence[Plugin]) -> None:
         with sending:
             pipe.send_bytes(content)
 
+    def ask(news: Asking) -> float:
+        send(dumps(news))
+        granted: float = pickle.loads(pipe.recv_bytes())
+        return granted
+
+    listen(ask)
     threading.Thread(target=_tell_of_compiling, args=(send,), daemon=True).start()
     with suppress(EOFError, OSError):
         while True:

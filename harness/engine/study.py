@@ -108,8 +108,9 @@ class Running(TypedDict, total=False):
     results, resume
         Parent folder of a new results folder, if any; or an earlier results folder to complete. Then finished results
         of the same work, limits and code are kept, others are tried again, and instances may be added.
-    on_start, on_result, on_news
-        Called with the number of tasks that will run, with each result, and with what a user should know meanwhile.
+    on_start, on_result, on_news, on_gap
+        Called with the number of tasks that will run, with each result, with what a user should know meanwhile, and
+        with each task whose search asks for more seconds, and its gap, which is not yet certified.
     """
 
     jobs: int
@@ -119,6 +120,7 @@ class Running(TypedDict, total=False):
     on_start: Callable[[int], None]
     on_result: Callable[[Any], None]
     on_news: Callable[[str], None]
+    on_gap: Callable[[Any, float], None]
 
 
 def execute(
@@ -158,7 +160,8 @@ def execute(
     meta = described(study.kind, meta, instances)
     resume, results = running.get("resume"), running.get("results")
     earlier = _earlier(Path(resume), meta) if resume else None
-    workers: Pool | Cluster = Pool(running.get("jobs", 0), running.get("on_news", lambda text: None))
+    told = running.get("on_news", lambda text: None), running.get("on_gap", lambda task, gap: None)
+    workers: Pool | Cluster = Pool(running.get("jobs", 0), *told)
     if (dask := running.get("dask")) is not None:
         from schedgap.harness.engine.cluster import Cluster
 

@@ -42,6 +42,9 @@ class Limits:
     nodes
         Limit by count (:class:`schedgap.models.solve.SolveOptions`), with which a search does the same on every
         machine. With it and without `time_limit_s`, only the worker's own limit is in seconds.
+    run_s
+        Seconds of the wall clock after which a run should end. Models that search until their limit share what other
+        methods leave of them (:mod:`schedgap.harness.engine.pacing`).
     """
 
     time_limit_s: float | None = None
@@ -51,6 +54,7 @@ class Limits:
     all_sizes: bool = False
     cross_check: bool = False
     nodes: int | None = None
+    run_s: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:
@@ -68,7 +72,8 @@ class Limits:
     def given(self, usual: Limits) -> dict[str, Any]:
         """Return the limits that differ from `usual`, by option of the command line."""
         named = {"time_limit_s": "time-limit", "all_sizes": "all"}
-        return {named.get(name, name): value for name, value in vars(self).items() if value != getattr(usual, name)}
+        values = {name: value for name, value in vars(self).items() if name != "run_s"}  # has no option of this kind
+        return {named.get(name, name): value for name, value in values.items() if value != getattr(usual, name)}
 
     def options(self, seed: int) -> SolveOptions:
         """Return the options of the solver; raise `UsageError` if a limit is out of its range."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -224,6 +224,12 @@ class Packer(ABC):
         if self.incumbent > -np.inf:
             self.trace.append(TracePoint(self.budget.wall_s, value, None))
         return True
+
+    def extend(self, seconds: float) -> None:
+        """Add seconds to the time limit; the next annealing starts from the best solution."""
+        self.budget.extend(seconds)
+        self.options = replace(self.options, time_limit_s=self.budget.limit_s)
+        self.done, self.last_s = 0, None
 
     def late(self) -> bool:
         """Whether time is up."""

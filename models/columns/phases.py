@@ -5,6 +5,7 @@ Time limits are in seconds of computing (:class:`schedgap.instances.clock.Budget
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -177,7 +178,7 @@ class _Solve:
             incumbent = self.incumbent(packer)
             if self.closed(tree, packer):
                 return "the bound is reached"
-            if packer.late():
+            if packer.late() and not self.extended(packer, tree):
                 return LATE
             if self.options.nodes is not None and max(tree.nodes, rounds) >= self.options.nodes:
                 return "the node limit is reached"
@@ -190,6 +191,17 @@ class _Solve:
                 self.learn(packer, *outcome)
                 self.note(tree, packer)
         return "no node is open"
+
+    def extended(self, packer: Packer, tree: Tree) -> bool:
+        """Ask whether the search may go on although its time is up, and extend its budget if so."""
+        value, more = self.incumbent(packer), self.options.more
+        gap = (tree.bound - value) / max(abs(value), SMALL) if np.isfinite(value) else math.inf
+        if more is None or gap <= self.options.enough or (seconds := more(gap)) <= 0:
+            return False
+        self.options = replace(self.options, rel_gap=max(self.options.rel_gap, self.options.enough))
+        self.budget.extend(seconds)
+        packer.extend(seconds)
+        return True
 
     def closed(self, tree: Tree, packer: Packer) -> bool:
         """Return whether the incumbent is within the relative gap of the bound."""
@@ -288,7 +300,7 @@ class _Solve:
         if value == -np.inf:
             status: Status = "time limit without incumbent" if late else "gap left"
             return replace(solution, status=status, solution_status=f"no schedule found for all jobs; {message}")
-        closed = (bound - value) / max(abs(value), 1e-10) <= self.options.rel_gap
+        closed = (bound - value) / max(abs(value), SMALL) <= min(self.options.rel_gap, SolveOptions.rel_gap)
         status = "optimal" if closed else "time limit with incumbent" if late else "gap left"
         solution = replace(solution, status=status, solution_status=message)
         return replace(solution, objective=sense * value, column_values=np.ones(1))
@@ -303,6 +315,9 @@ On ``gen/200jobs`` (utility) 227 covers lower the bound from 3159.1 to 3158.0 in
 
 DIVING = 0.3
 """Fraction of the time remaining after that for the dive."""
+
+SMALL = 1e-10
+"""Least value by which gaps are divided."""
 
 LATE = "the time limit is reached"
 """Why a search ended that ran until its time limit."""

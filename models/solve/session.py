@@ -246,26 +246,24 @@ class Session:
         main = threading.current_thread() is threading.main_thread()
         if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             self.highs.run()
-        elif self.is_mip or self.highs.getNumNz() > SMALL:
-            self._run_beside()
-        else:
-            before = signal.signal(signal.SIGINT, self._interrupt)
-            try:
+            return
+        before = signal.signal(signal.SIGINT, self._interrupt)
+        try:
+            if self.is_mip or self.highs.getNumNz() > SMALL:
+                self._run_beside()
+            else:
                 self.highs.run()
-            finally:
-                signal.signal(signal.SIGINT, before)
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def _interrupt(self, number: int, frame: Any) -> None:
         self._interrupted = True
 
     def _run_beside(self) -> None:
-        thread = self.highs.startSolve()
-        try:
-            while not self.highs.wait(0.1)[0]:
-                pass
-        except KeyboardInterrupt:
-            self.highs.cancelSolve()
-            thread.join()
+        self.highs.startSolve()
+        while not self.highs.wait(0.1)[0]:
+            if self._interrupted:
+                self.highs.cancelSolve()
 
     def _read(self) -> Solution:
         highs, info = self.highs, self.highs.getInfo()

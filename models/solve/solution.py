@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -67,6 +67,10 @@ class SolveOptions:
         Whether to also solve the Pyomo model with PuLP/CBC, and report the relative difference of the objectives.
     seeds
         Known decisions, for models that can start from them.
+    more
+        ``more(gap)`` returns how many seconds a search may go on that has used its time limit and has this gap.
+    enough
+        Relative gap at which a search that has used its time limit needs no more.
     """
 
     time_limit_s: float | None = None
@@ -80,6 +84,8 @@ class SolveOptions:
     basis: Any = None
     cross_check: bool = False
     seeds: Sequence[Seed] = ()
+    more: Callable[[float], float] | None = None
+    enough: float = 0.0
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for invalid options."""
