@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
@@ -29,6 +30,7 @@ from schedgap.heuristics.simulator.trace import Trace
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
 from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.importers.registry import DEFAULTS
 from schedgap.instances.registry import unknown
 from schedgap.instances.rigid import OBJECTIVES
 from schedgap.instances.schema import Instance
@@ -47,8 +49,8 @@ def methods(objective: str) -> list[str]:
 
 def certify(
     format: str,
-    log: Path,
-    options: Options,
+    log: str | Path,
+    options: Options = DEFAULTS,
     objective: str = "flow",
     *,
     seed: int = 0,
@@ -59,10 +61,12 @@ def certify(
 ) -> Comparison:
     """Compare the schedule in a log with rules, the best schedule found, and bounds.
 
+    >>> sg.certify("sacct", "log.txt", sg.Options(gpus={"V100": 36}))  # doctest: +SKIP
+
     Parameters
     ----------
     format, log, options
-        The log (:func:`schedgap.instances.importers.import_trace`).
+        The log (:func:`schedgap.instances.importers.import_trace`); its `history` is read whatever the options say.
     objective
         The objective of the comparison (:data:`schedgap.instances.rigid.OBJECTIVES`).
     seed, limits
@@ -81,7 +85,7 @@ def certify(
     """
     if objective not in OBJECTIVES:
         raise UsageError(unknown("objective", objective, OBJECTIVES))
-    instance = import_trace(format, log, options)
+    instance = import_trace(format, log, replace(options, history=True))
     tell(instance)
     command = command_line(given or {}, "certify", format, str(log))
     limits = limits or Limits()

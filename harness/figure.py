@@ -201,10 +201,14 @@ class Drawing:
         return inline_svg(self.svg, prefix, f"{self.title}. {self.caption}")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """Return the chart for notebooks: live if they support Vega-Lite, else a picture, which needs no network."""
+        """Return the chart for notebooks: live if they support Vega-Lite, else a picture, which needs no network.
+
+        Documents that are made of notebooks, such as those of ``nbconvert --to pdf``, take the PNG.
+        """
         from altair.vegalite.v6.display import VEGALITE_MIME_TYPE
 
-        return {VEGALITE_MIME_TYPE: {**self.spec, "config": theme()}, "text/html": self._repr_html_()}
+        live = {**self.spec, "config": theme()}
+        return {VEGALITE_MIME_TYPE: live, "text/html": self._repr_html_(), "image/png": self.file("png")}
 
     def _repr_html_(self) -> str:
         # The same figure may appear twice in a page, next to other figures.
@@ -217,7 +221,13 @@ class Drawing:
 
 
 class Drawings(list[Drawing]):
-    """List of figures that a notebook shows with their captions."""
+    """List of figures that a notebook shows with their captions, one after another."""
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import HTML, display
+
+        for shown in self or [HTML(self._repr_html_())]:  # type: ignore[no-untyped-call]
+            display(shown)  # type: ignore[no-untyped-call]
 
     def _repr_html_(self) -> str:
         return "".join(each._repr_html_() for each in self) or "<p>Nothing to draw.</p>"

@@ -93,7 +93,7 @@ def percent(fraction: float | None, side: Side = "exactly") -> str:
         return "0 %"
     if size < 0.005:
         return "< 0.01 %" if value > 0 else "> −0.01 %"
-    return f"{rounded(value, 0 if size >= 1000 else 1 if size >= 1 else 2, side):,} %"
+    return f"{rounded(value, 0 if size >= 100 else 1 if size >= 1 else 2, side):,} %"
 
 
 def ratio(value: float | None, is_upper: bool | None) -> str:

@@ -615,6 +615,7 @@ def test_plots_are_shown_in_a_notebook() -> None:
     bundle = gaps[0]._repr_mimebundle_()
     assert bundle["application/vnd.vegalite.v6.json"]["config"]["background"] == "#ffffff"
     assert "<script" not in bundle["text/html"]
+    assert bundle["image/png"].startswith(b"\x89PNG")
     page = Page(gaps._repr_html_())
     assert len(page.all("svg")) == 1
     assert "Gap to the best certified bound, in per cent of the bound" in page.text
@@ -622,6 +623,18 @@ def test_plots_are_shown_in_a_notebook() -> None:
     ids = [attributes["id"] for _, attributes in both.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert "Nothing to draw" in figures(comparison, "ratio")._repr_html_()
+
+
+def test_results_are_shown_in_a_document_that_is_made_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    comparison, shown = oef_run(), list[Any]()
+    assert r"\toprule" in comparison._repr_latex_()
+    assert "oef.cooperative" in comparison._repr_latex_()
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    drawn = figures(comparison, "gap", "time")
+    drawn._ipython_display_()
+    assert shown == [*drawn]
+    figures(comparison, "ratio")._ipython_display_()
+    assert "Nothing to draw" in shown[-1].data
 
 
 def test_latex_has_booktabs_and_sets_every_character() -> None:

@@ -148,6 +148,10 @@ class Found(Generic[R]):
         html: str = importlib.import_module("schedgap.harness.page").to_fragment(self)
         return html
 
+    def _repr_latex_(self) -> str:
+        text: str = importlib.import_module("schedgap.harness.page").to_latex(self)
+        return text
+
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the run early."""

@@ -15,6 +15,7 @@ from schedgap.harness.figure import Drawing, draw_all, write_figures
 from schedgap.harness.page.columns import RUNNING
 from schedgap.harness.page.frame import TEMPLATES, render
 from schedgap.harness.table import USUALLY, Block, Table, View, table
+from schedgap.harness.table import to_latex as latex
 from schedgap.instances.canonical import write_atomically
 
 
@@ -50,6 +51,11 @@ def latest(results: Sequence[Any]) -> Table:
     record = results[-1].record
     alike = [result for result in results if result.record == record and not getattr(result, "helps", False)]
     return table("", RUNNING[record], [getattr(result, "row", result) for result in alike])
+
+
+def to_latex(found: Found[Any]) -> str:
+    """Return the tables as LaTeX, for documents that are made of notebooks."""
+    return latex(blocks(found))
 
 
 def to_fragment(found: Found[Any]) -> str:

@@ -189,8 +189,10 @@ class Trace:
     default_per_server: int = 4
 
 
-def import_trace(format: str, path: Path, options: Options = DEFAULTS) -> Instance:
+def import_trace(format: str, path: str | Path, options: Options = DEFAULTS) -> Instance:
     """Import a real trace as an instance.
+
+    >>> sg.import_trace("philly", "cluster_job_log", sg.Options(max_jobs=500))  # doctest: +SKIP
 
     Returns
     -------

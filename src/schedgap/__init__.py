@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from schedgap.harness.adversary.run import adversary as adversary
     from schedgap.harness.audit.row import Audit as Audit
     from schedgap.harness.audit.run import audit as audit
+    from schedgap.harness.certify import certify as certify
     from schedgap.harness.compare.row import Comparison as Comparison
     from schedgap.harness.compare.run import compare as compare
     from schedgap.harness.compare.run import compare_here as compare_here
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from schedgap.heuristics.registry import heuristic as heuristic
     from schedgap.heuristics.simulator.policies import policy as policy
     from schedgap.instances.catalogue import load as load
+    from schedgap.instances.importers import Options as Options
+    from schedgap.instances.importers import import_trace as import_trace
     from schedgap.instances.plugins import load_plugin as load_plugin
     from schedgap.models.registry import model as model
 
