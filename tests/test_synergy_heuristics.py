@@ -22,6 +22,7 @@ from schedgap.heuristics.synergy.online import asked_round
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.importers import import_trace
+from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, View
 from tests import synergy_cases as cases
@@ -493,6 +494,15 @@ def test_opt_is_placed_fairly_and_gains_on_tune(servers: list[cases.Server]) -> 
     assert set(found) == set(view.runnable.tolist())
     gain = [sum(rate * view.weight[j] for j, rate in one.items()) for one in (found, tuned)]
     assert gain[0] >= gain[1] * (1 - 1e-9)
+
+
+def test_opt_falls_back_to_no_less_than_the_fair_progress() -> None:
+    """J2's optimum has more memory than its share but fewer CPUs; with the least of both it would be too slow."""
+    view = synergy.view(RANDOM.get("synergy").draw(np.random.default_rng(2173)))
+    schedule = HEURISTICS.get("synergy.opt").run(view, Context(np.random.default_rng(0), models.oracle))
+    assert_fits(view, schedule)
+    for job, rate in rates(view, schedule).items():
+        assert rate >= view.fair[job] * (1 - 1e-9)
 
 
 # ---------------------------------------------------------------- the paper's experiment on 32 GPUs

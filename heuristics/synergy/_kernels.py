@@ -129,9 +129,12 @@ def hold(hosts: Hosts, gangs: Gangs, p: int, count: int, amount: Array) -> None:
 
 
 @compiled
-def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> None:
-    """Let gangs on an overfull server fall back, those furthest above their base first, until the server is not."""
-    entries, left, capacity = gangs.entries, hosts.left, hosts.capacity
+def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> bool:
+    """Let gangs on an overfull server fall back, those furthest above their base first, until the server is not.
+
+    Return whether one of them now holds more of something: then other servers that it is on may be overfull.
+    """
+    entries, left, capacity, more = gangs.entries, hosts.left, hosts.capacity, False
     while left[h, 0] < -ROUNDING * capacity[h, 0] or left[h, 1] < -ROUNDING * capacity[h, 1]:
         best, most = -1, 0.0
         for e in range(count):
@@ -143,10 +146,23 @@ def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> None:
                 if excess > 0 and capacity[h, r] > 0 and excess / capacity[h, r] > most:
                     best, most = p, excess / capacity[h, r]
         if best < 0:
-            return
-        hold(hosts, gangs, best, count, gangs.base[best] - gangs.amount[best])
+            break
+        change = gangs.base[best] - gangs.amount[best]
+        more = more or change.max() > 0
+        hold(hosts, gangs, best, count, change)
         gangs.amount[best] = gangs.base[best]
         gangs.fallen[best] = True
+    return more
+
+
+@compiled
+def reclaim_all(hosts: Hosts, gangs: Gangs, count: int) -> None:
+    """Let gangs fall back until no server is overfull: those that all hold at most their shares fit on any server."""
+    more = True
+    while more:
+        more = False
+        for h in range(hosts.free.size):
+            more = reclaim(hosts, gangs, h, count) or more
 
 
 @compiled
@@ -193,8 +209,11 @@ def pack(
                 found = locate(bare, options[p, 0], gpus[p], nothing, tight, parts)
         total -= gpus[p] if found else 0
         count = put(hosts, gangs, p, parts, found, count)
+        more = False
         for i in range(found):
-            reclaim(hosts, gangs, parts[i, 0], count)
+            more = reclaim(hosts, gangs, parts[i, 0], count) or more
+        if more:
+            reclaim_all(hosts, gangs, count)
     return entries[:count], gangs.amount
 
 
@@ -216,8 +235,7 @@ def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts
     """
     gangs = Gangs(gpus, amount.copy(), base, np.zeros(gpus.size, np.bool_), entries)
     hosts = occupied(servers, gangs)
-    for h in range(hosts.free.size):
-        reclaim(hosts, gangs, h, len(entries))
+    reclaim_all(hosts, gangs, len(entries))
     return gangs.amount
 
 

@@ -247,7 +247,11 @@ class Mechanisms:
         """Place the CPUs and memory of an optimum on its GPU types, as Synergy-Tune places demands."""
         wanted, types = _totals(jobs, optimum), np.zeros(jobs.size, np.int64)
         types[np.searchsorted(jobs, optimum.job)] = gpu_type
-        least = np.minimum(self.view.needs.base[self.kind[jobs], types], wanted)
+        kind, base = self.kind[jobs], self.view.needs.base[self.kind[jobs], types]
+        least, rate = np.minimum(base, wanted), self.view.profiles.rate_of
+        # An optimum may make a job's fair progress with more memory and fewer CPUs than its base, and not with both.
+        slow = rate(kind, types, *least.T) < rate(kind, types, *base.T)
+        least[slow] = base[slow]
         return self._packed(jobs, types, wanted, least, refill=True)
 
     def _progress(self, placed: Placement) -> float:
