@@ -7,6 +7,7 @@ What would take long is replaced by something smaller (:data:`SMALLER`).
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shlex
 import shutil
@@ -28,6 +29,7 @@ from schedgap.harness.page import blocks as blocks_of
 from schedgap.harness.reproduce import setting
 from schedgap.harness.table import Line
 from schedgap.harness.text import percent
+from schedgap.heuristics.simulator.messages import Answer, End, Hello, Ready, Round
 from schedgap.instances import load, plugins
 
 README = (ROOT / "README.md").read_text()
@@ -185,6 +187,32 @@ def test_the_heuristic_of_the_pages_runs_and_is_verified(desk: Command, tmp_path
     (folder,) = (tmp_path / "results").iterdir()
     (row,) = [row for row in read_run(folder).rows if row.method == "oef.equal_split"]
     assert (row.status, row.verified) == ("feasible", True)
+
+
+def test_the_scheduler_of_its_page_runs_at_the_first_try(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = blocks("python", PAGES["scheduler"])
+    program = tmp_path / "my_sched.py"
+    program.write_text(code)
+    program.chmod(0o755)
+    words = ("--policy", "exec:./my_sched.py", "--no-report", "--format", "json")
+    run = command("simulate", "--instance", "paper/hadar-fig1", *words)
+    assert run.returncode == 0, run.stderr
+    (row,) = json.loads(run.stdout)
+    assert (row["status"], row["verified"]) == ("done", True)
+
+
+@pytest.mark.parametrize("sender", [">", "<"])
+def test_the_lines_of_the_protocol_are_those_that_programs_read_and_write(sender: str) -> None:
+    (shown,) = [block for block in blocks("", PAGES["scheduler"]) if block.startswith("> {")]
+    messages = re.findall(rf"^{sender} (.*(?:\n +.*)*)", shown, re.MULTILINE)
+    texts = ["".join(part.strip() for part in one.splitlines()).replace(", …", "") for one in messages]
+    kinds: list[Any] = [Ready, Answer] if sender == "<" else [Hello, Round, End]
+    assert len(texts) == len(kinds)
+    for text, kind in zip(texts, kinds, strict=True):
+        read = kind.model_validate_json(text)
+        assert json.loads(read.model_dump_json(exclude_unset=True)) == json.loads(text)
 
 
 def test_the_notebook_lines_of_the_pages_run() -> None:
