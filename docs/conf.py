@@ -19,11 +19,12 @@ from typer import Typer
 import schedgap as sg
 from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
-from schedgap.harness.page.columns import REPRODUCE
+from schedgap.harness.page.columns import COMPARE, REPRODUCE
+from schedgap.harness.page.compare import answers
 from schedgap.harness.page.reproduce import notes
 from schedgap.harness.reproduce.row import Reproduction, read_rows
 from schedgap.harness.reproduce.setting import known
-from schedgap.harness.table import Table
+from schedgap.harness.table import Table, table
 from schedgap.harness.table import to_markdown as to_table
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.registry import PAPERS
@@ -137,6 +138,23 @@ def reproductions(app: Sphinx) -> None:
         write(app, f"figures/{paper}.md", "\n".join(page))
 
 
+ANSWER = "hadar.p2.columns", "hadar.online", "hadar.gavel_throughput"
+"""Methods in the table of the first page: a bound with its schedule, an online algorithm, and its best baseline."""
+
+
+def answer(app: Sphinx) -> None:
+    """Write what the first page shows of the kept run: a sentence with a gap, three rows, and a picture."""
+    kept = sg.read_run(ROOT / "results/reference")
+    run = replace(kept, rows=[row for row in kept.rows if row.instance == "gen/200jobs" and row.paper == "hadar"])
+    (drawn,) = sg.figures(run, "gap")
+    write(app, "answer.svg", drawn.svg)
+    columns = [column for column in COMPARE if column.key in ("method", "gap", "ratio", "objective", "best_bound")]
+    rows = [row for name in ANSWER for row in run.rows if row.method == name]
+    ((_, sentence),) = answers(run)
+    text = f"**On gen/200jobs, {sentence}.**\n\n{to_table([table('', columns, rows)])}\n"
+    write(app, "answer.md", f"{text}\n![{drawn.caption}](/generated/answer.svg)\n")
+
+
 def heading(paper: str) -> str:
     """Return the display name of a paper."""
     return {"oef": "OEF", "rigid": "Rigid jobs"}.get(paper, paper.capitalize())
@@ -161,4 +179,5 @@ def setup(app: Sphinx) -> None:
     app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.connect("builder-inited", formulations)
     app.connect("builder-inited", reproductions)
+    app.connect("builder-inited", answer)
     app.connect("autodoc-skip-member", without_documentation)
