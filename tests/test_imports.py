@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -91,10 +93,37 @@ def test_checkers_share_decisions_with_models_and_heuristics_and_nothing_else() 
     assert taken <= ABOUT_DECISIONS
 
 
-def test_a_wheel_made_from_the_source_archive_holds_one_package(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, CHECKOUT]
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel made from the source archive."""
+    folder = tmp_path_factory.mktemp("built")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT]
     subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_a_wheel_compares_with_an_empty_cache_of_kernels(wheel: Path, tmp_path: Path) -> None:
+    """What a method compiles takes longer than its time limit, in which it does not count."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    cache = tmp_path / "cache"
+    words = ("compare", "--instance", "paper/walkthrough", "--method", "admission.online", "--no-bound", "--no-report")
+    run = subprocess.run(
+        [sys.executable, "-m", "schedgap", *words, "--time-limit", "0.5", "--format", "json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site"), "NUMBA_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (row,) = json.loads(run.stdout)
+    assert (row["status"], row["verified"]) == ("feasible", True)
+    assert list(cache.rglob("*.nbc"))
+    assert (tmp_path / "results").exists()
+
+
+def test_a_wheel_holds_one_package(wheel: Path) -> None:
     files = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert {name.partition("/")[0] for name in files} == {"schedgap"}
     assert {path.relative_to(ROOT).as_posix() for package in BELOW for path in (ROOT / package).rglob("*.py")} <= {
