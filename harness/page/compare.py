@@ -106,7 +106,7 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
     tabled = {rows[0].paper for _, rows in tables}
     shown += [line for rows in grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     shown += solvers(run)
-    finished = [row for row in run.rows if row.status != "skipped"]
+    finished = [row for row in run.rows if row.status not in WITHOUT or row.wrong]
     messages = notes(run.rows if view.verbose or not finished else finished)
     return [*shown, *frame.published_blocks(run.rows, run.instances, COMPARE, messages)]
 
@@ -153,13 +153,20 @@ def goal(problem: Problem) -> str:
     return f"{problem.sense}, in {problem.unit}" if problem.unit in ("s", "h") else problem.sense
 
 
+WITHOUT = frozenset({"skipped", "infeasible"})
+"""Statuses of methods that have nothing to show here, for which nobody is to blame."""
+
+
 def _skips(rows: Sequence[Row]) -> list[Block]:
-    """Return a line that counts the skipped methods of a paper, if any."""
+    """Return a line that counts the methods of a paper that have nothing to show here, if any."""
     reasons = [row.reason or "" for row in rows if row.status == "skipped"]
     kinds = Counter(TOO_LARGE if reason.startswith(TOO_LARGE) else "not applicable" for reason in reasons)
     counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-    line = f"{clean(rows[0].paper, 40)}: {len(reasons)} skipped: {counts}; -v lists them"
-    return [Line(line, "dim")] if reasons else []
+    parts = [f"{len(reasons)} skipped: {counts}"] if reasons else []
+    without = list(dict.fromkeys(clean(row.problem, 60) for row in rows if row.status == "infeasible"))
+    parts += [f"{problem} has no solution, by the solver's word" for problem in without]
+    line = f"{clean(rows[0].paper, 40)}: {'; '.join(parts)}; -v lists them"
+    return [Line(line, "dim")] if parts else []
 
 
 def groups(run: Comparison) -> list[Group]:
