@@ -6,8 +6,8 @@ INSTANCE ?= gen/200jobs
 # The lock file pins every package that the extras below may install, and the build backend.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference reproduce reproduce-whole \
-  keep-reproductions keep-reproductions-whole lock clean
+.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference keep-lesson09 \
+  reproduce reproduce-whole keep-reproductions keep-reproductions-whole lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -63,6 +63,13 @@ reproduce reproduce-whole: install
 
 keep-reproductions keep-reproductions-whole:
 	cp $(REPRODUCED)/*-*/figures.json results/$(SIZE).json
+
+# Run the sweep that lesson 09 reads, and keep it. Its searches are limited by a count, and find the same everywhere.
+KEPT := build/lesson09
+keep-lesson09: install
+	@rm -rf $(KEPT) && mkdir -p $(KEPT)
+	$(BIN)/harness sweep sweeps/lesson09.toml --no-report --results $(KEPT) --format csv >$(KEPT)/rows.csv
+	$(BIN)/python sweeps/keep.py $(KEPT)/*-compare results/lesson09
 
 bench: dev
 	@mkdir -p results/bench

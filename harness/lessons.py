@@ -10,12 +10,18 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedgap.harness.compare.run import read_run
+from schedgap.harness.engine.folder import JOURNAL
 from schedgap.harness.figure import Drawing, plain_spec, rendered
+from schedgap.instances.errors import UsageError
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
+
+    from schedgap.harness.compare.row import Comparison
 
     Shown = ChartType | str | Sequence[ChartType | str]
 
@@ -33,6 +39,22 @@ def show(figures: ChartType | Sequence[ChartType | Drawing], alt: str) -> None:
 
 def _png(figure: ChartType | Drawing) -> bytes:
     return figure.file("png") if isinstance(figure, Drawing) else rendered(plain_spec(figure), "png")
+
+
+def stored(name: str) -> Comparison:
+    """Return the run that is kept for a lesson in ``results/<name>``, from wherever in the project a notebook runs.
+
+    The folder may be below the working folder, below one above it, or below the project that this module is part of.
+
+    Raises
+    ------
+    UsageError
+        If there is no such folder; the message says how to get it.
+    """
+    for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[1]):
+        if (kept := folder / "results" / name / JOURNAL).is_file():
+            return read_run(kept.parent)
+    raise UsageError(f"results/{name} is not here: open the notebook in the folder notebooks/ of a copy of the project")
 
 
 @dataclass(frozen=True)

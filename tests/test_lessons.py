@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -13,10 +14,11 @@ import pytest
 
 from schedgap import instances
 from schedgap.harness import lessons
-from schedgap.harness.compare.run import compare_here
+from schedgap.harness.compare.run import compare, compare_here
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.plots.style import rows
+from schedgap.instances.errors import UsageError
 
 
 @pytest.fixture
@@ -102,3 +104,15 @@ def test_ipython_shows_results_as_their_page_does() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True", done.stderr
+
+
+def test_a_kept_run_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(lessons.stored("lesson09").rows) == 450
+    (below := tmp_path / "notebooks").mkdir()
+    compare(instances.load("paper/oef-eq1"), "oef.gandiva_fair", bound=False, results=tmp_path / "results")
+    (folder,) = (tmp_path / "results").iterdir()
+    monkeypatch.chdir(below)
+    assert [row.method for row in lessons.stored(folder.name).rows] == ["oef.gandiva_fair"]
+    with pytest.raises(UsageError, match="results/mine is not here: open the notebook in the folder notebooks/"):
+        lessons.stored("mine")

@@ -221,6 +221,12 @@ rel_gap = 0.01
 """
 
 
+def test_searches_are_limited_by_a_count(tmp_path: Path) -> None:
+    text = LIMITS.replace("seeds = [0, 1]", "nodes = 6").replace("rel_gap = 0.01", "nodes = 0")
+    kinds = read(written(tmp_path, text)).kinds(Limits())
+    assert [(name, k.nodes, k.time_limit_s) for name, k in kinds.items()] == [("short", 6, 10.0), ("rough", 0, 20.0)]
+
+
 def test_every_method_runs_once_under_each_of_the_limits(tmp_path: Path) -> None:
     path = written(tmp_path, LIMITS)
     kinds = read(path).kinds(Limits(memory_mb=2048))
@@ -249,6 +255,7 @@ def test_every_method_runs_once_under_each_of_the_limits(tmp_path: Path) -> None
         ('"rough"', '"short"', "limits = short, short: limits of different names"),
         ("rel_gap = 0.01", "rel_gap = 1", "limits[1].rel_gap = 1: relative gap at which a MIP counts as solved, in [0"),
         ("rel_gap = 0.01", "threads = 0", "limits[1].threads = 0: threads of one solve"),
+        ("rel_gap = 0.01", "nodes = -1", "limits[1].nodes = -1: nodes per search or MIP, 0 or more"),
         ("rel_gap = 0.01", "seeds = 0", "limits[1].seeds: unknown field"),
         ('name = "rough"', "", "limits[1].name: missing: label of the rows, in their column limits"),
     ],
