@@ -16,7 +16,7 @@ from conftest import HARNESS, PATIENCE_S, Command
 from typer.main import get_command
 
 import schedgap
-from schedgap.harness import page
+from schedgap.harness import cli, page
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare import run as comparing
 from schedgap.harness.compare.row import FIELDS, FINISHED
@@ -114,6 +114,15 @@ def test_formats_keep_standard_output_clean(command: Command, output: str) -> No
         assert [r["method"] for r in records] == ["oef.cooperative", "oef.cooperative.full"]
     else:
         assert "| oef.cooperative" in result.stdout
+
+
+def test_ctrl_c_while_modules_are_imported_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_run", interrupted)
+    result = command("list")
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "harness: interrupted\n")
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,27 @@ from __future__ import annotations
 import gc
 import sys
 
-from schedgap.harness.cli import app, catalogue, studies  # noqa: F401 -- importing them registers their commands
-from schedgap.harness.cli.app import INTERRUPTED, USAGE, complain, protect
-from schedgap.instances.errors import UsageError
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses."""
 
 
 def main() -> None:
-    """Run the command line; report a user's mistake in one line on standard error and exit with status 2."""
-    protect()
+    """Run the command line; report a user's mistake in one line on standard error and exit with status 2.
+
+    Everything is imported here, so that Ctrl-C meanwhile is no traceback either.
+    """
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.stderr.write("harness: interrupted\n")
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> None:
+    from schedgap.harness.cli import app, catalogue, studies  # noqa: F401 -- importing them registers their commands
+    from schedgap.instances.errors import UsageError
+
+    app.protect()
     gc.set_threshold(50_000)  # converting a history of 140,000 rows to lists took 0.2 s, 0.15 s of it collections
     try:
         try:
@@ -22,11 +35,8 @@ def main() -> None:
             sys.stdout.flush()
             gc.freeze()  # skips the final collection at exit, which costs 0.15 s of CPU after a simulation
     except UsageError as error:
-        complain(str(error))
+        app.complain(str(error))
         sys.exit(USAGE)
     except OSError as error:
-        complain(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+        app.complain(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
         sys.exit(USAGE)
-    except KeyboardInterrupt:
-        complain("interrupted")
-        sys.exit(INTERRUPTED)

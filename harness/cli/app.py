@@ -18,6 +18,7 @@ import typer
 from typer import Option
 from typer.core import TyperGroup
 
+from schedgap.harness.cli import FAILED, INTERRUPTED, OK
 from schedgap.harness.engine import KINDS
 from schedgap.harness.table import USUALLY, WRITERS, Block, Format, View, of_texts, table
 from schedgap.harness.text import percent, resuming
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
     from schedgap.harness.engine.result import Found
     from schedgap.harness.engine.study import Running
-
-
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class Commands(TyperGroup):

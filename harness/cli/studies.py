@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from schedgap.harness.cli import FAILED, OK, catalogue
 from schedgap.harness.cli import app as cli
-from schedgap.harness.cli import catalogue
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format, View
 from schedgap.instances.errors import UsageError
@@ -255,7 +255,7 @@ def paper(
     for line in failures:
         cli.complain(f"{line}; to draw it again: harness paper {folder} --output {output}-again")
     if failures:
-        raise typer.Exit(cli.FAILED)
+        raise typer.Exit(FAILED)
 
 
 @cli.app.command()
@@ -315,7 +315,7 @@ def diff(
         for line in (diffing.sentence(found), *found.reasons):
             cli.say(line)
         cli.emit_lines("", diffing.columns(found), diffing.lines(found, everything=True), output)
-    raise typer.Exit(cli.OK if found.ok else cli.FAILED)
+    raise typer.Exit(OK if found.ok else FAILED)
 
 
 @cli.app.command()
@@ -347,7 +347,7 @@ def verify(
         cli.emit_lines(str(paths[0]), columns, (line[: len(columns)] for line in lines), output)
         rest = f"; {idle} have nothing to show (skipped, or failed)" if idle else ""
         cli.say(f"{len(lines) - bad - idle} of {len(lines) - idle} results and tables hold{rest}")
-        raise typer.Exit(cli.FAILED if bad else cli.OK)
+        raise typer.Exit(FAILED if bad else OK)
     if paths and (instance is None or problem is None):
         raise UsageError("decision files need both --instance and --problem (harness list models shows the problems)")
     from schedgap.harness.compare import given
@@ -358,4 +358,4 @@ def verify(
     else:
         found = given.verify_solution(solution, model, bound=bound, limits=limits)
     cli.write_results(found, output)
-    raise typer.Exit(cli.OK if found.ok else cli.FAILED)
+    raise typer.Exit(OK if found.ok else FAILED)
