@@ -13,9 +13,10 @@ install: $(VENV)/.installed
 dev: $(VENV)/.dev
 
 $(VENV)/.installed: pyproject.toml requirements.lock
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
-	@echo "compiling inner loops (once; takes one or two minutes)"
+	@echo "step 1 of 2: downloading and installing packages into $(VENV) (about 60; takes one to three minutes)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable .
+	@echo "step 2 of 2: compiling inner loops (once; takes one or two minutes)"
 	@# numba reads its cache index before it checks whether the source changed, and fails if modules have moved.
 	@find instances models heuristics harness -name '*.nb[ic]' -delete
 	@-$(BIN)/harness compare --instance paper/hadar-fig1 --instance paper/synergy-example --instance paper/walkthrough \

@@ -57,6 +57,16 @@ def test_seconds_end_with_the_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -
     assert pacer.seconds("a", 60.0, [], workers=2) == 0.0
 
 
+def test_the_time_of_the_run_stands_still_while_any_worker_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    pacer = Pacer(now[0])
+    for at, key, begins in ((10, "a", True), (20, "b", True), (30, "a", False), (50, "b", False), (60, "c", False)):
+        now[0] = at
+        pacer.compiles(key, begins)
+    assert pacer.began == 40.0  # from 10 to 50
+
+
 def test_without_a_pool_there_are_no_more_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "_asks", [])
     assert pacing.more(0.5) == 0.0

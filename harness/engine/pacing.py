@@ -56,10 +56,19 @@ def more(gap: float) -> float:
 
 @dataclass
 class Pacer:
-    """Gaps of the searches of a run, and the seconds that each is given."""
+    """Gaps of the searches of a run, and the seconds that each is given. The time of the run excludes compilation."""
 
     began: float = field(default_factory=time.monotonic)
     gaps: dict[str, list[float]] = field(default_factory=dict)
+    compiling: dict[str, float] = field(default_factory=dict)
+    """Tasks whose workers compile, and since when."""
+
+    def compiles(self, key: str, begins: bool) -> None:
+        """Note that the worker of a task begins to compile, or has ended; the run's time goes on once none does."""
+        if begins:
+            self.compiling[key] = min([time.monotonic(), *self.compiling.values()])
+        elif (since := self.compiling.pop(key, None)) is not None and not self.compiling:
+            self.began += time.monotonic() - since
 
     def note(self, key: str, gap: float) -> None:
         """Note the gap of a search, which asks for more seconds."""

@@ -75,6 +75,7 @@ class Pool:
             connection.wait([worker.pipe for worker in self._busy], min(wait_s, LONGEST_WAIT_S))
             for worker in [worker for worker in self._busy if worker.left_s <= 0 or worker.pipe.poll()]:
                 if isinstance(news := worker.news(), Compiling):
+                    self._pacer.compiles(worker.task.key, news.begins)
                     self._tell(COMPILING)
                     self._tell = lambda text: None
                     continue
@@ -84,6 +85,7 @@ class Pool:
                     self._pacer.note(worker.task.key, news.gap)
                     self._progress(worker.task, news.gap)
                     continue
+                self._pacer.compiles(worker.task.key, begins=False)
                 result = worker.result()
                 if not worker.pipe.closed:
                     self._idle.append(worker)
