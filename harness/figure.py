@@ -50,6 +50,9 @@ Spec = dict[str, Any]
 
 PNG_SCALE = 2.0
 
+VEGALITE = "application/vnd.vegalite.v6+json"
+"""Type of charts in notebooks. That of Altair 6 ends in ``.json``, where the format of notebooks allows only text."""
+
 THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "line", "#eceff2": "idle"}
 """Neutral colours in ``figure.json`` and charts, and the page's CSS variables for them, which adapt to dark mode."""
 
@@ -205,10 +208,8 @@ class Drawing:
 
         Documents that are made of notebooks, such as those of ``nbconvert --to pdf``, take the PNG.
         """
-        from altair.vegalite.v6.display import VEGALITE_MIME_TYPE
-
         live = {**self.spec, "config": theme()}
-        return {VEGALITE_MIME_TYPE: live, "text/html": self._repr_html_(), "image/png": self.file("png")}
+        return {VEGALITE: live, "text/html": self._repr_html_(), "image/png": self.file("png")}
 
     def _repr_html_(self) -> str:
         # The same figure may appear twice in a page, next to other figures.

@@ -15,10 +15,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nbformat.v4 import new_output
 from report_runs import HOSTILE, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 from rich.console import Console
 
@@ -613,7 +615,9 @@ def test_plots_are_shown_in_a_notebook() -> None:
     comparison = oef_run()
     gaps = figures(comparison, "gap")
     bundle = gaps[0]._repr_mimebundle_()
-    assert bundle["application/vnd.vegalite.v6.json"]["config"]["background"] == "#ffffff"
+    assert bundle["application/vnd.vegalite.v6+json"]["config"]["background"] == "#ffffff"
+    sent = bundle | {"image/png": base64.b64encode(bundle["image/png"]).decode()}
+    nbformat.validate(new_output("display_data", sent), "output", version=4)  # type: ignore[no-untyped-call]
     assert "<script" not in bundle["text/html"]
     assert bundle["image/png"].startswith(b"\x89PNG")
     page = Page(gaps._repr_html_())
