@@ -51,5 +51,5 @@ def headline(found: Adversary) -> str:
         return "No ratio was found."
     ratio, name = max(ratios)
     exceeded = [row.heuristic for row in found.rows if row.exceeded]
-    beyond = f" Guarantees that do not hold: {', '.join(exceeded)}." if exceeded else ""
+    beyond = f" REFUTED guarantees: {', '.join(exceeded)}." if exceeded else ""
     return f"{name} is furthest from optimal, by a factor of at least {number(ratio, side='at least')}.{beyond}"

@@ -384,7 +384,7 @@ def _found(header: str, show: Show) -> Column[Worst]:
 
 
 def _notes(worst: Worst) -> str:
-    facts = {"reaches nothing on another instance": worst.nothing, "the guarantee does not hold here": worst.exceeded}
+    facts = {"reaches nothing on another instance": worst.nothing, "the guarantee is REFUTED here": worst.exceeded}
     return "; ".join(text for text, holds in facts.items() if holds)
 
 
