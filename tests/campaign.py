@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
@@ -63,12 +63,15 @@ def main() -> None:
     asked = parser.parse_args()
     seeds = range(asked.first, asked.first + asked.count)
     statuses, bad = Counter[str](), 0
-    with ProcessPoolExecutor(asked.jobs, get_context("forkserver"), max_tasks_per_child=200) as pool:
-        for seed, lines, status in pool.map(told, [asked.kind] * len(seeds), seeds, chunksize=1):
+    # The executor of concurrent.futures starts no new workers once each has run its share of tasks.
+    with get_context("forkserver").Pool(asked.jobs, maxtasksperchild=200) as pool:
+        for seed, lines, status in pool.imap(partial(told, asked.kind), seeds):
             statuses += status
             bad += len(lines)
             for line in lines:
                 print(f"{asked.kind} {seed}: {line}", flush=True)
+            if (seed - asked.first) % 100 == 99:
+                print(f"… {seed}: {statuses.total()} rows, {bad} of them wrong", flush=True)
     print(f"{len(seeds)} instances, {statuses.total()} rows, {bad} of them wrong: {dict(statuses)}")
     sys.exit(bool(bad))
 
