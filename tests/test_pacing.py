@@ -23,6 +23,7 @@ from schedgap.harness.engine.pool import Pool, Worker
 from schedgap.harness.engine.task import Limits
 from schedgap.instances import clock, load, plugins
 from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import UsageError
 from schedgap.instances.views.oef import Allocation
 from schedgap.models import MODELS
 
@@ -172,6 +173,12 @@ def test_a_gap_that_is_good_enough_ends_a_search_after_its_first_seconds() -> No
 def test_a_gap_within_the_options_is_no_optimum() -> None:
     solution = MODELS.get("hadar.p2.columns").solve(load("gen/20jobs"), time_limit_s=20.0, rel_gap=0.5, nodes=5)
     assert solution.status == "gap left"
+
+
+@pytest.mark.parametrize("run_s", [0.0, -1.0, math.inf, math.nan])
+def test_a_run_takes_a_positive_number_of_seconds(run_s: float) -> None:
+    with pytest.raises(UsageError, match=r"time of a run = .* s: must be a positive number of seconds"):
+        Limits(run_s=run_s)
 
 
 def test_searches_share_the_minute_of_a_run() -> None:

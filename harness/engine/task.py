@@ -59,6 +59,8 @@ class Limits:
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:
             raise UsageError(f"time limit = {self.seconds:g} s: must be a positive number of seconds")
+        if self.run_s is not None and not 0 < self.run_s < math.inf:
+            raise UsageError(f"time of a run = {self.run_s:g} s: must be a positive number of seconds")
         if self.nodes is not None and self.nodes < 0:
             raise UsageError(f"nodes = {self.nodes}: must be 0 or more")
         if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
