@@ -6,7 +6,7 @@ INSTANCE ?= gen/200jobs
 # The lock file pins every package that the extras below may install, and the build backend.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference keep-lesson09 \
+.PHONY: install dev compare notebooks test test-thorough bench faults lint docs reference keep-reference keep-lesson09 \
   reproduce reproduce-whole keep-reproductions keep-reproductions-whole lock clean
 
 install: $(VENV)/.installed
@@ -85,6 +85,14 @@ lint: dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Open the lessons in the browser; the first time installs Jupyter.
+notebooks: $(VENV)/.notebooks
+	$(BIN)/jupyter lab notebooks/
+
+$(VENV)/.notebooks: $(VENV)/.installed
+	$(PIP) --editable '.[notebooks]'
+	@touch $@
 
 # Build the site in build/docs/index.html. Lessons are executed; their outputs are cached until they or the code change.
 docs: dev

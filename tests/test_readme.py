@@ -285,3 +285,17 @@ def test_the_layout_of_the_readme_is_the_layout() -> None:
     for name in re.findall(r"^(\w+)/  ", README, flags=re.M):
         assert Path(ROOT / name).is_dir()
     assert (ROOT / "results/reference/oef-eq1-efficiency.png").exists()
+
+
+def test_make_notebooks_installs_jupyter_once_and_opens_the_lessons(tmp_path: Path) -> None:
+    def planned() -> list[str]:
+        command = ["make", "--dry-run", "--no-print-directory", "notebooks", f"VENV={tmp_path}"]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    opened = f"{tmp_path}/bin/jupyter lab notebooks/"
+    first = planned()
+    assert any(line.endswith("install --quiet --editable '.[notebooks]'") for line in first)
+    assert first[-1] == opened
+    for stamp in (".installed", ".notebooks"):
+        (tmp_path / stamp).touch()
+    assert planned() == [opened]
