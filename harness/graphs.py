@@ -1,4 +1,4 @@
-"""Graphs behind allocations, for networkx: who envies whom, and which servers hold parts of which jobs."""
+"""Graphs behind allocations, for networkx: who envies whom, which servers hold which jobs, and a slot as a flow."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import numpy as np
 
 from schedgap.certificates.fairness import envy_free
 from schedgap.instances.catalogue import load
-from schedgap.instances.views import oef, synergy
+from schedgap.instances.errors import UsageError
+from schedgap.instances.views import admission, oef, synergy
 
 if TYPE_CHECKING:
     import networkx as nx
 
     from schedgap.harness.engine.study import Reference
+    from schedgap.instances.elastic import Runs
 
 JOB, SERVER = "job", "server"
+SOURCE, SINK = ("source", ""), ("sink", "")
 
 
 def envy(instance: Reference, allocation: oef.Allocation) -> nx.DiGraph[str]:
@@ -53,6 +56,44 @@ def support(instance: Reference, round_: synergy.Schedule) -> nx.Graph[Any]:
     for job, server, gpus in zip(round_.job.tolist(), round_.server.tolist(), round_.gpus.tolist(), strict=True):
         ends = (JOB, view.workload.ids[job]), (SERVER, f"S{server}")
         graph.add_edge(*ends, share=gpus / total[job])
+    return graph
+
+
+def flow(instance: Reference, runs: Runs, slot: int) -> nx.DiGraph[Any]:
+    """Return the workers of admitted jobs in a slot as a flow: source, jobs, servers, sink.
+
+    Nodes are pairs as in :func:`support`. An edge from the source has the job's workers as ``capacity``, an edge to a
+    server those that fit there at once, and an edge to the sink those that the server holds when it is empty; ``flow``
+    is what the decision sends along it. So a slot has room for the jobs' workers exactly if the largest flow is the
+    number of workers, and a smallest cut names the servers that are full.
+
+    Raises
+    ------
+    UsageError
+        If the jobs of the slot have workers of several types, which do not count alike.
+    """
+    import networkx as nx
+
+    view = admission.view(load(instance))
+    (shown,) = np.nonzero((runs.start <= slot) & (slot < runs.start + runs.slots))
+    types = np.unique(runs.worker_type[shown])
+    if len(types) > 1:
+        raise UsageError(f"slot = {slot}: its jobs have workers of {len(types)} types, and a flow is of one")
+    needs = view.machines.worker[types[0] if len(types) else 0]
+    holds = np.floor((view.machines.capacity[:, needs > 0] / needs[needs > 0]).min(axis=1) + 1e-9).astype(int)
+    graph: nx.DiGraph[Any] = nx.DiGraph()
+    for h, name in enumerate(view.machines.names):
+        here = runs.workers[(runs.server == h) & np.isin(runs.run, shown)]
+        graph.add_edge((SERVER, name), SINK, capacity=int(holds[h]), flow=int(here.sum()))
+    for run in shown.tolist():
+        job, own = (JOB, view.ids[int(runs.job[run])]), runs.run == run
+        total, held = (
+            int(runs.workers[own].sum()),
+            dict(zip(runs.server[own].tolist(), runs.workers[own].tolist(), strict=True)),
+        )
+        graph.add_edge(SOURCE, job, capacity=total, flow=total)
+        for h, name in enumerate(view.machines.names):
+            graph.add_edge(job, (SERVER, name), capacity=min(total, int(holds[h])), flow=held.get(h, 0))
     return graph
 
 

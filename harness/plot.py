@@ -211,6 +211,31 @@ def envy(graph: nx.DiGraph[str], ax: Axes | None = None) -> Axes:
     return ax
 
 
+def flow(graph: nx.DiGraph[Any], ax: Axes | None = None) -> Axes:
+    """Draw a slot as a flow (:func:`schedgap.harness.graphs.flow`): what flows, of what could; full edges are red."""
+    import networkx as nx
+
+    from schedgap.harness.graphs import JOB, SERVER, SINK, SOURCE
+
+    columns = {SOURCE[0]: 0, JOB: 1, SERVER: 2, SINK[0]: 3}
+    sides = [[node for node in graph if columns[node[0]] == x] for x in range(4)]
+    ax = ax or _axes(1.0 + 0.4 * max(map(len, sides)))
+    place = {node: (x, 0.5 - (i + 0.5) / len(side)) for x, side in enumerate(sides) for i, node in enumerate(side)}
+    used = [(a, b, data) for a, b, data in graph.edges(data=True) if data["flow"] or SINK in (a, b)]
+    full = ["#d55e00" if data["flow"] == data["capacity"] else "#57606a" for *_, data in used]
+    widths = [0.5 + data["flow"] for *_, data in used]
+    nx.draw_networkx_nodes(graph, place, ax=ax, node_size=80, node_color="#0072b2")
+    ends = [(a, b) for a, b, _ in used]
+    nx.draw_networkx_edges(graph, place, ends, ax=ax, width=widths, edge_color=full, node_size=80)
+    labels = {(a, b): f"{data['flow']} of {data['capacity']}" for a, b, data in used}
+    nx.draw_networkx_edge_labels(graph, place, labels, ax=ax, font_size=7, label_pos=0.5)
+    for node, (x, y) in place.items():
+        ax.annotate(node[1] or node[0], (x, y), (0, 7), textcoords="offset points", fontsize=7, ha="center")
+    ax.margins(0.1, 0.15)
+    ax.set_axis_off()
+    return ax
+
+
 def support(graph: nx.Graph[Any], ax: Axes | None = None) -> Axes:
     """Draw which servers hold which jobs (:func:`schedgap.harness.graphs.support`); fragmented jobs stand out."""
     import networkx as nx

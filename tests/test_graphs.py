@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 
 import schedgap as sg
-from schedgap.harness.graphs import JOB, SERVER, fragmented
+from schedgap.harness.graphs import JOB, SERVER, SINK, SOURCE, fragmented
+from schedgap.instances.errors import UsageError
 from schedgap.instances.views import oef, synergy
 
 mpl.use("agg")
@@ -74,3 +75,45 @@ def test_graphs_are_drawn() -> None:
     names = {text.get_text() for text in sg.plot.support(sg.support(instance, round_)).texts}
     assert {"J1", "J2", "J3", "J4"} <= names
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("method", ["admission.online", "admission.offline"])
+def test_a_slot_is_a_flow_that_the_servers_hold(method: str) -> None:
+    instance = sg.load("paper/walkthrough")
+    runs = sg.compare_here(instance, [method]).decision(method)
+    for slot in range(int((runs.start + runs.slots).max())):
+        graph = sg.flow(instance, runs, slot)
+        held = {(a, b): data["flow"] for a, b, data in graph.edges(data=True)}
+        assert all(data["flow"] <= data["capacity"] for *_, data in graph.edges(data=True))
+        for node in set(graph) - {SOURCE, SINK}:
+            assert sum(held[edge] for edge in graph.in_edges(node)) == sum(held[edge] for edge in graph.out_edges(node))
+        running = (runs.start <= slot) & (slot < runs.start + runs.slots)
+        workers = runs.workers[running[runs.run]].sum()
+        assert sum(value for (a, _), value in held.items() if a == SOURCE) == workers
+        if workers:
+            assert nx.maximum_flow_value(graph, SOURCE, SINK) == workers
+
+
+def test_a_full_server_is_the_cut_and_a_flow_is_drawn() -> None:
+    instance = sg.load("paper/walkthrough")
+    runs = sg.compare_here(instance, ["admission.offline"]).decision("admission.offline")
+    graph = sg.flow(instance, runs, 4)
+    graph.add_edge(SOURCE, (JOB, "more"), capacity=9, flow=0)
+    for server in [node for node in graph if node[0] == SERVER]:
+        graph.add_edge((JOB, "more"), server, capacity=9, flow=0)
+    value, (_, behind) = nx.minimum_cut(graph, SOURCE, SINK)
+    assert value == 8  # four servers of two workers
+    assert behind == {SINK}
+    ax = sg.plot.flow(sg.flow(instance, runs, 4))
+    texts = {text.get_text() for text in ax.texts}
+    assert {"2 of 2", "0 of 2", "server.3", "source"} <= texts
+    pyplot.close(ax.figure)  # type: ignore[arg-type]
+
+
+def test_workers_of_several_types_are_no_flow() -> None:
+    instance = sg.load("gen/20jobs")
+    runs = sg.compare_here(instance, ["admission.online"]).decision("admission.online")
+    slots = range(int((runs.start + runs.slots).max()))
+    mixed = next(s for s in slots if len({*runs.worker_type[(runs.start <= s) & (s < runs.start + runs.slots)]}) > 1)
+    with pytest.raises(UsageError, match=f"slot = {mixed}: its jobs have workers of"):
+        sg.flow(instance, runs, mixed)

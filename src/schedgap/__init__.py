@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from schedgap.harness.figure import figure as figure
     from schedgap.harness.figure import figures as figures
     from schedgap.harness.graphs import envy as envy
+    from schedgap.harness.graphs import flow as flow
     from schedgap.harness.graphs import support as support
     from schedgap.harness.page import to_html as to_html
     from schedgap.harness.simulate.row import Simulation as Simulation
