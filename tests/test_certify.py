@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from schedgap.harness.certify import methods
+from schedgap.harness.cli import catalogue, studies  # noqa: F401 -- importing them registers their commands
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare_here

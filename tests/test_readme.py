@@ -23,6 +23,7 @@ from trace_samples import GAVEL_NEW, NODES, PAI_JOBS, SAMPLES, TABLE
 from typer.main import get_command
 
 from schedgap.harness import decisions
+from schedgap.harness.cli import catalogue, studies  # noqa: F401 -- importing them registers their commands
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare.run import compare, compare_here, read_run
 from schedgap.harness.page import blocks as blocks_of
