@@ -17,6 +17,7 @@ from typer.main import get_command
 
 import schedgap
 from schedgap.harness import cli, page
+from schedgap.harness.cli import catalogue, studies  # noqa: F401 -- importing them registers their commands
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare import run as comparing
 from schedgap.harness.compare.row import FIELDS, FINISHED
