@@ -50,8 +50,11 @@ Spec = dict[str, Any]
 
 PNG_SCALE = 2.0
 
-VEGALITE = "application/vnd.vegalite.v6+json"
-"""Type of charts in notebooks. That of Altair 6 ends in ``.json``, where the format of notebooks allows only text."""
+VEGALITE = "application/vnd.vegalite.v5+json"
+"""Type of live charts in notebooks: the latest that JupyterLab 4 draws, and one that the format of notebooks allows.
+
+Charts are written for version 6, and use nothing that version 5 has not.
+"""
 
 THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "line", "#eceff2": "idle"}
 """Neutral colours in ``figure.json`` and charts, and the page's CSS variables for them, which adapt to dark mode."""
@@ -208,7 +211,7 @@ class Drawing:
 
         Documents that are made of notebooks, such as those of ``nbconvert --to pdf``, take the PNG.
         """
-        live = {**self.spec, "config": theme()}
+        live = {name: part for name, part in self.spec.items() if name != "$schema"} | {"config": theme()}
         return {VEGALITE: live, "text/html": self._repr_html_(), "image/png": self.file("png")}
 
     def _repr_html_(self) -> str:

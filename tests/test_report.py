@@ -615,7 +615,7 @@ def test_plots_are_shown_in_a_notebook() -> None:
     comparison = oef_run()
     gaps = figures(comparison, "gap")
     bundle = gaps[0]._repr_mimebundle_()
-    assert bundle["application/vnd.vegalite.v6+json"]["config"]["background"] == "#ffffff"
+    assert bundle["application/vnd.vegalite.v5+json"]["config"]["background"] == "#ffffff"
     sent = bundle | {"image/png": base64.b64encode(bundle["image/png"]).decode()}
     nbformat.validate(new_output("display_data", sent), "output", version=4)  # type: ignore[no-untyped-call]
     assert "<script" not in bundle["text/html"]
