@@ -147,8 +147,8 @@ def hadar(method: str, objective: float, bound: float = 8.0, mark: str = MARK, *
         ),
         (
             [zhou("online", 534.82, kind="online"), zhou("online?alpha=1", 181.21, kind="online"), zhou("drf", 367.6)],
-            "zhou.ps.online (alpha=4) is at most 434.9 % from optimal, with alpha=1 at most 81.3 %; "
-            "baseline ps.drf at most 267.6 %",
+            "zhou.ps.online (alpha=4) is at most 435 % from optimal, with alpha=1 at most 81.3 %; "
+            "baseline ps.drf at most 268 %",
         ),
         (
             [
@@ -156,7 +156,7 @@ def hadar(method: str, objective: float, bound: float = 8.0, mark: str = MARK, *
                 zhou("drf", 367.6),
                 zhou("tiresias", 136.31, problem="zhou.ps.preemptive"),
             ],
-            "zhou.ps.online is at most 434.9 % from optimal; best baseline ps.tiresias at most 36.4 %, where jobs may "
+            "zhou.ps.online is at most 435 % from optimal; best baseline ps.tiresias at most 36.4 %, where jobs may "
             "be interrupted; the price of no preemption is at most 2.6 %",
         ),
         (

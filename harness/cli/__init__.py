@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
-"""Exit statuses."""
+from schedgap.harness.cli.status import INTERRUPTED, USAGE
 
 
 def main() -> None:

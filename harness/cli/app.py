@@ -18,7 +18,7 @@ import typer
 from typer import Option
 from typer.core import TyperGroup
 
-from schedgap.harness.cli import FAILED, INTERRUPTED, OK
+from schedgap.harness.cli.status import FAILED, INTERRUPTED, OK
 from schedgap.harness.engine import KINDS
 from schedgap.harness.table import USUALLY, WRITERS, Block, Format, View, of_texts, table
 from schedgap.harness.text import percent, resuming

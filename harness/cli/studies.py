@@ -13,8 +13,9 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from schedgap.harness.cli import FAILED, OK, catalogue
 from schedgap.harness.cli import app as cli
+from schedgap.harness.cli import catalogue
+from schedgap.harness.cli.status import FAILED, OK
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format, View
 from schedgap.instances.errors import UsageError
