@@ -69,6 +69,8 @@ nb_execution_timeout = 600
 nb_execution_cache_path = str(ROOT / "build/executed" / code_digest())
 # Widget scripts come from another host: for lessons with sliders, the site shows the initial picture.
 nb_ipywidgets_js = {}
+# Charts of lessons are live in notebooks only; the site shows their pictures.
+suppress_warnings = ["mystnb.unknown_mime_type"]
 nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
