@@ -81,19 +81,18 @@ def flow(instance: Reference, runs: Runs, slot: int) -> nx.DiGraph[Any]:
         raise UsageError(f"slot = {slot}: its jobs have workers of {len(types)} types, and a flow is of one")
     needs = view.machines.worker[types[0] if len(types) else 0]
     holds = np.floor((view.machines.capacity[:, needs > 0] / needs[needs > 0]).min(axis=1) + 1e-9).astype(int)
+    here = np.isin(runs.run, shown)
+    held = np.zeros((len(shown), len(view.machines.names)), int)
+    np.add.at(held, (np.searchsorted(shown, runs.run[here]), runs.server[here]), runs.workers[here])
+    servers = [(SERVER, name) for name in view.machines.names]
     graph: nx.DiGraph[Any] = nx.DiGraph()
-    for h, name in enumerate(view.machines.names):
-        here = runs.workers[(runs.server == h) & np.isin(runs.run, shown)]
-        graph.add_edge((SERVER, name), SINK, capacity=int(holds[h]), flow=int(here.sum()))
-    for run in shown.tolist():
-        job, own = (JOB, view.ids[int(runs.job[run])]), runs.run == run
-        total, held = (
-            int(runs.workers[own].sum()),
-            dict(zip(runs.server[own].tolist(), runs.workers[own].tolist(), strict=True)),
-        )
+    for server, most, used in zip(servers, holds.tolist(), held.sum(axis=0).tolist(), strict=True):
+        graph.add_edge(server, SINK, capacity=most, flow=used)
+    for index, own in zip(runs.job[shown].tolist(), held.tolist(), strict=True):
+        job, total = (JOB, view.ids[index]), sum(own)
         graph.add_edge(SOURCE, job, capacity=total, flow=total)
-        for h, name in enumerate(view.machines.names):
-            graph.add_edge(job, (SERVER, name), capacity=min(total, int(holds[h])), flow=held.get(h, 0))
+        for server, most, part in zip(servers, holds.tolist(), own, strict=True):
+            graph.add_edge(job, server, capacity=min(total, most), flow=part)
     return graph
 
 

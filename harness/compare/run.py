@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Unpack
@@ -102,22 +101,9 @@ def compare(
     sets = {name: asdict(one) for name, one in kinds.items()}
     meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": sets.get("", sets)}
     tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
-    if (searching := [task for task in tasks if task.limits.run_s is not None]) and "on_news" in running:
-        running["on_start"] = _after(partial(running["on_news"], _announced(tasks, searching)), running.get("on_start"))
-    return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, **running)
-
-
-def _after(first: Callable[[], None], then: Callable[[int], None] | None) -> Callable[[int], None]:
-    """Return a callback that calls `first`, but only once, before `then`."""
-    todo = [first]
-
-    def start(count: int) -> None:
-        while todo:
-            todo.pop()()
-        if then:
-            then(count)
-
-    return start
+    searching = [task for task in tasks if task.limits.run_s is not None]
+    news = _announced(tasks, searching) if searching else ""
+    return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, news=news, **running)
 
 
 def _announced(tasks: Sequence[MethodTask], searching: Sequence[MethodTask]) -> str:

@@ -129,6 +129,7 @@ def execute(
     meta: Mapping[str, Any],
     *,
     instances: Sequence[Instance] = (),
+    news: str = "",
     **running: Unpack[Running],
 ) -> F:
     """Run a study and return its collected results; Ctrl-C ends it early and keeps finished results.
@@ -140,6 +141,8 @@ def execute(
     meta
         The study's own entries in ``run.json``, among them ``command``. A run can be resumed only under the same
         ``rules``.
+    news
+        What a user should know once it is certain that the study runs.
     **running
         Workers, results folder and callbacks, see :class:`Running`.
 
@@ -160,8 +163,8 @@ def execute(
     meta = described(study.kind, meta, instances)
     resume, results = running.get("resume"), running.get("results")
     earlier = _earlier(Path(resume), meta) if resume else None
-    told = running.get("on_news", lambda text: None), running.get("on_gap", lambda task, gap: None)
-    workers: Pool | Cluster = Pool(running.get("jobs", 0), *told)
+    tell: Callable[[str], None] = running.get("on_news", lambda text: None)
+    workers: Pool | Cluster = Pool(running.get("jobs", 0), tell, running.get("on_gap", lambda task, gap: None))
     if (dask := running.get("dask")) is not None:
         from schedgap.harness.engine.cluster import Cluster
 
@@ -169,6 +172,8 @@ def execute(
     with closing(workers):
         path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
         run = _Run(study, meta, by_fingerprint, Folder(path, instances, meta["command"]) if path else None, earlier)
+        if news:
+            tell(news)
         run.go(plan if callable(plan) else lambda done: [] if done else plan, workers, running)
     return run.concluded()
 

@@ -195,7 +195,7 @@ class _Solve:
     def extended(self, packer: Packer, tree: Tree) -> bool:
         """Ask whether the search may go on although its time is up, and extend its budget if so."""
         value, more = self.incumbent(packer), self.options.more
-        gap = (tree.bound - value) / max(abs(value), SMALL) if np.isfinite(value) else math.inf
+        gap = relative_gap(tree.bound, value)
         if more is None or gap <= self.options.enough or (seconds := more(gap)) <= 0:
             return False
         self.options = replace(self.options, rel_gap=max(self.options.rel_gap, self.options.enough))
@@ -300,10 +300,15 @@ class _Solve:
         if value == -np.inf:
             status: Status = "time limit without incumbent" if late else "gap left"
             return replace(solution, status=status, solution_status=f"no schedule found for all jobs; {message}")
-        closed = (bound - value) / max(abs(value), SMALL) <= min(self.options.rel_gap, SolveOptions.rel_gap)
+        closed = relative_gap(bound, value) <= min(self.options.rel_gap, SolveOptions.rel_gap)
         status = "optimal" if closed else "time limit with incumbent" if late else "gap left"
         solution = replace(solution, status=status, solution_status=message)
         return replace(solution, objective=sense * value, column_values=np.ones(1))
+
+
+def relative_gap(bound: float, value: float) -> float:
+    """Return how far a bound is above a value, relative to that; infinite if the value is."""
+    return (bound - value) / max(abs(value), SMALL) if math.isfinite(value) else math.inf
 
 
 COVERING = 0.1
