@@ -168,7 +168,8 @@ class Hadar(Packing):
         Amounts of remaining work, in 2^-40 of the work, are one state if the same sets of slots complete them.
         """
         each = [self.jobs[j]["gpus"] * self.rates[j][types].min() * self.slot_s for types in self.gangs.levels(j)]
-        steps = np.array([math.ceil(Fraction(float(p)) * 2**40 / self.work[j]) for p in each])
+        # A slot that completes all the work may be worth more of it than numbers of 64 bits hold.
+        steps = np.array([min(math.ceil(Fraction(float(p)) * 2**40 / self.work[j]), 2**40) for p in each])
         work, sums = math.floor(2**40 * Fraction(LESS)), np.zeros(1, np.int64)
         for step in steps:
             times = min(work // step, self.slots) + 1

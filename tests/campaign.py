@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import partial
-from multiprocessing import get_context
 
 import numpy as np
 from extremes import extreme
 
 from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import compare_here
+from schedgap.harness.compare.run import compare
 from schedgap.harness.engine.task import Limits
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
@@ -27,30 +25,40 @@ LIMITS = Limits(time_limit_s=0.3)
 """Searches that would go on for long are cut: a row that is stopped must be right, too."""
 
 
-def drawn(kind: str, seed: int) -> tuple[Instance, list[str]]:
-    """Return the instance of a seed, and patterns of the methods to run on it."""
+BATCH = 24
+"""Instances that workers share. They run methods as ``harness compare`` does, so that one that takes too much memory or
+time ends its own row only."""
+
+
+def drawn(kind: str, seed: int) -> tuple[str, Instance]:
+    """Return the pattern of methods to run on the instance of a seed, and the instance."""
     if kind == "extreme":
-        return extreme(seed), ["*"]
+        return "*", extreme(seed)
     papers = sorted(RANDOM.ids())
     paper = papers[seed % len(papers)]
-    return RANDOM.get(paper).draw(np.random.default_rng(seed)), [f"{paper}.*"]
+    instance = RANDOM.get(paper).draw(np.random.default_rng(seed))
+    return f"{paper}.*", instance.model_copy(update={"name": f"ordinary-{seed}"})
 
 
-def told(kind: str, seed: int) -> tuple[int, list[str], Counter[str]]:
-    """Return a seed, what is wrong on its instance, and how often each status occurs."""
-    instance, methods = drawn(kind, seed)
-    rows = compare_here(instance, methods, limits=LIMITS).rows
-    return seed, list(_wrong(rows)), Counter(row.status for row in rows)
+def rows(kind: str, seeds: range, jobs: int) -> Iterator[Row]:
+    """Run the methods on the instances of the seeds."""
+    by_methods = defaultdict(list)
+    for methods, instance in (drawn(kind, seed) for seed in seeds):
+        by_methods[methods].append(instance)
+    for methods, instances in by_methods.items():
+        yield from compare(instances, methods, limits=LIMITS, jobs=jobs).rows
 
 
-def _wrong(rows: list[Row]) -> Iterator[str]:
-    for row in rows:
-        if row.wrong:
-            yield f"{row.method}: WRONG: {'; '.join(row.violations)}"
-        elif row.refuted:
-            yield f"{row.method}: REFUTED: {row.refuted}"
-        elif row.status in ("error", "out of memory", "unbounded"):
-            yield f"{row.method}: {row.status}: {row.reason}"
+def wrong(row: Row) -> str:
+    """Return what is wrong with a row, or an empty text."""
+    if row.wrong:
+        return f"WRONG: {'; '.join(row.violations)}"
+    if row.refuted:
+        return f"REFUTED: {row.refuted}"
+    return f"{row.status}: {row.reason}" if row.status in ENDED_BADLY else ""
+
+
+ENDED_BADLY = ("error", "out of memory", "unbounded")
 
 
 def main() -> None:
@@ -61,18 +69,17 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args()
-    seeds = range(asked.first, asked.first + asked.count)
+    last = asked.first + asked.count
     statuses, bad = Counter[str](), 0
-    # The executor of concurrent.futures starts no new workers once each has run its share of tasks.
-    with get_context("forkserver").Pool(asked.jobs, maxtasksperchild=200) as pool:
-        for seed, lines, status in pool.imap(partial(told, asked.kind), seeds):
-            statuses += status
-            bad += len(lines)
-            for line in lines:
-                print(f"{asked.kind} {seed}: {line}", flush=True)
-            if (seed - asked.first) % 100 == 99:
-                print(f"… {seed}: {statuses.total()} rows, {bad} of them wrong", flush=True)
-    print(f"{len(seeds)} instances, {statuses.total()} rows, {bad} of them wrong: {dict(statuses)}")
+    for first in range(asked.first, last, BATCH):
+        seeds = range(first, min(first + BATCH, last))
+        for row in rows(asked.kind, seeds, asked.jobs):
+            statuses[row.status] += 1
+            if words := wrong(row):
+                bad += 1
+                print(f"{row.instance}: {row.method}: {words}", flush=True)
+        print(f"… {seeds[-1]}: {statuses.total()} rows, {bad} of them wrong", flush=True)
+    print(f"{asked.count} instances, {statuses.total()} rows, {bad} of them wrong: {dict(statuses)}")
     sys.exit(bool(bad))
 
 

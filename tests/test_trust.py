@@ -197,6 +197,22 @@ def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int
         assert row.verified is not False, (row.method, row.violations)
 
 
+@pytest.mark.parametrize("seed", [4728, 4997, 5006])
+def test_an_optimum_that_highs_cuts_off_is_found_when_it_is_asked_again(seed: int) -> None:
+    """With tolerances of 1e-9, its presolve, conflicts and restarts lost the optimum of P1 on these instances."""
+    first, best = compare_here(extreme(seed), ["hadar.p1", "hadar.p2.columns"], limits=Limits(nodes=100)).rows
+    assert first.verified
+    assert best.verified
+    assert first.objective == pytest.approx(best.objective, rel=1e-9)
+
+
+def test_a_slot_in_which_a_job_could_do_its_work_a_billion_times_has_a_certified_bound() -> None:
+    """The rule counted work in whole numbers of 64 bits, which such a slot exceeds."""
+    (row,) = compare_here(extreme(79), ["hadar.p2.columns"], limits=QUICK).rows
+    assert row.objective == 100.0
+    assert row.own_bound == pytest.approx(100.0, rel=1e-9)
+
+
 def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_or_constants(tmp_path: Path) -> None:
     """Numba alone goes on with what it has put in from the other files before."""
     decorated = "from schedgap.instances.clock import njit\n@njit(cache=True)\n"

@@ -51,7 +51,7 @@ def highs(form: StandardForm, options: SolveOptions, **settings: object) -> Solu
     session = Session(scale.scaled(form), scale.start(form, resolved))
     for name, value in settings.items():
         session.set_option(name, value)
-    solution, _ = session.refined(session.run())
+    solution, _ = session.refined(session.confirmed(session.run()))
     if form.ties is not None and solution.status == "optimal":
         solution = session.preferred(solution)
     return replace(scale.undone(solution), solver=options.solver)
