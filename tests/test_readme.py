@@ -122,7 +122,9 @@ def options(words: list[str]) -> set[str]:
 def words_of(line: str) -> list[str]:
     """Return what follows ``harness``: a smaller command, in one process, quick and without figures."""
     words = shlex.split(smaller(line))[1:]
-    words += [word for given in (["--jobs", "1"], ["--no-report"]) if given[0] in options(words) for word in given]
+    limited = {"--time-limit", "--nodes", "--quick"} & set(words)
+    added = ["--jobs", "1"], ["--no-report"], *[["--quick"]] * (not limited)
+    words += [word for given in added if given[0] in options(words) for word in given]
     return [found for word in words for found in (map(str, Path().glob(word)) if word.endswith("/*") else [word])]
 
 
