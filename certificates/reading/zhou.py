@@ -52,8 +52,8 @@ class Architecture(Elastic):
             part = np.divide(taken, total, out=np.zeros_like(taken), where=total > 0)
             shortest = min(shortest, slots.min(initial=np.inf))
             for r, each in enumerate(part.T):
-                with np.errstate(invalid="ignore"):
-                    least[:, r] = np.fmin(least[:, r], (each * slots).min(axis=1, initial=np.inf))
+                taken_in_all = np.multiply(each, slots, out=np.full(slots.shape, np.inf), where=slots < np.inf)
+                least[:, r] = np.minimum(least[:, r], taken_in_all.min(axis=1, initial=np.inf))
         tau: int = 2 ** max(0, math.floor(math.log2(max(least.sum(axis=0).max(), 1.0))))
         while tau < 1 + shortest:
             tau *= 2
