@@ -213,6 +213,12 @@ def test_a_slot_in_which_a_job_could_do_its_work_a_billion_times_has_a_certified
     assert row.own_bound == pytest.approx(100.0, rel=1e-9)
 
 
+def test_a_gang_may_miss_a_billionth_of_its_fair_progress() -> None:
+    """Levels of CPUs and methods allow that; the checker of rounds allowed half a per cent less of it."""
+    rows = compare_here(extreme(10586), ["synergy.tune", "synergy.ilp1"], limits=QUICK).rows
+    assert [(row.method, row.verified) for row in rows] == [("synergy.ilp1", True), ("synergy.tune", True)]
+
+
 def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_or_constants(tmp_path: Path) -> None:
     """Numba alone goes on with what it has put in from the other files before."""
     decorated = "from schedgap.instances.clock import njit\n@njit(cache=True)\n"

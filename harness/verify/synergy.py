@@ -13,16 +13,13 @@ import numpy as np
 
 from schedgap.certificates.reading.synergy import Rounds, rounds_of
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import EXCESS, LARGEST, Range, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.rules import EXCESS, LARGEST, SHORTFALL, Range, Rows, refuse, refusing, well_formed
 from schedgap.harness.verify.sensitive import beyond, gangs, most_progress, offered, overfull
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import Schedule
 
 EVEN = 1e-6
 """Relative tolerance for a server's CPUs and memory to be in proportion to its GPUs."""
-
-SLIVER = 1e-9
-"""Relative tolerance for missing work or fair progress."""
 
 SUPER = frozenset({"synergy.free", "synergy.ideal", "synergy.oracle"})
 """Problems in which all servers of a GPU type are one machine."""
@@ -118,7 +115,7 @@ def _gangs(tables: Tables) -> list[str]:
 def _below(tables: Tables, least: Array, what: str) -> list[str]:
     """Report gangs that make less progress than `least`, ``(g,)``."""
     text = f"{AT}{{rate:.9g}} iterations/s, its {what} is {{least:.9g}}{{more}}"
-    short = tables.gangs.rate < least * (1 - SLIVER)
+    short = tables.gangs.rate < least * (1 - SHORTFALL)
     return tables.gangs.broken(short, text, " ({count} fall short)", least=least)
 
 
@@ -253,8 +250,8 @@ def _judged_run(tables: Tables, lines: list[str]) -> Verdict:
         [
             *lines,
             *runs.broken(runs.row < arrival, AT + "runs before its arrival in round {arrival}", arrival=arrival),
-            *jobs.broken(jobs.before > 1 + SLIVER, AT + "runs after its completion"),
-            *jobs.broken(done < 1 - SLIVER, unfinished, done=done * jobs.work),
+            *jobs.broken(jobs.before > 1 + SHORTFALL, AT + "runs after its completion"),
+            *jobs.broken(done < 1 - SHORTFALL, unfinished, done=done * jobs.work),
             *others.broken(never, "{job} never runs{more}, but every possible job completes here"),
         ]
     )
