@@ -22,7 +22,7 @@ LARGEST = 2**40
 """Slots and numbers of workers stay below this value, so that their sums are exact."""
 
 SHORTFALL = 1.005e-9
-"""Relative tolerance for missing work or fair progress, a little less than that of views, bounds and certificates, 1.01e-9."""
+"""Relative tolerance for missing work or fair progress, a little less than that of views and bounds, 1.01e-9."""
 
 EXCESS = 1.9e-8
 """Relative tolerance for exceeded capacity or bandwidth.
