@@ -264,17 +264,22 @@ def sweep(
     seeds: int | Sequence[int] = (),
     time_limit_s: float | None = None,
     memory_mb: int = Limits.memory_mb,
+    solver_logs: bool = False,
     **running: Unpack[Running],
 ) -> Comparison | Simulation:
     """Run a sweep file, or its content as a dict; see :func:`schedgap.harness.compare.run.compare` and ``simulate``.
 
-    `seeds` and `time_limit_s` replace the file's own; `memory_mb` caps each worker process.
+    `seeds` and `time_limit_s` replace the file's own; `memory_mb` caps each worker process; with `solver_logs`, logs of
+    HiGHS are kept.
     """
     changes = {"seeds": several(seeds), "time_limit_s": time_limit_s}
     source = path if isinstance(path, Mapping) else Path(path)
     content = read(source, **{name: value for name, value in changes.items() if value})
-    kinds = content.kinds(replace(USUAL if content.policies else Limits(), memory_mb=memory_mb))
-    options = {"seed": several(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
+    own = {"memory_mb": memory_mb, "solver_logs": solver_logs}
+    kinds = content.kinds(replace(USUAL if content.policies else Limits(), **own))
+    if content.policies and solver_logs:
+        raise UsageError(f"{path}: solver logs are kept for methods, and this sweep simulates policies")
+    options = {"seed": several(seeds), "time_limit": time_limit_s, **replace(Limits(), **own).given(Limits())}
     command = command_line(options, "sweep", str(path)) if isinstance(source, Path) else f"sg.sweep({path!r})"
     same: Any = {"seeds": content.seeds, "command": command, **running}
     instances: list[study.Reference] = [*content.references, *(trace.loaded() for trace in content.traces)]

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
 from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.text import suggestion
 
 Value = bool | int | float | str
 
@@ -167,13 +168,15 @@ def configured(spec: T, query: str) -> T:
     parameters = {p.name: p for p in spec.parameters} if isinstance(spec, Parametrised) else {}
     for name in texts:
         if name not in parameters:
-            hint = f"it takes {', '.join(parameters)}" if parameters else "it has no parameters"
+            hint = suggestion(name, parameters, "it takes") if parameters else "it has no parameters"
             raise UnknownNameError(f"{spec.id}: unknown parameter {name!r}; {hint}")
     settings: dict[str, Value] = {}
     for name, parameter in parameters.items():
         default = spec.default(parameter)
         try:
             value = parameter.read(texts[name], default) if name in texts else default
+        except UsageError:  # the value is itself a name with settings, and the message says what is wrong in it
+            raise
         except ValueError:
             accepted = parameter.range(default)
             raise UsageError(f"{spec.id}: {name} = {texts[name]!r}: must be {accepted}") from None
@@ -181,7 +184,6 @@ def configured(spec: T, query: str) -> T:
             settings[name] = value
     if not settings:
         return spec
-    text = "&".join(f"{name}={quote(shown(value), safe='+:')}" for name, value in settings.items())
     # The registry's entry keeps its functions unbound, so that settings are never bound twice.
     functions = spec._functions()
     for field_name, function in functions.items():
@@ -190,7 +192,7 @@ def configured(spec: T, query: str) -> T:
             functions[field_name] = partial(function, **bound)
     changes = [change for name, value in settings.items() for change in parameters[name].changed(value).items()]
     changed = {name: to for name, to in changes if hasattr(spec, name)}
-    return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions | changed)
+    return replace(spec, id=f"{base_id(spec.id)}?{stated(settings)}", settings=settings, **functions | changed)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -209,6 +211,14 @@ def passing(function: F, *to: Callable[..., Any]) -> F:
     if not function.__doc__:
         function.__wrapped__ = to[0]  # type: ignore[attr-defined]
     return function
+
+
+def stated(settings: Mapping[str, Value]) -> str:
+    """Return settings as an id states them; :func:`pairs` gives their names and values back.
+
+    A value may be a name with settings of its own: ``solver=highs?presolve=off``.
+    """
+    return "&".join(f"{name}={quote(shown(value), safe='+:?=/')}" for name, value in settings.items())
 
 
 def pairs(query: str, where: str, example: str, error: type[UsageError] = UsageError) -> dict[str, str]:

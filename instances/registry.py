@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import fnmatch
 import functools
 import inspect
@@ -14,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 from schedgap.instances import plugins
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.parameters import Parameter, Parametrised, base_id, configured
+from schedgap.instances.text import suggestion
 
 Sense = Literal["max", "min"]
 
@@ -159,17 +159,10 @@ def in_order(chosen: Mapping[str, T], specs: Iterable[T]) -> list[T]:
     return sorted(chosen.values(), key=lambda spec: (order.get(spec.id, order.get(base_id(spec.id))), spec.id))
 
 
-LISTED = 12
-"""Most names that a message lists before an ellipsis."""
-
-
 def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     """Return the message for an unknown name: it suggests the closest names, or else lists some."""
-    names, name = list(names), name if len(name) <= 100 else name[:99] + "…"
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    listed = [*names[:LISTED], "…"] if len(names) > LISTED else names
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(listed) or 'none'}"
-    return f"unknown {kind} {name!r}; {hint}{plugins.trouble()}"
+    name = name if len(name) <= 100 else name[:99] + "…"
+    return f"unknown {kind} {name!r}; {suggestion(name, names)}{plugins.trouble()}"
 
 
 @dataclass(frozen=True)

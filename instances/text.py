@@ -1,8 +1,12 @@
-"""Counts and lists in messages."""
+"""Counts, lists and suggestions in messages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
+
+LISTED = 12
+"""Most names that a message lists before an ellipsis."""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -14,3 +18,12 @@ def some(names: Sequence[object], most: int = 5) -> str:
     """Return the first `most` names separated by commas, and the number of the others."""
     more = len(names) - most
     return ", ".join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
+
+
+def suggestion(name: str, names: Iterable[str], known: str = "known:") -> str:
+    """Return the names closest to an unknown one, as a question, or else some of the `known` ones."""
+    names = list(names)
+    if close := difflib.get_close_matches(name, names, n=3, cutoff=0.5):
+        return f"did you mean {' or '.join(close)}?"
+    listed = [*names[:LISTED], "…"] if len(names) > LISTED else names
+    return f"{known} {', '.join(listed) or 'none'}"

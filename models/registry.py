@@ -17,7 +17,7 @@ from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.registry import no_reason as no_reason  # noqa: PLC0414 -- specs of models import it from here
 from schedgap.instances.schema import Instance
 from schedgap.models.solve import SOLVERS, Solution, SolveOptions, Times, build, solve
-from schedgap.models.solve.solution import HIGHS
+from schedgap.models.solve.options import HIGHS, SolverName
 
 Kind = Literal["exact", "matheuristic", "relaxation", "bound", "baseline"]
 
@@ -25,7 +25,7 @@ SEEDED = Parameter(
     "seeded", "start from the decisions of all heuristics of the problem; false to measure the benefit of doing so"
 )
 
-SOLVER = Parameter("solver", "solver to use, for a model that is solved as one linear program", choices=SOLVERS)
+SOLVER = SolverName("solver", "solver to use, for a model that is solved as one linear program", choices=SOLVERS)
 """A parameter of every model."""
 
 
@@ -130,7 +130,7 @@ class ModelSpec(MethodSpec):
 
     def _known(self, view: Any, options: SolveOptions) -> Callable[[Any], Start | None] | None:
         """Return the function that gives a built model the values of the best known decision, if there is one."""
-        if (start := self.start) is None or not options.seeds or options.solver not in HIGHS:
+        if (start := self.start) is None or not options.seeds or options.program not in HIGHS:
             return None
         best = (max if self.sense == "max" else min)(options.seeds, key=lambda seed: seed.objective)
         return lambda model: start(view, model, best.decision)

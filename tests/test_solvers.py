@@ -31,7 +31,8 @@ from schedgap.harness.table import Table
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.models import MODELS
 from schedgap.models.solve import SOLVERS, Solution, SolveOptions, TracePoint, compile_model, files, solve
-from schedgap.models.solve.solution import LICENSED, Times
+from schedgap.models.solve.options import LICENSED
+from schedgap.models.solve.solution import Times
 from schedgap.models.solve.solvers import answer, cbc
 from schedgap.models.solve.solvers.whole import whole
 

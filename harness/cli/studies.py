@@ -20,6 +20,7 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format, View
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
+from schedgap.instances.text import counted
 
 
 @cli.study
@@ -31,7 +32,11 @@ def compare(
     ] = ["*"],  # noqa: B006
     seed: cli.SeedsOption = [0],  # noqa: B006
     solver: Annotated[
-        list[str], Option(help="Solver of models: highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, … Repeatable.")
+        list[str],
+        Option(
+            help="Solver of models: highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, … Options of HiGHS follow a "
+            "question mark: 'highs?presolve=off'. Repeatable."
+        ),
     ] = [],  # noqa: B006
     time_limit: Annotated[
         float | None,
@@ -51,6 +56,7 @@ def compare(
     certificates: Annotated[Path | None, Option(metavar="DIR", help="Copy certificates and instances here.")] = None,
     bound: Annotated[bool, Option(help="Where no chosen method bounds a problem, run the cheapest that does.")] = True,
     decisions: Annotated[Path | None, Option(metavar="DIR", help="Also write decisions as CSV and JSON here.")] = None,
+    solver_logs: cli.LogsOption = False,
     **running: Any,
 ) -> Any:
     """Run methods on an instance and report certified gaps. Rows also have ratios, guarantees and times."""
@@ -59,7 +65,7 @@ def compare(
     from schedgap.harness.compare.run import compare as run
 
     run_s = RUN_S if time_limit is nodes is running.get("dask") is None and not quick else None
-    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check, nodes, run_s)
+    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check, nodes, run_s, solver_logs)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
     found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)
@@ -71,7 +77,14 @@ def compare(
         count, without = save(found, decisions)
         left_out = f"; those of {', '.join(without)} have no file format" if without else ""
         cli.say(f"decisions: {decisions} ({count}, as CSV and JSON{left_out})")
+    say_logs(found)
     return found
+
+
+def say_logs(found: Any) -> None:
+    """Say where the solvers' logs of a run are, if it kept any."""
+    if found.folder and (logs := getattr(found, "logs", None)):
+        cli.say(f"solver logs: {found.folder / 'logs'} ({counted(len(logs), 'file')})")
 
 
 CERTIFY_S = 15.0
@@ -118,12 +131,15 @@ def sweep(
     seed: cli.SeedsOption = [],  # noqa: B006
     time_limit: Annotated[float | None, Option(help="Seconds per solve, in place of the file's.")] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
+    solver_logs: cli.LogsOption = False,
     **running: Any,
 ) -> Any:
     """Run a grid of instances, methods and seeds. A TOML file describes it, such as sweeps/reference.toml."""
     from schedgap.harness.sweep import sweep as run
 
-    return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
+    found = run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, solver_logs=solver_logs, **running)
+    say_logs(found)
+    return found
 
 
 @cli.study
@@ -183,7 +199,6 @@ def simulate(
     found = run(instance, policies, **vars(options), seed=seed, limits=limits, **running)
     if logs:
         from schedgap.harness.certify import save
-        from schedgap.instances.text import counted
 
         written = counted(save(found, logs), "history", "histories")
         cli.say(f"logs: {logs} ({written}, each in sacct and SWF format)")

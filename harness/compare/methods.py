@@ -17,6 +17,7 @@ from schedgap.harness.verify import judge, judge_asked
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.parameters import stated
 from schedgap.instances.registry import PAPERS, in_order, matching, unknown
 from schedgap.instances.schema import Instance
 from schedgap.models import MODELS, ModelSpec, oracle
@@ -54,7 +55,7 @@ def solved_by(chosen: Iterable[Spec], solvers: Sequence[str]) -> list[Spec]:
     """Return the methods, each model once per solver, if any; raise `UsageError` if one is unknown or set twice."""
     solved: dict[str, Spec] = {}
     for spec in chosen:
-        settings = [f"{'&' if '?' in spec.id else '?'}solver={solver}" for solver in solvers]
+        settings = [f"{'&' if '?' in spec.id else '?'}{stated({'solver': solver})}" for solver in solvers]
         ids = [spec.id + setting for setting in settings] if isinstance(spec, ModelSpec) and solvers else [spec.id]
         solved |= {one.id: one for one in map(find_spec, ids)}
     if solvers and not any(isinstance(one, ModelSpec) for one in solved.values()):

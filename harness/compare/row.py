@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from schedgap.harness.engine.result import CheckedRow, Found
+from schedgap.harness.engine.sealed import digest
 from schedgap.harness.verify import differ
+from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import Status
 
 SOLVER_NAMES = {"highs": "HiGHS", "cbc": "CBC", "scip": "SCIP"}
 """Names of solvers as they write them."""
+
+LONGEST = 120
+"""Longest name of a method in the name of a file, which most file systems limit to 255 characters."""
 
 Name = tuple[str, str, int, str]
 """Fingerprint of the instance, method, seed, limits."""
@@ -176,6 +182,14 @@ class Row(CheckedRow):
         """Instance, method and problem that a certificate of its bound must name."""
         return {"instance": self.fingerprint, "method": self.method, "problem": self.problem}
 
+    def file(self, folder: str, ending: str = ".json.gz") -> str:
+        """Return the path inside the results folder of a file of this row: a decision, certificate or log."""
+        method = re.sub(r"[^a-z0-9_.?&=-]", "_", self.method)
+        if len(method) > LONGEST:
+            method = f"{method[:LONGEST]}-{digest(self.method.encode())}"
+        limits = f"-{self.key[:8]}" if self.limits else ""
+        return f"{folder}/{method}-{self.fingerprint[:12]}-{self.seed}{limits}{ending}"
+
     @property
     def claim(self) -> str | None:
         """What the solver says that no certificate shows, in words, or ``None``.
@@ -183,7 +197,8 @@ class Row(CheckedRow):
         "optimal" is shown if a verified decision reaches the certified bound; nothing shows that a problem has no
         solution.
         """
-        says = f"{SOLVER_NAMES.get(self.solver or '', self.solver or 'the method')} calls this"
+        solver = base_id(self.solver or "the method")
+        says = f"{SOLVER_NAMES.get(solver, solver)} calls this"
         if self.status == "infeasible":
             return f"{says} infeasible"
         shown = not self.unproved if self.objective is None else self.ratio_is_upper is False
@@ -275,6 +290,11 @@ EXACT = 1e-12
 """Part by which a decision may miss a rule and still counts as exact: rounding of floating-point numbers."""
 
 
+def log_file(row: Row) -> str:
+    """Return the path of a row's log inside the results folder."""
+    return row.file("logs", ".log")
+
+
 def exact(metrics: Mapping[str, Any]) -> bool:
     """Return whether a verified decision misses no rule; papers whose checkers do not measure that have no such rule.
 
@@ -315,12 +335,15 @@ class Comparison(Found[Row]):
         Prices that prove bounds, by :attr:`Row.name`, from the models that provide them.
     bounds
         Rows of models that were not selected, but ran for their bounds.
+    logs
+        What HiGHS wrote, by :attr:`Row.name`, if the run kept its logs.
     """
 
     decisions: Mapping[Name, Any] = field(default_factory=dict)
     traces: list[Mapping[str, Any]] = field(default_factory=list)
     prices: Mapping[Name, Any] = field(default_factory=dict)
     bounds: list[Row] = field(default_factory=list)
+    logs: Mapping[Name, str] = field(default_factory=dict)
 
     kind = "compare"
     fields = (*FIELDS, "claim")

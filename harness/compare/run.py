@@ -64,7 +64,8 @@ def compare(
         Ids or shell patterns (``oef.*``) of methods, and papers to which they are restricted. By default all methods
         run, except that those about logs, ``rigid.*``, need an instance with a history.
     solvers
-        Solvers (:data:`schedgap.models.solve.SOLVERS`); every model runs once with each, which is appended to its id.
+        Solvers (:data:`schedgap.models.solve.SOLVERS`), possibly with options of their own (``highs?presolve=off``);
+        every model runs once with each, which is appended to its id.
     seeds, limits
         Seeds of heuristics and solvers; limits of one method, or several named sets of them. Every method runs once
         with each combination.
@@ -285,7 +286,8 @@ def collected(found: Finished) -> Comparison:
     ]
     prices = {one.row.name: one.prices for one, _ in shown if one.prices is not None}
     bounds = [row for one, row in certified if one.helps and row.kind in BOUNDING and not row.wrong]
-    return Comparison(found.meta, rows, found.instances, decisions, traces, prices, bounds, folder=found.folder)
+    logs = Opened({one.row.name: one.log for one in results if one.log is not None})
+    return Comparison(found.meta, rows, found.instances, decisions, traces, prices, bounds, logs, folder=found.folder)
 
 
 TIMED = ("time_s", "incumbent", "bound")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from schedgap.harness.compare.row import Row, ratio
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.engine.task import Limits
-from schedgap.instances.parameters import base_id
+from schedgap.instances.parameters import pairs, stated
 
 if TYPE_CHECKING:
     from schedgap.models.solve import Solution
@@ -233,9 +233,10 @@ def cases(rows: Iterable[Row]) -> list[Row]:
     solved = []
     for row in rows:
         if row.kind in ("exact", "relaxation", "bound"):
-            settings = dict(part.split("=", 1) for part in row.method.partition("?")[2].split("&") if part)
+            base, question, query = row.method.partition("?")
+            settings = pairs(query, row.method, "") if question else {}
             solver = settings.pop("solver", row.solver or "highs")  # the solver that solved the model, or failed to
-            model = "?".join(filter(None, (base_id(row.method), "&".join(map("=".join, settings.items())))))
+            model = f"{base}?{stated(settings)}" if settings else base
             solved.append(row.replace(method=solver, fingerprint=f"{row.fingerprint} {model}", solver=solver))
     return solved if len({row.method for row in solved}) > 1 else []
 

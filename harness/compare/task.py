@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from schedgap.harness import certificates
 from schedgap.harness.certificates import FOLDER, certificate
 from schedgap.harness.compare.consistent import contradictions, of_method, promised
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, starts_from_decisions, verified_oracle
-from schedgap.harness.compare.row import FINISHED, STORED, TOO_LARGE, Row, refuted_by
+from schedgap.harness.compare.row import FINISHED, STORED, TOO_LARGE, Row, log_file, refuted_by
 from schedgap.harness.compare.summary import integral
 from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
@@ -34,7 +33,8 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
 from schedgap.models import ModelSpec
 from schedgap.models.provers import Content, prove
-from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
+from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution, SolveOptions
+from schedgap.models.solve.logs import joined, logging
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
 """Points of time in seconds, incumbent and bound."""
@@ -76,11 +76,13 @@ class MethodTask(InstanceTask["MethodResult"]):
     def attempt(self) -> MethodResult:
         began = time.perf_counter()
         try:
-            result = _run(self, find_spec(self.method))
+            with logging(self.limits.solver_logs) as logs:
+                result = _run(self, find_spec(self.method), replace(self.limits.options(self.seed), logs=logs))
+                log = joined(logs) if logs else None
         except NotCertifiableError as reason:
             return self.failed("skipped", f"{reason}; in the instance, {furthest(self.instance)}")
         row = result.row.replace(total_s=time.perf_counter() - began)
-        return replace(result, row=row, helps=self.helps)
+        return replace(result, row=row, helps=self.helps, log=log or None)
 
     def failed(self, status: Status, reason: str) -> MethodResult:
         return MethodResult(self.blank_row(status=status, reason=reason), helps=self.helps)
@@ -95,8 +97,9 @@ class MethodTask(InstanceTask["MethodResult"]):
 class MethodResult(kept.RowResult):
     """A finished task: its row, decision (if any), trace of bound and incumbent, and prices.
 
-    `certificate` proves the bound, as plain data. `decided` has quantities of the decision that published numbers are
-    about. Results restored from a journal have their `instance`, and the content of ``run.json`` as `meta`.
+    `certificate` proves the bound, as plain data, and `log` is what HiGHS wrote, if the run keeps logs. `decided` has
+    quantities of the decision that published numbers are about. Results restored from a journal have their `instance`,
+    and the content of ``run.json`` as `meta`.
     """
 
     row: Row
@@ -106,6 +109,7 @@ class MethodResult(kept.RowResult):
     decided: Mapping[str, Any] = field(default_factory=dict)
     helps: bool = False
     certificate: Any = None
+    log: Any = None
     instance: Instance | None = field(default=None, repr=False)
     meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -123,7 +127,8 @@ class MethodResult(kept.RowResult):
         return line | {name: value for name, value in optional.items() if value}
 
     def parts(self) -> Mapping[str, Any]:
-        parts = {_file("schedules", self.row): self.decision, _file(FOLDER, self.row): self.certificate}
+        row = self.row
+        parts = {row.file("schedules"): self.decision, row.file(FOLDER): self.certificate, log_file(row): self.log}
         return {name: part for name, part in parts.items() if part is not None}
 
     def holds(self) -> str:
@@ -154,22 +159,23 @@ class MethodResult(kept.RowResult):
         instance, decision = stored.instance(told["fingerprint"]), None
         row = kept.typed(Row, {**told, "instance": instance.name, **of_method(find_spec(told["method"]))})
         if row.objective is not None:
-            file = stored.file(content["key"], _file("schedules", row))
+            file = stored.file(content["key"], row.file("schedules"))
             decision = kept.Later(partial(_decision, file, row, instance, content.get("decided", {})))
         proof = None
         if row.own_bound is not None:
-            file = stored.file(content["key"], _file(FOLDER, row))
+            file = stored.file(content["key"], row.file(FOLDER))
             proof = kept.Later(partial(certificates.read, file, row.about, row.own_bound))
         trace = kept.typed(Trace, content["trace"])
         prices = kept.from_plain(content["prices"]) if "prices" in content else None
         decided, helps = content.get("decided", {}), content.get("helps", False)
-        return cls(row, decision, trace, prices, decided, helps, proof, instance, stored.meta)
+        kept_log = log_file(row) in stored.lines[content["key"]]["files"]
+        log = kept.Later(partial(_log, stored.file(content["key"], log_file(row)))) if kept_log else None
+        return cls(row, decision, trace, prices, decided, helps, proof, log, instance, stored.meta)
 
 
-def _file(folder: str, row: Row) -> str:
-    method = re.sub(r"[^a-z0-9_.?&=-]", "_", row.method)
-    limits = f"-{row.key[:8]}" if row.limits else ""
-    return f"{folder}/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
+def _log(file: KeptFile) -> str:
+    """Return a log, or raise `ValueError` if it is not as it was written."""
+    return file.content().decode()
 
 
 def _decision(file: KeptFile, row: Row, instance: Instance, decided: Mapping[str, Any] | None = None) -> Any:
@@ -189,7 +195,7 @@ def _decision(file: KeptFile, row: Row, instance: Instance, decided: Mapping[str
         return decision
 
 
-def _run(task: MethodTask, spec: Spec) -> MethodResult:
+def _run(task: MethodTask, spec: Spec, options: SolveOptions) -> MethodResult:
     paper = PAPERS.get(spec.paper)
     view = spec.view(task.instance)
     reason = spec.skip(view)
@@ -197,7 +203,10 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         reason = f"{TOO_LARGE} without --all: {size}"
     if reason:
         return MethodResult(task.blank_row(status="skipped", reason=reason))
-    result, solution = _solve(spec, view, task) if isinstance(spec, ModelSpec) else (_decide(spec, view, task), None)
+    if isinstance(spec, ModelSpec):
+        result, solution = _solve(spec, view, task, options)
+    else:
+        result, solution = _decide(spec, view, task, options), None
     if not isinstance(result.decision, paper.decision) and not (result.decision is None and solution):
         kind = "nothing" if result.decision is None else type(result.decision).__name__
         raise TypeError(f"{spec.id} returned {kind}; methods of {paper.id} return {paper.decision.__name__}")
@@ -222,9 +231,8 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
     return replace(result, row=row, decided=plain(asked(task.instance.published, verdict.quantities)))
 
 
-def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> tuple[MethodResult, Solution]:
+def _solve(spec: ModelSpec, view: Any, task: MethodTask, options: SolveOptions) -> tuple[MethodResult, Solution]:
     """Solve a model and return its result, not yet verified, and the solution."""
-    options = task.limits.options(task.seed)
     if task.limits.run_s is not None:
         options = replace(options, more=more, enough=GOOD if options.rel_gap == Limits.rel_gap else options.rel_gap)
     known, budget = seeds(spec, view, task.known), clock.Budget()
@@ -265,9 +273,9 @@ def _certified(row: Row, multipliers: Content | None, raw: Mapping[str, Any]) ->
     return row.replace(own_bound=proof["bound"]), proof
 
 
-def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> MethodResult:
+def _decide(spec: HeuristicSpec, view: Any, task: MethodTask, options: SolveOptions) -> MethodResult:
     """Run a heuristic and return its result, not yet verified."""
-    context = Context(np.random.default_rng(task.seed), verified_oracle(task.limits.options(task.seed)))
+    context = Context(np.random.default_rng(task.seed), verified_oracle(options))
     began = clock.now()
     decision = spec.run(view, context)
     solve_s = clock.now() - began

@@ -6,6 +6,7 @@
                        ``run.json``, each line has a digest of itself and of its files
 ``instances/``         the instances, by fingerprint
 ``schedules/`` …       files of results, such as decisions as gzipped JSON
+``logs/``              what HiGHS wrote about each row, as text, if the run keeps it
 ``certificates/``      certificates of bounds, which ``examples/check_certificate.py`` checks
 ``rows.parquet`` …     tables of the whole run for other tools; replaced atomically at the end
 ``report.html``        the page, with its figures as files in ``figures/``

@@ -218,7 +218,10 @@ class Result(ABC):
         """Return the fields of its journal line, as plain data."""
 
     def parts(self) -> Mapping[str, Any]:
-        """Return the content of its files by path in the results folder: a decision or plain data, possibly `Later`."""
+        """Return the content of its files by path in the results folder, possibly `Later`.
+
+        Text is written as it is, a decision or plain data as gzipped JSON.
+        """
         return {}
 
     def names(self) -> Iterable[str]:
@@ -227,7 +230,7 @@ class Result(ABC):
 
     def files(self) -> Mapping[str, bytes]:
         """Return its files as bytes, by path in the results folder."""
-        return {name: packed(opened(part)) for name, part in self.parts().items()}
+        return {name: written(opened(part)) for name, part in self.parts().items()}
 
     def check(self) -> None:
         """Raise ``ValueError`` if its files contradict its line."""
@@ -354,6 +357,11 @@ def from_plain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(from_plain(item) for item in value)
     return value
+
+
+def written(content: Any) -> bytes:
+    """Return the content of a part as a file has it."""
+    return content.encode() if isinstance(content, str) else packed(content)
 
 
 def packed(content: Any) -> bytes:

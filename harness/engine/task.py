@@ -45,6 +45,8 @@ class Limits:
     run_s
         Seconds of the wall clock after which a run should end. Models that search until their limit share what other
         methods leave of them (:mod:`schedgap.harness.engine.pacing`).
+    solver_logs
+        Whether to keep what HiGHS writes about each solve. It limits nothing, and costs time.
     """
 
     time_limit_s: float | None = None
@@ -55,6 +57,7 @@ class Limits:
     cross_check: bool = False
     nodes: int | None = None
     run_s: float | None = None
+    solver_logs: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
+from urllib.parse import quote
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.price import prices
-from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
+from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row, log_file
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method, by_solver
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame, rigid
@@ -18,7 +19,7 @@ from schedgap.harness.page.answer import answer, known
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import MEAN, SOLVERS, SUMMARY, words
 from schedgap.harness.page.columns import numbers as of_numbers
-from schedgap.harness.page.frame import Group, Page
+from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table
 from schedgap.harness.text import between, clean, in_words, numbers, plain, seconds
@@ -238,7 +239,17 @@ def page(run: Comparison) -> Page:
         counts=frame.summed_up(rows, counts, ("results", "verified", "WRONG")),
         answers=[(clean(paper, 40), text) for paper, text in sentences],
         study=COMPARE,
+        last=_logs(run),
     )
+
+
+def _logs(run: Comparison) -> list[Section]:
+    """Return a section with links to the logs of HiGHS in the results folder, in a list that is empty without any."""
+    several = len(run.instances) > 1
+    rows = [row for row in [*run.rows, *run.bounds] if row.name in run.logs] if run.folder else []
+    named = [(clean(row.method, 120) + (f" on {clean(row.instance, 60)}" if several else ""), row) for row in rows]
+    body = frame.macro("links", [(name, quote(log_file(row)), log_file(row)) for name, row in named])
+    return [Section("logs", "Solver logs", body)] if rows else []
 
 
 def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:

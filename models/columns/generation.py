@@ -185,6 +185,7 @@ class Generated:
             iterations=self.pivots,
             trace=tuple(TracePoint(p.time_s, None, sense * p.bound) for p in self.trace if p.bound is not None),
             peak_mb=peak_mb(),
+            solver=SolveOptions.solver if self.master is None else self.master.solver,
         )
 
 

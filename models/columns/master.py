@@ -156,6 +156,7 @@ class Master:
         self.times = Times()
         self.iterations = 0
         bare = replace(options, time_limit_s=None, mip_start=None, basis=None, cross_check=False, method="simplex")
+        self.solver = bare.solver
         self._session = Session(form(domain, columns, self.scale, self.penalty, self.rows), bare)
         self._session.set_option("dual_feasibility_tolerance", SETTLED)
 

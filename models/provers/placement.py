@@ -96,7 +96,7 @@ def _worth(need: Array, jobs: Ints, room: Array, count: Ints, sets: list[Array],
         rows.add(*sides, (part, cell, parts), (-left, np.arange(len(of)), shares))
     cost = np.concatenate([np.ones(d), np.zeros(len(of) + len(cell))])
     form = rows.form(cost, integer=np.zeros(len(cost), bool))
-    duals = Session(form, SolveOptions(method="simplex", seed=options.seed)).run().row_duals
+    duals = Session(form, SolveOptions(method="simplex", seed=options.seed, logs=options.logs)).run().row_duals
     return np.zeros(d) if duals is None else np.maximum(duals[:d], 0.0)
 
 

@@ -25,9 +25,10 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import Status
 from schedgap.models.solve import solvers
 from schedgap.models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model, counted
+from schedgap.models.solve.options import SOLVERS
 from schedgap.models.solve.scaling import NotCertifiableError
 from schedgap.models.solve.session import Session, dual_bound, peak_mb
-from schedgap.models.solve.solution import SOLVERS, Seed, Size, Solution, SolveOptions, Times, TracePoint
+from schedgap.models.solve.solution import Seed, Size, Solution, SolveOptions, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE", "SOLVERS", "TIES", "NotCertifiableError", "NotLinearError", "Seed", "Session", "Size",
@@ -56,8 +57,8 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     except InfeasibleConstraintException as error:
         return Solution(status="infeasible", termination=" ".join(str(error).split()))
     except NotLinearError as error:
-        if options.solver != "highs":
-            raise NotApplicableError(f"{options.solver} takes linear models only: {error}") from None
+        if options.program != "highs":
+            raise NotApplicableError(f"{options.program} takes linear models only: {error}") from None
         from schedgap.models.solve.through_pyomo import solve_through_pyomo
 
         return checked(solve_through_pyomo(model, options), options, lambda: model)

@@ -17,6 +17,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.registry import Status
+from schedgap.models.solve import logs
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.refinement import matrix_of, refined
 from schedgap.models.solve.scaling import NotCertifiableError
@@ -61,8 +62,8 @@ class Session:
     """A standard form in HiGHS, with checked options; rows and columns may be added later."""
 
     def __init__(self, form: StandardForm, options: SolveOptions) -> None:
-        if options.solver != "highs":
-            reason = f"it adds rows or columns to its model as it goes, for which it needs highs, not {options.solver}"
+        if options.program != "highs":
+            reason = f"it adds rows or columns to its model as it goes, for which it needs highs, not {options.program}"
             raise NotApplicableError(reason)
         began = clock.now()
         self.form = form
@@ -100,6 +101,11 @@ class Session:
         if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise ValueError(f"HiGHS refuses option {name} = {value!r}")
 
+    def prefer(self, name: str, value: object) -> None:
+        """Set a HiGHS option, such as one that is faster here, unless the user has set it."""
+        if name not in self.options.own:
+            self.set_option(name, value)
+
     def _set_options(self) -> None:
         options = self.options
         # HiGHS keeps one global thread pool; a changed thread count needs a new one.
@@ -122,6 +128,8 @@ class Session:
         self.set_option("mip_feasibility_tolerance", TIGHT)
         if options.nodes is not None:
             self.set_option("mip_max_nodes", options.nodes)
+        for name, value in {**options.own, **logs.settings(options.logs)}.items():
+            self.set_option(name, value)
 
     def _record(self, event: Any, bound: float | None) -> None:
         incumbent = finite(event.data_out.mip_primal_bound)
@@ -131,12 +139,12 @@ class Session:
     def add_rows(self, lower: Array, upper: Array, matrix: sp.csr_array) -> None:
         """Append rows ``lower ≤ matrix x ≤ upper``; the basis stays dual feasible, so dual simplex continues."""
         _must(self.highs.addRows(len(lower), lower, upper, *_entries(sp.csr_array(matrix))), "add rows")
-        self.set_option("simplex_strategy", DUAL_SIMPLEX)
+        self.prefer("simplex_strategy", DUAL_SIMPLEX)
 
     def add_columns(self, cost: Array, lower: Array, upper: Array, matrix: sp.csc_array) -> None:
         """Append columns; the basis stays primal feasible, so primal simplex continues (twice as fast as dual)."""
         _must(self.highs.addCols(len(cost), cost, lower, upper, *_entries(sp.csc_array(matrix))), "add columns")
-        self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
+        self.prefer("simplex_strategy", PRIMAL_SIMPLEX)
 
     def delete_columns(self, which: NDArray[np.int64]) -> None:
         """Remove columns by index; the basis stays valid if they are nonbasic."""
@@ -235,7 +243,7 @@ class Session:
         unit = float(np.abs(self.form.ties).max(initial=0.0)) or 1.0
         ties = (1.0 if self.form.maximise else -1.0) * self.form.ties / unit
         _must(self.highs.changeColsCost(len(columns), columns, ties), "change the objective")
-        self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
+        self.prefer("simplex_strategy", PRIMAL_SIMPLEX)
 
     def preferred(self, optimum: Solution) -> Solution:
         """Return the optimum of an LP that is best in the secondary objective, if there is time to find it."""
@@ -334,6 +342,7 @@ class Session:
             size=Size(highs.getNumRow(), highs.getNumCol(), highs.getNumNz(), int(self.form.integer.sum())),
             nodes=int(info.mip_node_count) if self.is_mip else None,
             iterations=max(0, int(info.simplex_iteration_count)) + max(0, int(info.ipm_iteration_count)),
+            solver=self.options.solver,
             trace=(*self._trace, TracePoint(clock.now() - self._began, objective, bound)) if self.is_mip else (),
             peak_mb=peak_mb(),
             basis=highs.getBasis() if info.basis_validity == highspy.kBasisValidityValid else None,

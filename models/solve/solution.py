@@ -6,25 +6,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
-from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.errors import UsageError
+from schedgap.instances.parameters import Value, base_id
 from schedgap.instances.ranges import LARGEST_SEED, MOST_THREADS
-from schedgap.instances.registry import Status, unknown
-
-Algorithm = Literal["choose", "simplex", "ipm", "hipo", "pdlp"]
-
-HIGHS: dict[str, Algorithm] = {"highs": "choose", "highs:ipm": "ipm", "highs:hipo": "hipo", "highs:pdlp": "pdlp"}
-"""HiGHS's algorithms for linear programs, by their names as solvers."""
-
-LICENSED = ("gurobi", "cplex", "copt", "xpress")
-
-SOLVERS = (*HIGHS, "cbc", "scip", "cp-sat", *LICENSED)
-"""All solvers for models that are solved as one program."""
+from schedgap.instances.registry import Status
+from schedgap.models.solve.options import Algorithm, solver
 
 
 class Seed(NamedTuple):
@@ -58,7 +51,8 @@ class SolveOptions:
     method
         ``"simplex"`` where a vertex matters, ``"ipm"`` (with crossover), ``"choose"``, or HiGHS's other algorithms.
     solver
-        One of :data:`SOLVERS`, for models solved as one program. MIP start, basis and cross-check are for HiGHS only.
+        One of :data:`schedgap.models.solve.options.SOLVERS`, for models solved as one program, possibly with options of
+        its own (``highs?presolve=off``). MIP start, basis and cross-check are for HiGHS only.
     mip_start
         Values by variable name; HiGHS completes a partial start.
     basis
@@ -71,6 +65,8 @@ class SolveOptions:
         ``more(gap)`` returns how many seconds a search may go on that has used its time limit and has this gap.
     enough
         Relative gap at which a search that has used its time limit needs no more.
+    logs
+        Folder in which HiGHS writes the log of each solve to a file of its own; ``None`` for no logs.
     """
 
     time_limit_s: float | None = None
@@ -86,6 +82,7 @@ class SolveOptions:
     seeds: Sequence[Seed] = ()
     more: Callable[[float], float] | None = None
     enough: float = 0.0
+    logs: Path | None = None
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for invalid options."""
@@ -97,8 +94,17 @@ class SolveOptions:
             raise UsageError(f"threads = {self.threads}: a solve takes from one thread to {MOST_THREADS}")
         if not 0 <= self.seed <= LARGEST_SEED:
             raise UsageError(f"seed = {self.seed}: a seed lies between 0 and {LARGEST_SEED}")
-        if self.solver not in SOLVERS:
-            raise UnknownNameError(unknown("solver", self.solver, SOLVERS))
+        object.__setattr__(self, "solver", solver(self.solver).id)
+
+    @property
+    def program(self) -> str:
+        """The solver without options of its own."""
+        return base_id(self.solver)
+
+    @property
+    def own(self) -> Mapping[str, Value]:
+        """The solver's own options that differ from its defaults."""
+        return solver(self.solver).settings
 
     def since(self, began: float) -> SolveOptions:
         """Return the options with the remaining time limit of a solve that `began` then, at least 1 ms."""

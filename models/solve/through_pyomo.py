@@ -19,6 +19,7 @@ from pyomo.repn import generate_standard_repn
 
 from schedgap.instances import clock
 from schedgap.instances.registry import Status
+from schedgap.models.solve import logs
 from schedgap.models.solve.session import finite, peak_mb
 from schedgap.models.solve.solution import Size, Solution, SolveOptions, Times
 
@@ -43,7 +44,7 @@ def solve_through_pyomo(model: pyo.ConcreteModel, options: SolveOptions) -> Solu
         time_limit=options.time_limit_s,
         threads=options.threads,
         rel_gap=options.rel_gap,
-        solver_options={"random_seed": options.seed},
+        solver_options={"random_seed": options.seed, **options.own, **logs.settings(options.logs)},
         load_solutions=False,
         raise_exception_on_nonoptimal_result=False,
     )
@@ -62,6 +63,7 @@ def solve_through_pyomo(model: pyo.ConcreteModel, options: SolveOptions) -> Solu
         size=Size(columns=len(primals)),
         peak_mb=peak_mb(),
         path="pyomo",
+        solver=options.solver,
         model=model,
         columns=[variable for variable, _ in primals],
         column_values=np.array([value for _, value in primals], float) if feasible else None,

@@ -282,6 +282,7 @@ def _solution(best: Cheapest, chosen: Choices, options: SolveOptions) -> Solutio
         objective=cost,
         bound=bound,
         column_values=np.concatenate([best.placed.workers, best.placed.ps]).astype(float),
+        solver=options.solver if best.solved else SolveOptions.solver,
     )
 
 

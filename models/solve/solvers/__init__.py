@@ -11,9 +11,10 @@ from dataclasses import replace
 from pkgutil import resolve_name
 
 from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.options import HIGHS, LICENSED
 from schedgap.models.solve.scaling import units
 from schedgap.models.solve.session import Session
-from schedgap.models.solve.solution import HIGHS, LICENSED, Solution, SolveOptions
+from schedgap.models.solve.solution import Solution, SolveOptions
 
 Adapter = Callable[[StandardForm, SolveOptions], Solution]
 
@@ -29,28 +30,29 @@ UNSCALED = ("cp-sat", *LICENSED)
 
 def run(form: StandardForm, options: SolveOptions) -> Solution:
     """Solve a form with the solver of the options; raise `NotApplicableError` if it does not support the model."""
-    if options.solver in HIGHS:
+    if options.program in HIGHS:
         return highs(form, options)
-    adapter: Adapter = resolve_name(f"{__name__}.{ADAPTERS[options.solver]}")
-    if options.solver in UNSCALED:
+    adapter: Adapter = resolve_name(f"{__name__}.{ADAPTERS[options.program]}")
+    if options.program in UNSCALED:
         return adapter(form, options)
     scale = units(form)
     return scale.undone(adapter(scale.scaled(form), scale.start(form, options)))
 
 
 def highs(form: StandardForm, options: SolveOptions, **settings: object) -> Solution:
-    """Solve a form with HiGHS, in units that make its tolerances relative; `settings` are additional HiGHS options.
+    """Solve a form with HiGHS, in units that make its tolerances relative.
 
-    It raises `NotApplicableError` if the options name another solver, and `NotCertifiableError` if coefficients of one
-    row are too far apart for any solver.
+    `settings` are additional HiGHS options, which those of the user override. It raises `NotApplicableError` if the
+    options name another solver, and `NotCertifiableError` if coefficients of one row are too far apart for any solver.
     """
     scale, resolved = units(form), options
-    if options.solver in HIGHS:
-        algorithm = HIGHS[options.solver]
-        resolved = replace(options, solver="highs", method=options.method if algorithm == "choose" else algorithm)
+    if options.program in HIGHS:
+        algorithm, own = HIGHS[options.program], options.solver.removeprefix(options.program)
+        method = options.method if algorithm == "choose" else algorithm
+        resolved = replace(options, solver=f"highs{own}", method=method)
     session = Session(scale.scaled(form), scale.start(form, resolved))
     for name, value in settings.items():
-        session.set_option(name, value)
+        session.prefer(name, value)
     solution, _ = session.refined(session.confirmed(session.run()))
     if form.ties is not None and solution.status == "optimal":
         solution = session.preferred(solution)
