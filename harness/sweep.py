@@ -275,11 +275,12 @@ def sweep(
     changes = {"seeds": several(seeds), "time_limit_s": time_limit_s}
     source = path if isinstance(path, Mapping) else Path(path)
     content = read(source, **{name: value for name, value in changes.items() if value})
-    own = {"memory_mb": memory_mb, "solver_logs": solver_logs}
-    kinds = content.kinds(replace(USUAL if content.policies else Limits(), **own))
+    usual = USUAL if content.policies else Limits()
+    limits = replace(usual, memory_mb=memory_mb, solver_logs=solver_logs)
+    kinds = content.kinds(limits)
     if content.policies and solver_logs:
         raise UsageError(f"{path}: solver logs are kept for methods, and this sweep simulates policies")
-    options = {"seed": several(seeds), "time_limit": time_limit_s, **replace(Limits(), **own).given(Limits())}
+    options = {"seed": several(seeds), "time_limit": time_limit_s, **limits.given(usual)}
     command = command_line(options, "sweep", str(path)) if isinstance(source, Path) else f"sg.sweep({path!r})"
     same: Any = {"seeds": content.seeds, "command": command, **running}
     instances: list[study.Reference] = [*content.references, *(trace.loaded() for trace in content.traces)]

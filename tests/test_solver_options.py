@@ -1,7 +1,8 @@
-"""Options of HiGHS after a solver's name, and its logs: passed on, told apart, refused in one line, kept on request."""
+"""Options after a solver's name, and logs of HiGHS: passed on, told apart, refused in one line, kept on request."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -81,6 +82,7 @@ def test_a_name_states_the_options_that_are_not_defaults(name: str, id_: str) ->
         ("highs?write_model_file=mine", "must be left as it is: solves read and write no files"),
         ("higs?presolve=off", "unknown solver 'higs'; did you mean highs"),
         ("gurobi?Heuristics=0", "gurobi?Heuristics=0: options after a question mark are for highs"),
+        ("cbc?cuts=off", "options after a question mark are for highs, scip and cp-sat, not for cbc"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(name: str, message: str) -> None:
@@ -152,6 +154,63 @@ def test_column_generation_uses_them_and_a_model_without_highs_says_so() -> None
     spec = next(spec for spec in MODELS if spec.id.startswith("synergy.jct"))
     with pytest.raises(NotApplicableError, match=r"never calls highs\?presolve=off"):
         spec.solve(sg.load("gen/20jobs?jobs=4"), solver="highs?presolve=off")
+
+
+# ---------------------------------------------------------------- other solvers
+
+PACKAGE = {"scip": "pyscipopt", "cp-sat": "ortools"}
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("scip?separating/maxrounds=0", "optimal"),
+        ("scip?lp/pricing=d", "optimal"),
+        ("scip?separating/maxrounds=-5", "error"),
+        ("cp-sat?linearization_level=2", "optimal"),
+        ("cp-sat?search_branching=FIXED_SEARCH", "optimal"),
+    ],
+)
+def test_programs_pass_options_on(name: str, status: str) -> None:
+    pytest.importorskip(PACKAGE[name.partition("?")[0]])
+    found = solve(build(knapsack), SolveOptions(solver=name))
+    assert (found.status, found.solver) == (status, name)
+    if status == "error":
+        assert "separating/maxrounds = -5: " in found.termination
+        assert "\n" not in found.termination
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "scip?separating/maxround=0",
+            "scip: unknown parameter 'separating/maxround'; did you mean separating/",
+        ),
+        ("scip?limits/gap=0", "must be given as --rel-gap"),
+        ("scip?limits/time=0", "must be given as --time-limit"),
+        ("scip?numerics/feastol=1e-3", "must be left as it is, since certified results rely on it"),
+        ("scip?display/freq=1", "must be left as it is: what the solver prints is read by the program"),
+        ("cp-sat?search_branching=FIXED", "must be AUTOMATIC_SEARCH or FIXED_SEARCH or "),
+        ("cp-sat?num_workers=4", "must be given as --threads"),
+        ("cp-sat?log_to_stdout=true", "must be left as it is: what the solver prints is read by the program"),
+    ],
+)
+def test_wrong_options_of_programs_are_refused_before_they_run(name: str, message: str) -> None:
+    pytest.importorskip(PACKAGE[name.partition("?")[0]])
+    with pytest.raises(UsageError) as error:
+        SolveOptions(solver=name)
+    assert message in str(error.value)
+
+
+def test_options_of_a_solver_that_is_not_installed_stay_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    name = "scip?separating/maxrounds=3&a/b=x"
+    solver.cache_clear()
+    assert solver(name).id == name
+    with pytest.raises(NotApplicableError, match="scip is not installed"):
+        solve(build(knapsack), SolveOptions(solver=name))
+    solver.cache_clear()
 
 
 # ---------------------------------------------------------------- runs

@@ -34,8 +34,8 @@ def compare(
     solver: Annotated[
         list[str],
         Option(
-            help="Solver of models: highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, … Options of HiGHS follow a "
-            "question mark: 'highs?presolve=off'. Repeatable."
+            help="Solver of models: highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, … Options of its own "
+            "follow a question mark: 'highs?presolve=off'. Repeatable."
         ),
     ] = [],  # noqa: B006
     time_limit: Annotated[

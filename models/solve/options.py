@@ -1,15 +1,20 @@
 """Solvers by name, with options of their own: ``highs?mip_heuristic_effort=0&presolve=off``.
 
 A solver is configured as a method is (:mod:`schedgap.instances.parameters`): its parameters are its own options, with
-types, ranges and defaults as it states them. Those that the product sets itself are refused with what to use instead.
+types, defaults and ranges as it states them; SCIP and CP-SAT check ranges themselves, once they run. Options that the
+product sets itself are refused with what to use instead.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
+import json
 import re
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -17,7 +22,7 @@ from typing import Literal
 import highspy
 
 from schedgap.instances.errors import UnknownNameError
-from schedgap.instances.parameters import Parameter, Parametrised, Value, base_id, configured
+from schedgap.instances.parameters import Parameter, Parametrised, Value, base_id, configured, pairs
 from schedgap.instances.registry import unknown
 
 Algorithm = Literal["choose", "simplex", "ipm", "hipo", "pdlp"]
@@ -34,18 +39,22 @@ FIXED = "left as it is, since certified results rely on it"
 FILES = "left as it is: solves read and write no files"
 ALGORITHM = "chosen by the solver's name: highs:ipm, highs:hipo or highs:pdlp"
 
-INSTEAD: Mapping[str, str] = {
-    "time_limit": "given as --time-limit",
-    "threads": "given as --threads",
-    "random_seed": "given as --seed",
-    "mip_max_nodes": "given as --nodes",
-    **dict.fromkeys(("mip_rel_gap", "mip_abs_gap"), "given as --rel-gap"),
-    **dict.fromkeys(("output_flag", "log_to_console", "log_file"), "given as --solver-logs"),
-    **dict.fromkeys(("solver", "mip_lp_solver"), ALGORITHM),
-    **dict.fromkeys(("infinite_cost", "infinite_bound", "small_matrix_value", "large_matrix_value"), FIXED),
-    **dict.fromkeys(("user_objective_scale", "user_bound_scale", "objective_bound", "objective_target"), FIXED),
-}
-"""What to do instead of setting an option of HiGHS that the product sets."""
+OUTPUT = "left as it is: what the solver prints is read by the program"
+
+INSTEAD: Sequence[tuple[str, str]] = (
+    (r"time_limit|limits/time|max_time_in_seconds", "given as --time-limit"),
+    (r"threads|lp/threads|parallel/.*nthreads|num_(search_)?workers", "given as --threads"),
+    (r"random_seed|randomization/randomseedshift", "given as --seed"),
+    (r"mip_max_nodes|limits/(total)?nodes", "given as --nodes"),
+    (r"mip_(rel|abs)_gap|limits/(abs)?gap|(relative|absolute)_gap_limit", "given as --rel-gap"),
+    (r"output_flag|log_to_console|log_file", "given as --solver-logs"),
+    (r"solver|mip_lp_solver", ALGORITHM),
+    (r".*tolerance.*|numerics/.*|infinite_.*|(small|large)_matrix_value", FIXED),
+    (r"user_(objective|bound)_scale|objective_(bound|target)", FIXED),
+    (r"log_.*|display/.*", OUTPUT),
+    (r".*file(name)?", FILES),
+)
+"""What to do instead of setting an option that the product sets: the first pattern that matches the whole name."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,18 @@ class Taken(Parameter):
     def read(self, text: str, default: Value) -> Value:
         """Raise `ValueError`."""
         raise ValueError(text)
+
+
+class Word(Parameter):
+    """An option of any text, which the solver itself checks."""
+
+    def range(self, default: Value) -> str:
+        """Return the accepted values in words."""
+        return "a word"
+
+    def read(self, text: str, default: Value) -> Value:
+        """Return the text."""
+        return text
 
 
 @dataclass(frozen=True)
@@ -96,9 +117,41 @@ def solver(name: str) -> Solver:
         raise UnknownNameError(unknown("solver", base, SOLVERS))
     if not question:
         return Solver(base)
-    if base not in HIGHS:
-        raise UnknownNameError(f"{name}: options after a question mark are for highs, not for {base}")
-    return configured(replace(_highs(), id=base), query)
+    if base in HIGHS:
+        return configured(replace(_highs(), id=base), query)
+    if base not in PACKAGES:
+        raise UnknownNameError(f"{name}: options after a question mark are for highs, scip and cp-sat, not for {base}")
+    if importlib.util.find_spec(PACKAGES[base]):
+        return configured(_of_program(base), query)
+    names = pairs(query, base, f"{base}?name=value")  # rows of a solver that is not installed are skipped, but readable
+    return configured(_solver(base, [Word(each, "") for each in names], dict.fromkeys(names, "")), query)
+
+
+PACKAGES = {"scip": "pyscipopt", "cp-sat": "ortools"}
+"""Packages of the solvers that run in a program of their own."""
+
+
+@functools.cache
+def _of_program(base: str) -> Solver:
+    """Return a solver with the options that its program lists."""
+    program = Path(__file__).parent / "solvers" / "_programs.py"
+    listed = subprocess.run([sys.executable, "-P", str(program), base], check=True, capture_output=True, text=True)
+    entries: list[tuple[str, Value, list[str]]] = json.loads(listed.stdout)
+    words = {name for name, default, choices in entries if isinstance(default, str) and not choices}
+    own = [(Word if name in words else Parameter)(name, "", choices=tuple(choices)) for name, _, choices in entries]
+    return _solver(base, own, {name: default for name, default, _ in entries})
+
+
+def _solver(base: str, own: Iterable[Parameter], defaults: Mapping[str, Value]) -> Solver:
+    """Return a solver whose options are refused if the product sets them."""
+    parameters = [_or_taken(parameter) for parameter in own]
+    return Solver(base, parameters=tuple(sorted(parameters, key=lambda p: isinstance(p, Taken))), defaults=defaults)
+
+
+def _or_taken(parameter: Parameter) -> Parameter:
+    """Return an option of a solver, as one that is refused if the product sets it."""
+    instead = next((text for pattern, text in INSTEAD if re.fullmatch(pattern, parameter.name)), None)
+    return Taken(parameter.name, parameter.meaning, instead=instead) if instead else parameter
 
 
 ENTRY = re.compile(
@@ -122,15 +175,12 @@ def _highs() -> Solver:
         highs.writeOptions(str(path))
         entries = [match.groupdict() for match in ENTRY.finditer(path.read_text())]
     defaults = {entry["name"]: KINDS[entry["kind"]](entry["default"]) for entry in entries}
-    own = sorted(map(_parameter, entries), key=lambda parameter: isinstance(parameter, Taken))
-    return Solver("highs", parameters=tuple(own), defaults=defaults)
+    return _solver("highs", map(_parameter, entries), defaults)
 
 
 def _parameter(entry: Mapping[str, str]) -> Parameter:
     """Return an option of HiGHS as a parameter; words that it accepts stand in quotes in its meaning."""
     name, meaning = entry["name"], entry["meaning"]
-    if instead := INSTEAD.get(name) or (FIXED if "tolerance" in name else FILES if "file" in name else ""):
-        return Taken(name, meaning, instead=instead)
     if entry["kind"] not in ("integer", "double"):
         return Parameter(name, meaning, choices=tuple(re.findall(r'"(\w+)"', meaning)))
     return Parameter(name, meaning, least=float(entry["least"]), most=float(entry["most"]))

@@ -2,7 +2,7 @@
 
 The libraries of CP-SAT and highspy contain two versions of HiGHS under one name: whichever is loaded second picks up
 the other's functions and fails, so they cannot share a process. The program prints one JSON object per line; numbers
-refer to the model in the file, which is minimised.
+refer to the model in the file, which is minimised. Without a file, it lists the solver's parameters.
 """
 
 from __future__ import annotations
@@ -27,6 +27,33 @@ def begun() -> Callable[..., None]:
     return tell
 
 
+def scip_options() -> list[tuple[str, Any, list[str]]]:
+    """Return name, default and words (none are known) of each parameter of SCIP."""
+    import pyscipopt
+
+    return [(name, default, []) for name, default in pyscipopt.Model().getParams().items()]
+
+
+def cp_sat_options() -> list[tuple[str, Any, list[str]]]:
+    """Return name, default and words of each parameter of CP-SAT that is a number, a flag or one of a list of words."""
+    from ortools.sat.python import cp_model
+
+    parameters = cp_model.CpSolver().parameters
+    values = {name: getattr(parameters, name) for name in dir(parameters) if name.islower()}
+    words = {name: [*type(value).__members__] for name, value in values.items() if hasattr(type(value), "__members__")}
+    numbers = [(name, value, []) for name, value in values.items() if isinstance(value, bool | int | float)]
+    return [*numbers, *((name, values[name].name, listed) for name, listed in words.items())]
+
+
+def _apply(put: Callable[[str, Any], None], settings: dict[str, Any]) -> None:
+    """Set parameters; end the program with a line that names the one that the solver refuses."""
+    for name, value in settings.items():
+        try:
+            put(name, value)
+        except Exception as error:
+            sys.exit(f"{name} = {value}: {type(error).__name__}: {str(error).splitlines()[0]}")
+
+
 def scip(path: str, settings: dict[str, Any]) -> None:
     """Solve the model in an MPS file; print improved incumbents and bounds, and finally the values."""
     import pyscipopt
@@ -34,8 +61,7 @@ def scip(path: str, settings: dict[str, Any]) -> None:
     scip = pyscipopt.Model()
     scip.hideOutput()
     scip.readProblem(path)
-    for name, value in settings.items():
-        scip.setParam(name, value)
+    _apply(scip.setParam, settings)
 
     class Watch(pyscipopt.Eventhdlr):  # type: ignore[misc]
         """Prints improved incumbents and bounds."""
@@ -87,8 +113,12 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
         linear.domain.extend(sides)
     proto.objective.vars.extend(arrays["cost_indices"])
     proto.objective.coeffs.extend(arrays["cost"])
-    for name, value in settings.items():
-        setattr(solver.parameters, name, value)
+
+    def put(name: str, value: Any) -> None:
+        kind = type(getattr(solver.parameters, name))
+        setattr(solver.parameters, name, kind.__members__[value] if isinstance(value, str) else value)
+
+    _apply(put, settings)
 
     class Watch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         """Prints improved incumbents."""
@@ -106,4 +136,7 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    {"scip": scip, "cp-sat": cp_sat}[sys.argv[1]](sys.argv[2], json.loads(sys.argv[3]))
+    if len(sys.argv) == 2:
+        print(json.dumps({"scip": scip_options, "cp-sat": cp_sat_options}[sys.argv[1]]()))
+    else:
+        {"scip": scip, "cp-sat": cp_sat}[sys.argv[1]](sys.argv[2], json.loads(sys.argv[3]))

@@ -79,7 +79,7 @@ class Run:
         """
         program = Path(__file__).with_name("_programs.py")
         parameters = json.dumps({name: value for name, value in settings.items() if value is not None})
-        command = [sys.executable, "-P", str(program), self.options.solver, str(model), parameters]
+        command = [sys.executable, "-P", str(program), self.options.program, str(model), parameters]
         log, errors = model.with_name("log"), model.with_name("errors")
         with log.open("w") as out, errors.open("w") as err:
             self.begin()
@@ -91,7 +91,8 @@ class Run:
         elif code < 0:
             last = {"failure": ("interrupted", f"killed by signal {-code}")}
         else:
-            last = {"failure": ("error", f"exited with status {code}: {errors.read_text().strip()[-200:]}")}
+            why = errors.read_text().strip().splitlines()[-1:]
+            last = {"failure": ("error", f"exited with status {code}: {''.join(why)[-200:]}")}
         best: float | None = None
         for line in lines:
             best = bound(line["bound"]) if "bound" in line else best

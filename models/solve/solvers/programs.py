@@ -37,7 +37,7 @@ def scip(form: StandardForm, options: SolveOptions) -> Solution:
         raise absent("scip")
     attempt, sign = Run(form, options), -1.0 if form.maximise else 1.0
     limits = {"limits/gap": options.rel_gap, "limits/time": options.time_limit_s, "limits/nodes": options.nodes}
-    settings = {**limits, "randomization/randomseedshift": options.seed}
+    settings = {**limits, "randomization/randomseedshift": options.seed, **options.own}
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.mps"
         names = files.write_numbered(form, model)
@@ -74,7 +74,7 @@ def cp_sat(form: StandardForm, options: SolveOptions) -> Solution:
     rows = scaled(integral.matrix.tocsr(), integral.row_lower, integral.row_upper, _most(integral))
     factor, rounding, moved = float(costs.factor[0]), float(costs.moved[0]), integral.offset - form.offset
     limits = {"relative_gap_limit": options.rel_gap, "max_time_in_seconds": options.time_limit_s}
-    settings = {**limits, "num_workers": options.threads, "random_seed": options.seed}
+    settings = {**limits, "num_workers": options.threads, "random_seed": options.seed, **options.own}
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.npz"
         np.savez(
