@@ -41,7 +41,9 @@ def cp_sat_options() -> list[tuple[str, Any, list[str]]]:
     parameters = cp_model.CpSolver().parameters
     values = {name: getattr(parameters, name) for name in dir(parameters) if name.islower()}
     words = {name: [*type(value).__members__] for name, value in values.items() if hasattr(type(value), "__members__")}
-    numbers = [(name, value, []) for name, value in values.items() if isinstance(value, bool | int | float)]
+    numbers: list[tuple[str, Any, list[str]]] = [
+        (name, value, []) for name, value in values.items() if isinstance(value, bool | int | float)
+    ]
     return [*numbers, *((name, values[name].name, listed) for name, listed in words.items())]
 
 
