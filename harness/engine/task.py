@@ -46,7 +46,7 @@ class Limits:
         Seconds of the wall clock after which a run should end. Models that search until their limit share what other
         methods leave of them (:mod:`schedgap.harness.engine.pacing`).
     solver_logs
-        Whether to keep what HiGHS writes about each solve. It limits nothing, and costs time.
+        Whether to keep what HiGHS writes about each solve. It limits nothing.
     """
 
     time_limit_s: float | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 LARGEST = 20_000_000
-"""Most characters of a joined log. A search of a minute solves thousands of small LPs, about 1,000 characters each."""
+"""Most characters of a joined log. Column generation on ``gen/50jobs``, 94 s long, writes 480,000."""
 
 _number = itertools.count()
 
