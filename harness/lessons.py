@@ -75,12 +75,24 @@ class Checked:
             print(self.text)
 
 
-def check(answer: Any, sealed: str, hint: str = "") -> Checked:
-    """Return whether the answer to an exercise is right, to within 0.1 %; dots (``...``) are no answer yet.
+def check(answer: Any, sealed: str, hint: str = "", *, before: float | None = None) -> Checked:
+    """Return whether the answer to an exercise is right, to within 0.1 %, and say so; an open exercise says nothing.
 
     The cell has the right answer as its :func:`seal` only, so that nobody reads it by accident.
+
+    Parameters
+    ----------
+    answer
+        A number, or dots (``...``) as long as there is none.
+    sealed
+        The :func:`seal` of the right answer.
+    hint
+        What to say to a wrong answer.
+    before
+        The answer that the cell gives as long as nobody has changed it, such as the bound of a model to which the
+        exercise adds a row. With it, the exercise is open.
     """
-    if answer is ...:
+    if answer is ... or (before is not None and answer is not None and math.isclose(answer, before, rel_tol=1e-6)):
         return Checked(False, "")
     if answer is None:
         return Checked(False, "✗ There is no number: is the model infeasible?")

@@ -84,6 +84,13 @@ def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
     assert str(checked[5]) == "✓ Right."
 
 
+def test_a_model_that_nobody_has_changed_is_an_open_exercise() -> None:
+    sealed = lessons.seal(2.0)
+    said = [str(lessons.check(answer, sealed, "Twice.", before=3.0)) for answer in (..., 3.0, 3.0 + 1e-9, 2.0, 2.5)]
+    assert said == ["", "", "", "✓ Right.", "✗ 2.5 is not it yet. Twice."]
+    assert "infeasible" in str(lessons.check(None, sealed, before=3.0))
+
+
 def test_compare_here_certifies_as_the_harness_does() -> None:
     comparison = compare_here(instances.load("paper/oef-eq1"), ["oef.cooperative", "oef.maxmin", "oef.sharing*"])
     table = comparison.table.set_index("method")

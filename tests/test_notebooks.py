@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,17 @@ def hidden_answers(notebook: Any) -> list[str]:
     """Python blocks in the text: answers of exercises, which nobody would see getting stale."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     return [block for text in texts for block in PYTHON_BLOCK.findall(text)]
+
+
+def asked_in(notebook: Any) -> list[Any]:
+    """Cells of exercises that check an answer."""
+    return [cell for cell in code_of(notebook) if "sg.lessons.check(" in cell.source]
+
+
+def seals(code: str) -> list[str]:
+    """Second arguments of the checks in a cell."""
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return [ast.literal_eval(call.args[1]) for call in calls if ast.unparse(call.func) == "sg.lessons.check"]
 
 
 def test_there_are_notebooks() -> None:
@@ -92,9 +104,17 @@ def test_lesson_imports_nothing_of_the_project_but_its_front(path: Path) -> None
 @each
 def test_an_exercise_checks_itself_and_has_an_answer(path: Path) -> None:
     notebook = read(path)
-    asked = [cell for cell in code_of(notebook) if "sg.lessons.check(" in cell.source]
+    asked = asked_in(notebook)
     answered = [answer for answer in hidden_answers(notebook) if "assert sg.lessons.check(" in answer]
     assert 0 < len(asked) == len(answered)
+
+
+@each
+def test_no_cell_gives_its_answer_away(path: Path) -> None:
+    """The right answer is the second argument of a check, as a seal."""
+    for cell in asked_in(read(path)):
+        for sealed in seals(cell.source):
+            assert re.fullmatch("[0-9a-f]{8}", sealed), cell.source
 
 
 @each
@@ -124,4 +144,5 @@ def test_notebook_runs_and_its_answers_too(path: Path, kernel: Any, tmp_path: Pa
     client.execute()
     outputs = [output for cell in code_of(notebook) for output in cell.outputs]
     assert [output.text for output in outputs if output.get("name") == "stderr"] == []
+    assert [cell.source for cell in asked_in(notebook) if cell.outputs] == [], "an open exercise says nothing"
     assert list(tmp_path.iterdir()) == []
