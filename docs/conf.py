@@ -56,6 +56,7 @@ extensions = [
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+exclude_patterns = ["lessons/README.md"]  # the page on teaching includes it
 html_copy_source = html_show_copyright = False
 templates_path = ["_templates"]
 # The site contains all of MathJax, so formulas are typeset without a network.

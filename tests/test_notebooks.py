@@ -15,11 +15,13 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 ABSOLUTE_PATH = re.compile(r"(?<![\w./~:-])/(?:home|root|Users|tmp|work|mnt|var|opt)/|\b[A-Z]:\\\\?\w")
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MAGIC = re.compile(r"^\s*[%!]", re.MULTILINE)
 IMPORT = re.compile(r"^\s*((?:from|import) schedgap.*)$", re.MULTILINE)
+NEXT = re.compile(r"\*Next\*:\s\[lesson (\d+)\]\((.*)\.ipynb\)")
 HEADING = re.compile(r"^## (?:\d+\. )?(\w+)", re.MULTILINE)
 SHAPE = ["Data", "Heuristic", "Mathematics", "Model", "Comparison", "What", "Exercises"]
 """First words of the headings that every lesson has, in this order; there may be others in between."""
@@ -54,6 +56,16 @@ def seals(code: str) -> list[str]:
 
 def test_there_are_notebooks() -> None:
     assert NOTEBOOKS
+
+
+def test_lessons_are_read_in_one_order() -> None:
+    """The list in front names every lesson once; the site lists them like it, and each lesson names the next."""
+    order = re.findall(r"\]\(\./(.*)\.ipynb\)", (FOLDER / "README.md").read_text())
+    assert sorted(order) == [path.stem for path in NOTEBOOKS]
+    assert re.findall(r"^lessons/(.*)$", (FOLDER.parent / "docs/index.md").read_text(), re.MULTILINE) == order
+    heads = [read(FOLDER / f"{name}.ipynb").cells[0].source for name in order]
+    assert all("*You need*: " in head for head in heads)
+    assert [NEXT.findall(head) for head in heads] == [*([(f"{int(name[:2])}", name)] for name in order[1:]), []]
 
 
 @each
