@@ -1,4 +1,4 @@
-"""Graphs behind allocations, for networkx: who envies whom, which servers hold which jobs, and a slot as a flow."""
+"""Graphs behind decisions, for networkx: envy, servers that hold jobs, a slot as a flow, and windows of A_online."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from schedgap.certificates.fairness import envy_free
+from schedgap.heuristics.zhou.batches import most_weight
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
-from schedgap.instances.views import admission, oef, synergy
+from schedgap.instances.views import admission, oef, synergy, zhou
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import networkx as nx
 
     from schedgap.harness.engine.study import Reference
+    from schedgap.instances.arrays import Bools
     from schedgap.instances.elastic import Runs
 
 JOB, SERVER = "job", "server"
@@ -94,6 +98,62 @@ def flow(instance: Reference, runs: Runs, slot: int) -> nx.DiGraph[Any]:
         for server, most, part in zip(servers, holds.tolist(), own, strict=True):
             graph.add_edge(job, server, capacity=min(total, most), flow=part)
     return graph
+
+
+def windows(instance: Reference, schedule: zhou.Schedule, arch: str = "ps") -> nx.DiGraph[int]:
+    """Return the windows of a run of A_online (Zhou, Algorithm 1) in their order of precedence.
+
+    A node is the τ of a window, by which its jobs had arrived. Its attributes:
+
+    - ``start`` and ``end``: the window has the slots from `start` to ``end - 1``;
+    - ``rounds``: rounds of A_maxweight, of τ slots each, that scheduled a job;
+    - ``arrived``: jobs that arrived since the window before it was planned;
+    - ``jobs``: jobs that run in it, and ``weight``, their total weight;
+    - ``most``: an upper bound on the weight that any schedule of its batch completes by τ. Lemma 1 asks for as much:
+      where ``weight`` is less, its condition is not shown.
+
+    An edge leads to the window that may not start before this one ends. Its ``jobs`` are those that this window leaves
+    to the next one (line 10), and ``idle`` is the number of slots between the two.
+
+    Raises
+    ------
+    UsageError
+        If the schedule has no windows, or the view has no such architecture.
+    """
+    import networkx as nx
+
+    view = zhou.view(load(instance))
+    if arch not in view.architectures:
+        raise UsageError(f"arch = {arch!r}: there are {', '.join(view.architectures)}")
+    if not schedule.window_start.size:
+        raise UsageError("the schedule has no windows: it is not one of A_online")
+    of, end = view.architectures[arch], schedule.window_start + schedule.window_slots
+    ran_in = np.full(view.size, -1)
+    ran_in[schedule.job] = np.searchsorted(schedule.window_start, schedule.start, "right") - 1
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    seen = 0
+    for i, tau in enumerate(schedule.window_tau.tolist()):
+        batch, runs = (view.arrival <= tau) & (ran_in >= i), ran_in == i
+        graph.add_node(
+            tau,
+            start=int(schedule.window_start[i]),
+            end=int(end[i]),
+            rounds=int(schedule.window_rounds[i]),
+            arrived=_named(view.ids, (seen < view.arrival) & (view.arrival <= tau)),
+            jobs=_named(view.ids, runs),
+            weight=float(view.weight[runs].sum()),
+            most=most_weight(of, np.flatnonzero(batch), tau),
+        )
+        if i + 1 < schedule.window_tau.size:
+            left = {"jobs": _named(view.ids, batch & ~runs), "idle": int(schedule.window_start[i + 1] - end[i])}
+            graph.add_edge(tau, int(schedule.window_tau[i + 1]), **left)
+        seen = tau
+    return graph
+
+
+def _named(names: Sequence[str], chosen: Bools) -> list[str]:
+    """Return the names that are chosen."""
+    return [names[i] for i in np.flatnonzero(chosen)]
 
 
 def fragmented(graph: nx.Graph[Any]) -> list[str]:

@@ -236,6 +236,35 @@ def flow(graph: nx.DiGraph[Any], ax: Axes | None = None) -> Axes:
     return ax
 
 
+def windows(graph: nx.DiGraph[int], ax: Axes | None = None) -> Axes:
+    """Draw windows of A_online in their order (:func:`schedgap.harness.graphs.windows`): what arrives, runs, and waits.
+
+    A window is red if the weight that runs in it may be less than Lemma 1 asks for.
+    """
+    import networkx as nx
+
+    ax, place = ax or _axes(2.6), {tau: (float(i), 0.0) for i, tau in enumerate(graph)}
+    enough = [data["weight"] >= (1 - 1e-9) * data["most"] for _, data in graph.nodes(data=True)]
+    colours = ["#e8eef4" if shown else "#f7d9c4" for shown in enough]
+    box: dict[str, Any] = {"node_size": 3600, "node_shape": "s"}
+    nx.draw_networkx_nodes(graph, place, ax=ax, node_color=colours, edgecolors="#57606a", **box)
+    names = {tau: f"τ = {tau}\n[{data['start']}, {data['end']})" for tau, data in graph.nodes(data=True)}
+    nx.draw_networkx_labels(graph, place, names, ax=ax, font_size=8)
+    nx.draw_networkx_edges(graph, place, ax=ax, edge_color="#57606a", **box)
+    waits = {(a, b): f"{len(data['jobs'])} wait" for a, b, data in graph.edges(data=True)}
+    nx.draw_networkx_edge_labels(graph, place, waits, ax=ax, font_size=8)
+    arrow: dict[str, Any] = {"arrowprops": {"arrowstyle": "->", "color": "#0072b2"}}
+    beside: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "va": "center"}
+    for (x, _), data in zip(place.values(), graph.nodes.values(), strict=True):
+        ax.annotate("", (x, 0.36), (x, 1.0), **arrow)
+        ax.annotate("", (x, -1.0), (x, -0.36), **arrow)
+        ax.annotate(f"{len(data['arrived'])} arrive", (x, 1.0), (4, 0), **beside)
+        ax.annotate(f"{len(data['jobs'])} run", (x, -1.0), (4, 0), **beside)
+    ax.set(xlim=(-0.5, len(graph) - 0.5), ylim=(-1.15, 1.15))
+    ax.set_axis_off()
+    return ax
+
+
 def support(graph: nx.Graph[Any], ax: Axes | None = None) -> Axes:
     """Draw which servers hold which jobs (:func:`schedgap.harness.graphs.support`); fragmented jobs stand out."""
     import networkx as nx

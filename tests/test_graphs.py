@@ -1,4 +1,4 @@
-"""Graphs: the edges of envy are what the definition says, and a vertex of LP2 has few edges in every component."""
+"""Graphs: the edges of envy are what the definition says, a vertex of LP2 has few edges, windows come in order."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from matplotlib import pyplot
 
 import schedgap as sg
 from schedgap.harness.graphs import JOB, SERVER, SINK, SOURCE, fragmented
-from schedgap.instances.errors import UsageError
-from schedgap.instances.views import oef, synergy
+from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.random_instances import RANDOM
+from schedgap.instances.views import oef, synergy, zhou
 
 mpl.use("agg")
 
@@ -117,3 +118,58 @@ def test_workers_of_several_types_are_no_flow() -> None:
     mixed = next(s for s in slots if len({*runs.worker_type[(runs.start <= s) & (s < runs.start + runs.slots)]}) > 1)
     with pytest.raises(UsageError, match=f"slot = {mixed}: its jobs have workers of"):
         sg.flow(instance, runs, mixed)
+
+
+@pytest.mark.parametrize("method", ["zhou.ps.online", "zhou.ps.online?alpha=1", "zhou.ps.online?carry=false"])
+def test_jobs_pass_through_the_windows_of_a_online_in_order(method: str) -> None:
+    alpha = 1 if method != "zhou.ps.online" else 4
+    instances = [sg.load("gen/20jobs"), *(RANDOM.get("zhou").draw(np.random.default_rng(seed)) for seed in range(8))]
+    opened = 0
+    for instance in instances:
+        view, spec = zhou.view(instance), sg.heuristics.get(method)
+        try:
+            schedule = spec.decide(instance)
+        except NotApplicableError:
+            continue
+        graph = sg.windows(instance, schedule)
+        opened += len(graph)
+        order = [*nx.topological_sort(graph)]
+        assert nx.is_path(graph, order)  # one window after the other
+        assert [job for tau in order for job in graph.nodes[tau]["jobs"]] != []
+        assert sorted(job for tau in order for job in graph.nodes[tau]["jobs"]) == sorted(view.ids)
+        arrival, weight = dict(zip(view.ids, view.arrival, strict=True)), dict(zip(view.ids, view.weight, strict=True))
+        for tau, window in graph.nodes(data=True):
+            left, waiting = ([job for *_, jobs in edges(tau, data="jobs") for job in jobs]
+                             for edges in (graph.out_edges, graph.in_edges))  # fmt: skip
+            assert sorted([*window["arrived"], *waiting]) == sorted([*window["jobs"], *left])
+            assert all(arrival[job] <= tau for job in window["arrived"])
+            assert window["weight"] == sum(weight[job] for job in window["jobs"])
+            assert alpha * tau <= window["start"] < window["end"]
+        for before, after, edge in graph.edges(data=True):
+            assert after >= 2 * before
+            assert graph.nodes[after]["start"] - graph.nodes[before]["end"] == edge["idle"] >= 0
+        if spec.shown(view, schedule).factor:  # Lemma 1 is shown only if every window has enough weight
+            assert all(window["weight"] >= (1 - 1e-6) * window["most"] for _, window in graph.nodes(data=True))
+    assert opened > 9
+
+
+def test_a_window_that_lacks_weight_is_the_one_of_the_guarantee_and_is_drawn_in_red() -> None:
+    instance = sg.load("gen/20jobs")
+    spec = sg.heuristics.get("zhou.ps.online?alpha=1")
+    schedule = spec.decide(instance)
+    graph = sg.windows(instance, schedule)
+    lacking = [tau for tau, window in graph.nodes(data=True) if window["weight"] < window["most"]]
+    assert spec.shown(zhou.view(instance), schedule).text == f"none shown: weight by τ = {lacking[0]}"
+    ax = sg.plot.windows(graph)
+    squares = ax.collections[0].get_facecolor()
+    assert [row[0] > row[2] for row in squares] == [tau in lacking for tau in graph]
+    assert {"1 wait", "12 arrive", "13 run"} <= {text.get_text() for text in ax.texts}
+    pyplot.close(ax.figure)  # type: ignore[arg-type]
+
+
+def test_a_schedule_without_windows_is_refused() -> None:
+    instance = sg.load("gen/20jobs")
+    with pytest.raises(UsageError, match="it is not one of A_online"):
+        sg.windows(instance, sg.heuristics.get("zhou.ps.fifo").decide(instance))
+    with pytest.raises(UsageError, match="arch = 'tree': there are ps, ra"):
+        sg.windows(instance, sg.heuristics.get("zhou.ps.online").decide(instance), "tree")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from schedgap.harness.graphs import envy as envy
     from schedgap.harness.graphs import flow as flow
     from schedgap.harness.graphs import support as support
+    from schedgap.harness.graphs import windows as windows
     from schedgap.harness.page import to_html as to_html
     from schedgap.harness.simulate.row import Simulation as Simulation
     from schedgap.harness.simulate.run import simulate as simulate
