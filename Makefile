@@ -86,12 +86,17 @@ lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Open the lessons in the browser; the first time installs Jupyter.
+# Open the lessons in the browser, with their list in front; the first time installs Jupyter. Without this setting, the
+# list would open as text to edit.
+LAB := $(VENV)/etc/jupyter/labconfig
 notebooks: $(VENV)/.notebooks
-	$(BIN)/jupyter lab notebooks/
+	$(BIN)/jupyter lab notebooks/ --LabApp.default_url=/lab/tree/README.md
 
 $(VENV)/.notebooks: $(VENV)/.installed
 	$(PIP) --editable '.[notebooks]'
+	@mkdir -p $(LAB)
+	@echo '{"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}}' \
+	  >$(LAB)/default_setting_overrides.json
 	@touch $@
 
 # Build the site in build/docs/index.html. Lessons are executed; their outputs are cached until they or the code change.

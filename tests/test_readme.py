@@ -295,7 +295,7 @@ def test_make_notebooks_installs_jupyter_once_and_opens_the_lessons(tmp_path: Pa
         command = ["make", "--dry-run", "--no-print-directory", "notebooks", f"VENV={tmp_path}"]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
-    opened = f"{tmp_path}/bin/jupyter lab notebooks/"
+    opened = f"{tmp_path}/bin/jupyter lab notebooks/ --LabApp.default_url=/lab/tree/README.md"
     first = planned()
     assert any(line.endswith("install --quiet --editable '.[notebooks]'") for line in first)
     assert first[-1] == opened
