@@ -50,6 +50,9 @@ Spec = dict[str, Any]
 
 PNG_SCALE = 2.0
 
+ENLARGED = 1.2
+"""Size of charts in notebooks, relative to their own: letters of 11 pixels become 13, in all charts alike."""
+
 VEGALITE = "application/vnd.vegalite.v5+json"
 """Type of live charts in notebooks: the latest that JupyterLab 4 draws, and one that the format of notebooks allows.
 
@@ -217,11 +220,12 @@ class Drawing:
     def _repr_html_(self) -> str:
         # The same figure may appear twice in a page, next to other figures.
         prefix = f"f{sha256(self.svg.encode()).hexdigest()[:12]}-"
+        width = ENLARGED * float(ET.fromstring(self.svg).attrib["viewBox"].split()[2])
         return Markup(
             '<figure style="margin: 0 0 1em; max-width: 46em; {}">'
-            '<div style="padding: .6em; background: #ffffff">{}</div>'
+            '<div style="padding: .6em; background: #ffffff"><div style="max-width: {:.0f}px">{}</div></div>'
             "<figcaption>{}</figcaption></figure>"
-        ).format(_PLAIN, self.element(prefix), self.caption)
+        ).format(_PLAIN, width, self.element(prefix), self.caption)
 
 
 class Drawings(list[Drawing]):

@@ -153,7 +153,7 @@ def windows(instance: Reference, schedule: zhou.Schedule, arch: str = "ps") -> n
 
 def _named(names: Sequence[str], chosen: Bools) -> list[str]:
     """Return the names that are chosen."""
-    return [names[i] for i in np.flatnonzero(chosen)]
+    return [names[i] for i in np.flatnonzero(chosen).tolist()]
 
 
 def fragmented(graph: nx.Graph[Any]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedgap.harness.compare.run import read_run
 from schedgap.harness.engine.folder import JOURNAL
-from schedgap.harness.figure import Drawing, plain_spec, rendered
+from schedgap.harness.figure import ENLARGED, PNG_SCALE, Drawing, plain_spec, rendered
 from schedgap.instances.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     Shown = ChartType | str | Sequence[ChartType | str]
 
-WIDTH_PX = 720
-"""Width of a figure in a notebook."""
+MOST_PX = 720
+"""Largest width of a figure in a notebook."""
 
 
 def show(figures: ChartType | Sequence[ChartType | Drawing], alt: str) -> None:
@@ -34,11 +34,17 @@ def show(figures: ChartType | Sequence[ChartType | Drawing], alt: str) -> None:
     from IPython.display import Image, display
 
     for figure in figures if isinstance(figures, Sequence) else [figures]:
-        display(Image(_png(figure), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
+        png = _png(figure)
+        display(Image(png, width=_width(png), alt=alt))  # type: ignore[no-untyped-call]
 
 
 def _png(figure: ChartType | Drawing) -> bytes:
     return figure.file("png") if isinstance(figure, Drawing) else rendered(plain_spec(figure), "png")
+
+
+def _width(png: bytes) -> int:
+    """Return the width at which a picture is shown: letters are as large as in other figures, where there is room."""
+    return min(MOST_PX, round(ENLARGED * int.from_bytes(png[16:20], "big") / PNG_SCALE))
 
 
 def stored(name: str) -> Comparison:
@@ -168,4 +174,5 @@ def _html(shown: Shown) -> str:
         return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"
     if isinstance(shown, Sequence):
         return "".join(map(_html, shown))
-    return f"<img width={WIDTH_PX} src='data:image/png;base64,{b64encode(_png(shown)).decode()}'>"
+    png = _png(shown)
+    return f"<img width={_width(png)} src='data:image/png;base64,{b64encode(png).decode()}'>"

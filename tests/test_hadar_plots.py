@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.figure import Drawing, figures, plain_spec, rendered
 from schedgap.harness.plots import gantt as gantt_plots
 from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged, of_schedule, of_trace, sampled
@@ -220,6 +221,15 @@ def types(chart: Any) -> dict[str, str]:
     found: dict[str, str] = json.loads(axis["labelExpr"].removesuffix("[datum.value]"))
     assert list(map(float, found)) == axis["values"]
     return found
+
+
+def test_a_small_gantt_names_every_type_every_bar_and_whole_slots() -> None:
+    run = compare_here(load("paper/hadar-fig1"), ["hadar.online"])
+    (item,) = figures(run, "gantt")
+    words = re.findall(r">([^<>]+)</text>", item.svg)
+    assert [name for name in words if name.endswith(("00", "80"))] == ["K80", "P100", "V100"]
+    assert sum(name in ("J1", "J2", "J3") for name in words) == 4 + 3  # bars, and the key below
+    assert [name for name in words if name.isdigit()] == [str(slot) for slot in range(9)]
 
 
 def test_gantt_leaves_copies_out_of_the_comparison(small: Comparison) -> None:

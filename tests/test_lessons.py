@@ -15,7 +15,7 @@ import pytest
 from schedgap import instances
 from schedgap.harness import lessons
 from schedgap.harness.compare.run import compare, compare_here
-from schedgap.harness.figure import figures
+from schedgap.harness.figure import ENLARGED, figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.plots.style import rows
 from schedgap.instances.errors import UsageError
@@ -66,6 +66,14 @@ def test_figures_are_shown_with_their_alternative_text(displayed: list[Any]) -> 
     lessons.show(dot(), "an empty picture")
     lessons.show([dot(), dot()], "two")
     assert [image.alt for image in displayed] == ["an empty picture", "two", "two"]
+
+
+def test_letters_are_as_large_in_a_small_chart_as_in_a_large_one(displayed: list[Any]) -> None:
+    for width in (100, 200, 2000):
+        lessons.show(dot().properties(width=width), "a dot")
+    small, larger, widest = (image.width for image in displayed)
+    assert larger - small == pytest.approx(100 * ENLARGED, abs=1)
+    assert widest == lessons.MOST_PX
 
 
 def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from schedgap.harness.engine.result import grouped
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.text import SIGNS, clean, estimate, number, percent, ratio, seconds
+from schedgap.harness.text import SIGNS, Side, clean, estimate, number, percent, ratio, seconds
 from schedgap.instances.arrays import Array
 from schedgap.instances.text import counted
 
@@ -83,7 +83,9 @@ def by_method(
     drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(tooltip=tips, **look)
     layers = [*(layer.encode(side) for layer in more), drawing]
     if single:
-        layers.append(base.mark_text(align="left", dx=8).encode(text="beside:N"))
+        words: dict[str, Any] = {"align": "left", "dx": 8}
+        behind = base.mark_text(**words, stroke=style.PAPER, strokeWidth=4)  # no line of the grid strikes it through
+        layers += [mark.encode(text="beside:N") for mark in (behind, base.mark_text(**words))]
     else:
         # The middle half and the median of the results, for methods with several of them.
         several = base.transform_joinaggregate(n="count()", groupby=["panel", "method"])
@@ -103,7 +105,7 @@ def _gap(row: Row) -> Record:
     return {
         "value": 100.0 * (row.gap or 0.0),
         "what": "optimum certified" if side == "exactly" else "upper estimate",
-        "text": SIGNS.get(side, "") + percent(row.gap, side) + _loss(row),
+        "text": _signed(row.gap, side) + _loss(row),
         "objective": number(row.objective),
         "bound": number(row.best_bound),
     }
@@ -113,8 +115,13 @@ def _loss(row: Row) -> str:
     """Return the loss of a method that is made for a narrower problem, which its gap contains besides a price."""
     if row.loss is None:
         return ""
-    side = estimate(row.loss_is_upper)
-    return f", loss {SIGNS.get(side, '')}{percent(row.loss, side)}"
+    return f", loss {_signed(row.loss, estimate(row.loss_is_upper))}"
+
+
+def _signed(share: float | None, side: Side) -> str:
+    """Return a share in per cent, with a sign before it if it is an estimate; "< 0.01 %" has one already."""
+    text = percent(share, side)
+    return text if text.startswith("<") else SIGNS.get(side, "") + text
 
 
 @figure("gap", "Gap by method")
@@ -131,7 +138,7 @@ def gap(data: Compared) -> Drawn:
     if largest > 200.0:
         scale = alt.Scale(type="symlog", constant=10, domain=[0.0, 2 * largest], nice=False)
         decades = [0, *10.0 ** np.arange(1, np.log10(largest) + 1)]
-        axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
+        axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=",.0f"))
     several = len({row.problem for row in drawn}) > 1
     warning = "Each problem has its own bound, so gaps of different problems are not comparable with one another. "
     lost = "A loss is the gap to the bound of the narrower problem that a method is made for. "

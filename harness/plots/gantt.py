@@ -41,14 +41,20 @@ MOST_BARS = 4000
 SAMPLES = (1440, 720, 360, 240, 120)
 """Numbers of instants at which to sample a schedule, tried in turn until it has few enough bars."""
 
+MOST_TYPES = 4
+"""With more GPU types, some of their names are left out where they would overlap."""
+
 TYPE_GAP = 1.0
 """Number of empty rows between GPU types."""
 
 LANE, LEAST, MOST = 6, 60, 300
 """Height of a GPU's row, and minimum and maximum height of a panel, in pixels."""
 
-LETTER = 6.5
-"""Width of a letter of a job's name in pixels."""
+ROOMY, FEW = 14, 120
+"""Height of a GPU's row where the panel does not become higher than the second number: names of jobs fit into it."""
+
+LETTER, LINE = 6.5, 9
+"""Width of a letter of a job's name, and the least height of a bar that has a name, in pixels."""
 
 D = TypeVar("D")
 
@@ -178,7 +184,7 @@ def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:
         servers = zip(top[shown], chart.servers.gpus[shown], strict=True)
         records += [{"panel": title, "top": first, "bottom": first + gpus} for first, gpus in servers]
         records += [{"panel": title, **job} for job in _jobs(chart, top, sampled(each), unit)]
-    height = min(max(LANE * bottom, LEAST), MOST)
+    height = min(max(LANE * bottom, LEAST, min(ROOMY * bottom, FEW)), MOST)
     base = alt.Chart(width=style.WIDTH, height=height).encode(_types(chart, top, bottom))
     idle = base.transform_filter("!isValid(datum.job)")
     jobs = base.transform_filter("isValid(datum.job)").transform_flatten(["time", "end", "top", "bottom"])
@@ -196,9 +202,10 @@ def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:
         idle.mark_rule(color=style.PAPER, strokeWidth=1),
     ]
     if few:
-        # Write the names of the jobs into the bars that are wide enough.
+        # Write the names of the jobs into the bars that are wide and high enough.
         pixels = style.WIDTH * unit.seconds / end_s
         room = f"(datum.end - datum.time) * {pixels:.6g} > {LETTER} * (length(datum.job) + 1)"
+        room += f" && (datum.bottom - datum.top) * {height / bottom:.6g} >= {LINE}"
         middle = {"x": "(datum.time + datum.end) / 2", "y": "(datum.top + datum.bottom) / 2"}
         labels = jobs.transform_filter(room).transform_calculate(**middle).mark_text(fontSize=9.5, clip=True)
         place = {"x": alt.X("x:Q"), "y": alt.Y("y:Q"), "x2": alt.Undefined, "y2": alt.Undefined}
@@ -234,7 +241,8 @@ def _types(chart: Chart, top: Array, bottom: float) -> alt.Y:
         first, last = shown[kinds == r][[0, -1]]
         names[float(top[first] + top[last] + gpus[last]) / 2] = clean(chart.gpu_types[r], 14)
     words = json.dumps({f"{middle:g}": name for middle, name in names.items()})
-    axis = alt.Axis(values=list(names), labelExpr=f"{words}[datum.value]", grid=False, domain=False, ticks=False)
+    look: dict[str, Any] = {"grid": False, "domain": False, "ticks": False, "labelOverlap": len(names) > MOST_TYPES}
+    axis = alt.Axis(values=list(names), labelExpr=f"{words}[datum.value]", **look)
     return alt.Y("top:Q", title=None, scale=alt.Scale(domain=[bottom, 0.0], nice=False), axis=axis)
 
 

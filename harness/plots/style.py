@@ -43,6 +43,9 @@ MAX_ROWS = 40
 WIDE = 20.0
 """An axis is logarithmic if its largest value exceeds the smallest by this factor."""
 
+SHORT_TIME = 4.0
+"""Time axes up to this many units have ticks between whole ones."""
+
 LOG_SPAN = 30.0
 """A time axis is logarithmic if the last completion exceeds the median one by this factor."""
 
@@ -217,8 +220,9 @@ def zoom() -> alt.Parameter:
 
 
 def time_axis(unit: Clock, end: float) -> alt.X:
-    """Return a time axis from 0 to `end`, in units of the clock."""
-    return x("time", unit.label(), domain=[0.0, end])
+    """Return a time axis from 0 to `end`, in units of the clock, without ticks between whole ones if it is long."""
+    step = 1 if end >= SHORT_TIME else alt.Undefined
+    return x("time", unit.label(), domain=[0.0, end]).axis(grid=False, tickMinStep=step)
 
 
 def averaged(values: Array, edges: Array) -> Array:

@@ -81,8 +81,9 @@ def sensitivity(data: Compared) -> Drawn:
         for i, m in enumerate(each.memory_gb.tolist())
     ]
     most = max([2.0, *(float(each.speedup.max()) for each in shown)])
+    whole = sorted({c for each in shown for c in each.cpus.tolist() if c == round(c)})
     axes = (
-        alt.X("cpus:O", title="CPUs per GPU", axis=alt.Axis(format=".3~g")),
+        alt.X("cpus:O", title="CPUs per GPU", axis=alt.Axis(format=".3~g", values=whole or alt.Undefined)),
         alt.Y("memory:O", title="GB per GPU", sort="descending", axis=alt.Axis(format=".3~g")),
     )
     base = alt.Chart(width=115, height=95).encode(*axes)
