@@ -17,7 +17,9 @@ from schedgap.harness import lessons
 from schedgap.harness.compare.run import compare, compare_here
 from schedgap.harness.figure import ENLARGED, figures
 from schedgap.harness.page import to_fragment
+from schedgap.harness.page.frame import TEMPLATES
 from schedgap.harness.plots.style import rows
+from schedgap.harness.table import Line, left_out
 from schedgap.instances.errors import UsageError
 
 
@@ -108,6 +110,13 @@ def test_compare_here_certifies_as_the_harness_does() -> None:
     assert table.gap["oef.maxmin"] == pytest.approx(1 - 4 / table.objective["oef.sharing_incentive"])
     assert "oef.maxmin" in to_fragment(comparison)
     assert figures(comparison, "gap")
+
+
+def test_a_notebook_names_the_frame_where_a_terminal_names_an_option() -> None:
+    lines = [("Line", Line("The answer.")), *(("Line", line) for line in left_out(2))]
+    page = TEMPLATES.get_template("fragment.html.j2").render(blocks=lines)
+    assert "2 more rows in .table</p>" in page
+    assert "--all-rows" not in page
 
 
 def test_ipython_shows_results_as_their_page_does() -> None:
