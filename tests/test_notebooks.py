@@ -149,6 +149,7 @@ def kernel() -> Iterator[Any]:
 def test_notebook_runs_and_its_answers_too(path: Path, kernel: Any, tmp_path: Path) -> None:
     """Top to bottom, without a word on standard error and without leaving a file behind."""
     notebook = read(path)
+    asked = asked_in(notebook)
     answers = [new_code_cell(block) for block in hidden_answers(notebook)]  # type: ignore[no-untyped-call]
     clean = new_code_cell(f"%reset_selective -f .\n%cd -q {tmp_path}")  # type: ignore[no-untyped-call]
     notebook.cells = [clean, *notebook.cells, *answers]
@@ -156,5 +157,5 @@ def test_notebook_runs_and_its_answers_too(path: Path, kernel: Any, tmp_path: Pa
     client.execute()
     outputs = [output for cell in code_of(notebook) for output in cell.outputs]
     assert [output.text for output in outputs if output.get("name") == "stderr"] == []
-    assert [cell.source for cell in asked_in(notebook) if cell.outputs] == [], "an open exercise says nothing"
+    assert [cell.source for cell in asked if cell.outputs] == [], "an open exercise says nothing"
     assert list(tmp_path.iterdir()) == []
