@@ -321,7 +321,7 @@ def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -
     return [Fraction(m, 2 * v) if v else Fraction(s) for m, v, s in zip(moment, volume, start, strict=True)]
 
 
-class Goal(NamedTuple):
+class EndWorth(NamedTuple):
     """Worth of a job's ends by interval: `value`, less `slope` times the fraction of its work there beyond `free`.
 
     `value` is the worth of the first possible end in the interval.
@@ -332,15 +332,15 @@ class Goal(NamedTuple):
     free: Array
 
 
-def completions(fleet: Fleet, j: int, edges: Array) -> Goal:
+def completions(fleet: Fleet, j: int, edges: Array) -> EndWorth:
     """Return the goal of weighted completion times, which are negative worth."""
     begin = np.maximum(edges[:-1], fleet.start[j])
     first = np.maximum(begin + fleet.grain, fleet.first_end(j))
     value = np.where(first <= edges[1:], -fleet.weight[j] * first, -np.inf)
-    return Goal(value, np.full(len(begin), fleet.weight[j] * fleet.alone[j]), (first - begin) / fleet.alone[j])
+    return EndWorth(value, np.full(len(begin), fleet.weight[j] * fleet.alone[j]), (first - begin) / fleet.alone[j])
 
 
-def utilities(fleet: GangFleet, j: int, edges: Array) -> Goal:
+def utilities(fleet: GangFleet, j: int, edges: Array) -> EndWorth:
     """Return the goal of utilities: in each interval, a line from the first end's utility lies above all later ones."""
     worth, begin = fleet.worth(j, int(edges[-1])), np.maximum(edges[:-1], fleet.start[j])
     require(bool((np.diff(worth[fleet.start[j] :]) <= 0).all()), f"job {j} is worth more when it ends later")
@@ -351,7 +351,7 @@ def utilities(fleet: GangFleet, j: int, edges: Array) -> Goal:
         later = worth[first[k] + 1 : int(edges[k + 1])]
         lost = (value[k] - later) / np.arange(1, len(later) + 1) - 1e-12 * abs(value[k])
         slope[k] = max(lost.min(initial=np.inf), 0.0) * fleet.alone[j] if len(later) else 0.0
-    return Goal(value, slope, (first + 1 - begin) / fleet.alone[j])
+    return EndWorth(value, slope, (first + 1 - begin) / fleet.alone[j])
 
 
 def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
@@ -390,7 +390,7 @@ def cheapest(units: Array, most: Array) -> float:
 
 
 def over_intervals(
-    fleet: Any, proof: Data, edges: Array, goal: Callable[[Any, int, Array], Goal], must: bool
+    fleet: Any, proof: Data, edges: Array, goal: Callable[[Any, int, Array], EndWorth], must: bool
 ) -> Fraction:
     """Return a bound on the total worth of all jobs' ends, at prices by interval."""
     finite = np.diff(edges[np.isfinite(edges)])

@@ -17,15 +17,15 @@ from jupyter_client import KernelManager
 from typer import Typer
 
 import schedgap as sg
-from schedgap.harness.environment import code_digest
-from schedgap.harness.explain.formats import to_markdown
-from schedgap.harness.page.columns import COMPARE, REPRODUCE
-from schedgap.harness.page.compare import answers
-from schedgap.harness.page.reproduce import notes
-from schedgap.harness.reproduce.row import Reproduction, read_rows
-from schedgap.harness.reproduce.setting import known
-from schedgap.harness.table import Table, table
-from schedgap.harness.table import to_markdown as to_table
+from schedgap.harness.ask.explain.formats import to_markdown
+from schedgap.harness.engine.environment import code_digest
+from schedgap.harness.show.page.columns import COMPARE, REPRODUCE
+from schedgap.harness.show.page.compare import answers
+from schedgap.harness.show.page.reproduce import notes
+from schedgap.harness.show.table import Table, table
+from schedgap.harness.show.table import to_markdown as to_table
+from schedgap.harness.studies.reproduce.row import Reproduction, read_rows
+from schedgap.harness.studies.reproduce.setting import known
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS

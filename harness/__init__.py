@@ -1,17 +1,13 @@
-"""The harness: run schedulers, check and certify their results, and report them.
+"""The harness: run schedulers, check and certify their results, and show them. It has six rooms.
 
-:mod:`schedgap` exports its main functions (``sg.compare``). The packages `compare`, `simulate`, `audit` and `adversary`
-have the same structure: ``task`` is one task in a worker, ``row`` the results as plain data, ``run`` the study. Only
-:mod:`schedgap.harness.page` knows how results are displayed.
+`cli` are the commands, and `studies` what they run. `engine` runs tasks in workers and keeps results in folders,
+`check` tests decisions against the raw instance, `show` makes tables, figures and pages, and `ask` is what people want
+to know of one model. :mod:`schedgap` exports the main functions (``sg.compare``).
 """
 
 from __future__ import annotations
 
-from typing import Any
+import lazy_loader
 
-from schedgap.instances.discovery import lazy_attributes
-
-
-def __getattr__(name: str) -> Any:
-    # With this, `import schedgap as sg` is enough to use `sg.harness.fairness`.
-    return lazy_attributes(__name__, {}, name)
+# With this, `import schedgap as sg` is enough to use `sg.harness.ask.fairness`.
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, ["ask", "check", "cli", "engine", "show", "studies"])

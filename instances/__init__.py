@@ -7,9 +7,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import pkgutil
+from typing import TYPE_CHECKING
 
-from schedgap.instances.discovery import lazy_attributes
+import lazy_loader
+
 from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Instance", "InstanceError", "NotApplicableError", "UnknownNameError", "UsageError", "load"]
 
-
-def __getattr__(name: str) -> Any:
-    # Importing the schema and the generators takes a fifth of a second, too long for a command's --help.
-    return lazy_attributes(
-        __name__, {"load": "schedgap.instances.catalogue", "Instance": "schedgap.instances.schema"}, name
-    )
+# Importing the schema and the generators takes a fifth of a second, too long for a command's --help.
+__getattr__, __dir__, _ = lazy_loader.attach(
+    __name__,
+    [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")],
+    {"catalogue": ["load"], "schema": ["Instance"]},
+)

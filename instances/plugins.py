@@ -149,7 +149,6 @@ def _check_method(registry: Any, spec: Any) -> None:
     """Raise `UsageError` if a method's paper or problem does not exist, or its id is another paper's or taken."""
     if not getattr(spec, "paper", None):
         return
-    importlib.import_module("schedgap.instances.views")
     paper = registries["paper"].get(spec.paper)
     if hasattr(spec, "parameters") and not spec.id.startswith(f"{spec.paper}."):
         raise UsageError(f"{spec.id!r}: the id of a method must begin with its paper: write {spec.paper}.{spec.id}")
@@ -157,9 +156,8 @@ def _check_method(registry: Any, spec: Any) -> None:
         paper.problem(spec.problem)
         if spec.aims and spec.problem not in paper.wider(spec.aims)[1:]:
             raise UsageError(f"{spec.id}: aims = {spec.aims!r}: must be a problem that restricts {spec.problem}")
-        for other, package in (("model", "schedgap.models"), ("heuristic", "schedgap.heuristics")):
-            importlib.import_module(package)
-            if other != registry.kind and spec.id in registries[other]:
+        for other in ("model", "heuristic"):
+            if other != registry.kind and spec.id in registries.get(other, ()):
                 raise UsageError(f"{other} {spec.id!r} is registered already; choose another id")
 
 

@@ -67,8 +67,9 @@ def price(curve, jobs, goal, floor, out):  # type: ignore[no-untyped-def]
     causes, except for the work done until the earliest end there.
 
     `curve` is the result of :func:`curves`. `jobs` holds kind and size of each job, and the time ``(n, K)`` available
-    to it in each interval. `goal` is a :class:`schedgap.models.intervals.Goal`. Payoffs must exceed the `floor`
-    ``(n,)``. The results are written to `out`: ``payoff (n,)``, ``last (n,)`` (-1: none), ``part (n, K, S)``.
+    to it in each interval. `goal` has the type :class:`schedgap.models.intervals.IntervalValues`. Payoffs must exceed
+    the `floor` ``(n,)``. The results are written to `out`: ``payoff (n,)``, ``last (n,)`` (-1: none) and
+    ``part (n, K, S)``.
     """
     unit, rate, _, steps = curve
     kind, size, room = jobs

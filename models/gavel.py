@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.views.gavel import COPIES, COPIES_MEAN, COPIES_P99, MAKESPAN, MEAN, P99
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.models import intervals, percentile
 from schedgap.models.hadar.fluid import gangs
 from schedgap.models.registry import Outcome
@@ -35,7 +35,7 @@ from schedgap.models.statements import grouped
     source="Gavel §4.2, makespan policy, as one LP over shares of work",
     example="paper/hadar-fig1",
 )
-def build_makespan(view: View) -> pyo.ConcreteModel:
+def build_makespan(view: HadarView) -> pyo.ConcreteModel:
     r"""Return the fluid makespan LP, which splits the work of every job among the GPU types.
 
     - :math:`j, r`: jobs, GPU types.
@@ -80,7 +80,7 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     return m
 
 
-def _parts_of_work(view: View, able: Bools, slots: Array) -> pyo.ConcreteModel:
+def _parts_of_work(view: HadarView, able: Bools, slots: Array) -> pyo.ConcreteModel:
     """Return the part that both makespan LPs share: all work is done, and the makespan is minimised.
 
     `able` ``(n, k)`` says on which types a gang, or all copies of a job, can run; `slots` ``(n, k)`` is how many slots
@@ -115,7 +115,7 @@ def _parts_of_work(view: View, able: Bools, slots: Array) -> pyo.ConcreteModel:
     source="Gavel §4.2, makespan policy, for HadarE's copies of jobs",
     example="paper/hadar-fig1",
 )
-def build_copies(view: View) -> pyo.ConcreteModel:
+def build_copies(view: HadarView) -> pyo.ConcreteModel:
     r"""Return the fluid makespan LP for jobs that run as several copies at once, each at its own rate (HadarE).
 
     - :math:`j, r`: jobs, GPU types.
@@ -157,7 +157,7 @@ On ``gen/hadar-480`` cuts would raise 81.7 to 81.95 h in 3 s more, and teams sav
 """
 
 
-def build_mean(view: View, forks: bool = False) -> pyo.ConcreteModel:
+def build_mean(view: HadarView, forks: bool = False) -> pyo.ConcreteModel:
     r"""Return the fluid relaxation of mean completion time over intervals, with the columns generated for it.
 
     - :math:`i`: intervals of length :math:`|i|`, the last one without end; :math:`r`: GPU types.
@@ -182,7 +182,7 @@ def build_mean(view: View, forks: bool = False) -> pyo.ConcreteModel:
     return intervals.stated(intervals.completing(run, 0.0, intervals.completion_edges(run, 0.0)))
 
 
-def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome:
+def mean_bound(view: HadarView, options: SolveOptions, forks: bool = False) -> Outcome:
     """Bound the mean completion time, in seconds, by column generation over intervals or by one machine if better.
 
     See Also
@@ -206,7 +206,7 @@ def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcom
     return Outcome(replace(solution, bound=mean, times=times, trace=()), None, evidence=evidence)
 
 
-def p99_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome:
+def p99_bound(view: HadarView, options: SolveOptions, forks: bool = False) -> Outcome:
     """Bound the 99th percentile of completion times, in seconds; see :mod:`schedgap.models.percentile`."""
     return closed_form(
         lambda: gangs(view, forks, grain=0.0),
@@ -215,7 +215,7 @@ def p99_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome
     )
 
 
-def build_p99(view: View, forks: bool = False) -> pyo.ConcreteModel:
+def build_p99(view: HadarView, forks: bool = False) -> pyo.ConcreteModel:
     r"""Return the MILP that maximises the jobs in time on a single machine, where gangs or copies become volumes.
 
     With weights :math:`\alpha` on the GPU types, which add up to 1, a job takes at least the volume

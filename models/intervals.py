@@ -47,11 +47,11 @@ from schedgap.models.columns import (
     statement,
 )
 from schedgap.models.registry import Outcome
-from schedgap.models.single_machine import Best, Jobs, best_bound, prices_over
+from schedgap.models.single_machine import Best, FluidJobs, best_bound, prices_over
 from schedgap.models.solve import Solution, SolveOptions
 
 
-class Goal(NamedTuple):
+class IntervalValues(NamedTuple):
     """Values of job ends by interval; all fields are ``(n, K)``.
 
     `value` is that of the earliest end in the interval (``-inf`` if no end is possible). `slope` is the loss per
@@ -63,13 +63,13 @@ class Goal(NamedTuple):
     free: Array
 
 
-def completions(run: Jobs, edges: Array, grain: float) -> Goal:
+def completions(run: FluidJobs, edges: Array, grain: float) -> IntervalValues:
     """Return the goal of maximising the negative weighted completion times; a job takes at least the time `grain`."""
     begin = np.maximum(edges[:-1], run.start[:, None])
     first = np.maximum(begin + grain, run.earliest[:, None])
     value = np.where(first <= edges[1:], -run.weight[:, None] * first, -np.inf)
     slope = np.broadcast_to((run.weight * run.alone)[:, None], value.shape)
-    return Goal(value, np.ascontiguousarray(slope), (first - begin) / run.alone[:, None])
+    return IntervalValues(value, np.ascontiguousarray(slope), (first - begin) / run.alone[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,9 @@ class Fluid:
         Whether every job has to end; otherwise it may be left out, at value 0.
     """
 
-    run: Jobs
+    run: FluidJobs
     edges: Array
-    goal: Goal
+    goal: IntervalValues
     must: bool
 
     @property
@@ -255,7 +255,7 @@ BETTER = 1e-3
 """Smallest relative improvement of the bound for which cutting continues."""
 
 
-def first_edges(run: Jobs, horizon: float, whole: bool) -> Array:
+def first_edges(run: FluidJobs, horizon: float, whole: bool) -> Array:
     """Return edges up to a horizon: equal intervals, and shorter ones at the beginning; `whole`: at whole numbers."""
     begin = float(run.start.min())
     length = horizon - begin
@@ -266,7 +266,7 @@ def first_edges(run: Jobs, horizon: float, whole: bool) -> Array:
     return np.unique(np.append(np.rint(edges[:-1]), horizon)) if whole else edges
 
 
-def completion_edges(run: Jobs, grain: float) -> Array:
+def completion_edges(run: FluidJobs, grain: float) -> Array:
     """Return the first edges for a problem of completion times.
 
     They reach to a time by which the cluster can do all work; the interval after it has no end and takes no capacity.
@@ -277,13 +277,13 @@ def completion_edges(run: Jobs, grain: float) -> Array:
     return np.append(first_edges(run, math.ceil(horizon) if whole else horizon, whole), np.inf)
 
 
-def completing(run: Jobs, grain: float, edges: Array) -> Pricing:
+def completing(run: FluidJobs, grain: float, edges: Array) -> Pricing:
     """Return the pricing oracle that maximises the negative weighted sum of completion times, over given edges."""
     return Pricing(Fluid(run, edges, completions(run, edges, grain), must=True))
 
 
 def least_completion(
-    run: Jobs, grain: float, options: SolveOptions, best: Best | None = None, team: int = 1
+    run: FluidJobs, grain: float, options: SolveOptions, best: Best | None = None, team: int = 1
 ) -> Tightest:
     """Bound the negative of the least weighted sum of completion times by column generation.
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Array
-from schedgap.models.single_machine import Jobs, weigh
+from schedgap.models.single_machine import FluidJobs, weigh
 
 PERCENTILE = 99
 """The percentile that the papers report."""
@@ -41,7 +41,7 @@ class Tail(NamedTuple):
     times: list[float]
     weights: Array
     since: Array
-    run: Jobs
+    run: FluidJobs
     name: str = "most jobs in time on one machine"
 
 
@@ -70,7 +70,7 @@ def in_time(start: Array, due: Array, volume: Array, enough: int) -> bool:
     return False
 
 
-def longest(run: Jobs, since: Array, enough: int, volume: Array, known: float = 0.0) -> float:
+def longest(run: FluidJobs, since: Array, enough: int, volume: Array, known: float = 0.0) -> float:
     """Bisect for the longest time at which fewer than `enough` jobs can be in time; return at least `known`."""
 
     def reached(time: float) -> bool:
@@ -89,7 +89,7 @@ def longest(run: Jobs, since: Array, enough: int, volume: Array, known: float = 
     return low
 
 
-def tail(run: Jobs, since: Array) -> Tail:
+def tail(run: FluidJobs, since: Array) -> Tail:
     """Return the best bound on the percentile of times since the arrivals ``(n,)`` that a small search finds."""
     parts = ranks(len(since))
     weights = weigh(run, [partial(longest, run, since, max(parts, key=parts.__getitem__))])
@@ -97,7 +97,7 @@ def tail(run: Jobs, since: Array) -> Tail:
     return Tail(sum(p * t for p, t in zip(parts.values(), times, strict=True)), times, weights, since, run)
 
 
-def build_in_time(run: Jobs, since: Array, unit_s: float) -> pyo.ConcreteModel:
+def build_in_time(run: FluidJobs, since: Array, unit_s: float) -> pyo.ConcreteModel:
     r"""Return the bound on the 99th percentile of completion times as a MILP over the jobs in time on one machine.
 
     - :math:`j = 1, 2, \ldots`: jobs in order of their starts; :math:`k`: the ranks between which the percentile lies,

@@ -69,7 +69,7 @@ class Ways(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Jobs(ABC):
+class FluidJobs(ABC):
     """Data of ``n`` jobs, at least one, on ``d`` resources that the bounds need.
 
     Attributes
@@ -150,7 +150,7 @@ def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
     return start + np.divide(moment, total, out=np.zeros(len(start)), where=total > 0)
 
 
-def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:
+def bound_of(run: FluidJobs, volume: Array, part: Array | None) -> float:
     """Return the bound (d) at multipliers `part` ``(n,)``, or bound (a) for ``None``, which is 0 if weights differ."""
     if part is not None:
         return _blend(run, volume, part)[0]
@@ -158,14 +158,14 @@ def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:
     return weight * shortest_first(run.start, volume) if (run.weight == weight).all() else 0.0
 
 
-def _blend(run: Jobs, volume: Array, part: Array) -> tuple[float, Array]:
+def _blend(run: FluidJobs, volume: Array, part: Array) -> tuple[float, Array]:
     """Return the bound (d) at multipliers ``(n,)``, and its supergradient divided by the weights."""
     weighted = part * run.weight
     gain = mean_busy_times(run.start, volume, weighted) + run.alone / 2 - run.earliest
     return float(run.weight @ run.earliest + weighted @ gain), gain
 
 
-def blended(run: Jobs, volume: Array) -> tuple[float, Array]:
+def blended(run: FluidJobs, volume: Array) -> tuple[float, Array]:
     """Return the best bound (d) found by :data:`STEPS` supergradient steps, and its multipliers ``(n,)``.
 
     The first step has all multipliers 1, which is (b).
@@ -184,7 +184,7 @@ Bound = Callable[[Array, float], float]
 """``bound(volume, known)`` returns a bound at volumes ``(n,)``; it may return `known` if the bound is no larger."""
 
 
-def of_sum(run: Jobs) -> list[Bound]:
+def of_sum(run: FluidJobs) -> list[Bound]:
     """Return the bounds (a) and (b) on the weighted sum of completion times."""
 
     def of(part: Array | None) -> Bound:
@@ -193,7 +193,7 @@ def of_sum(run: Jobs) -> list[Bound]:
     return [of(None), of(np.ones(len(run.start)))]
 
 
-def weigh(run: Jobs, bounds: Sequence[Bound] = ()) -> Array:
+def weigh(run: FluidJobs, bounds: Sequence[Bound] = ()) -> Array:
     """Return the weights ``(d,)`` of the best bound that a small search finds.
 
     The search tries each group of resources alone and all of them together, picks the best of the bounds there (by
@@ -236,10 +236,10 @@ class Best(NamedTuple):
     value: float
     weights: Array
     part: Array | None
-    run: Jobs
+    run: FluidJobs
 
 
-def best_bound(run: Jobs) -> Best:
+def best_bound(run: FluidJobs) -> Best:
     """Return the best closed-form bound on the weighted sum of completion times.
 
     It is the best of shortest remaining volume first (Schrage), mean busy times by largest weight per volume, every
@@ -298,7 +298,7 @@ def closed_form(
 
 
 def build_intervals(
-    run: Jobs,
+    run: FluidJobs,
     weights: Array | None = None,
     *,
     capped: bool = True,

@@ -10,9 +10,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from schedgap.harness.compare.run import STUDY
 from schedgap.harness.engine.folder import Folder, open_stored
 from schedgap.harness.engine.study import sound
+from schedgap.harness.studies.compare.run import STUDY
 
 
 def keep(source: Path, target: Path) -> None:

@@ -107,6 +107,6 @@ def small(draw: st.DrawFn, jobs: int = 8) -> Instance:
     return random_instances.draw(Shrinking(draw), jobs=jobs, servers=6, room=4, sizes=(1, 2, 3, 5, 8), slots=14)
 
 
-def view(of: Instance) -> admission.View:
+def view(of: Instance) -> admission.AdmissionView:
     """Return the admission view."""
     return admission.view(of)

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 from extremes import extreme
 
-from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import compare
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.run import compare
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
 

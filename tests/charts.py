@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from schedgap.harness.figure import Drawing, plain_spec
+from schedgap.harness.show.figure import Drawing, plain_spec
 
 
 def spec_of(chart: Any) -> dict[str, Any]:

@@ -54,7 +54,12 @@ def changed(i: int, rows: list[Row], **new: Any) -> list[Row]:
 
 
 def zhou_schedule(
-    view: zhou.View, name: str, order: Sequence[int] | None = None, *, at_once: bool = False, latest: int | None = None
+    view: zhou.ZhouView,
+    name: str,
+    order: Sequence[int] | None = None,
+    *,
+    at_once: bool = False,
+    latest: int | None = None,
 ) -> zhou.Schedule:
     """Return a schedule of Zhou's jobs, in the order of the instance by default.
 
@@ -81,7 +86,7 @@ def zhou_schedule(
     return zhou.Schedule(**vars(runs_of(found, 1)))
 
 
-def admitted(view: admission.View, order: Sequence[int] | None = None, first: int = 1) -> Runs:
+def admitted(view: admission.AdmissionView, order: Sequence[int] | None = None, first: int = 1) -> Runs:
     """Return admitted jobs, each as soon as it completes, `first` slots after its arrival or later."""
     ledger = Ledger(view.machines, view.options, view.slots)
     found = []

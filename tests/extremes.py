@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from schedgap.harness.adversary.task import Document, document, numbers, possible
+from schedgap.harness.studies.adversary.task import Document, document, numbers, possible
 from schedgap.instances import load
 from schedgap.instances.canonical import validate
 from schedgap.instances.random_instances import RANDOM

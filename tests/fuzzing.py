@@ -27,13 +27,14 @@ from trace_samples import GAVEL_OLD, NODES, SAMPLES, TABLE
 
 import schedgap as sg
 from schedgap.certificates import RefusedError
-from schedgap.harness import decisions, sweep
-from schedgap.harness.compare.run import compare_here
+from schedgap.harness.check import judge_asked
 from schedgap.harness.engine.sealed import SEAL, digests, sealed
-from schedgap.harness.engine.study import check, reopen
-from schedgap.harness.simulate.run import Options as Simulated
-from schedgap.harness.simulate.run import resolve, rules_for
-from schedgap.harness.verify import judge_asked
+from schedgap.harness.studies import sweep
+from schedgap.harness.studies.compare import decisions
+from schedgap.harness.studies.compare.run import compare_here
+from schedgap.harness.studies.folders import check, reopen
+from schedgap.harness.studies.simulate.run import Options as Simulated
+from schedgap.harness.studies.simulate.run import resolve, rules_for
 from schedgap.heuristics.simulator import InvalidAssignmentError, ProgramError, messages, servers, simulate, workload
 from schedgap.heuristics.simulator.program import Program, Scheduler
 from schedgap.instances import load

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, View
+from schedgap.instances.views.oef import Allocation, OefView
 
 
 def lp(
@@ -111,7 +111,7 @@ def pareto_gain(W: Array, m: Array, X: Array) -> tuple[float, Array]:
     return float(np.sum(W * better) - now.sum()), better
 
 
-SOLVE: dict[str, Callable[[View], Array]] = {
+SOLVE: dict[str, Callable[[OefView], Array]] = {
     "oef.efficiency": lambda v: efficiency(v.speedups, v.capacity),
     "oef.maxmin": lambda v: v.equal_split,
     "oef.gavel": lambda v: gavel(v.speedups, v.capacity),
@@ -126,6 +126,6 @@ def oracle(model: str, view: Any) -> Allocation:
     return Allocation(SOLVE[model](view))
 
 
-def mechanism(model: str) -> Callable[[View], Allocation]:
+def mechanism(model: str) -> Callable[[OefView], Allocation]:
     """Return ``view -> Allocation`` of that model."""
     return lambda view: oracle(model, view)

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from schedgap.instances.rigid import SHORT_S, View
+from schedgap.instances.rigid import SHORT_S, RigidView
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup
 
 TIMES = (
@@ -41,7 +41,7 @@ def instance(seed: int, most: int = 6) -> Instance:
     return Instance(name=f"orders-{seed}", cluster=cluster, jobs=tuple(jobs))
 
 
-def worth(view: View, objective: str, ends: list[int]) -> Fraction:
+def worth(view: RigidView, objective: str, ends: list[int]) -> Fraction:
     """Return the objective of the jobs' ends, exactly."""
     hour = 3600 if view.tick_s == 1 else 3_600_000_000
     flow = [end - release for end, release in zip(ends, view.release.tolist(), strict=True)]
@@ -56,7 +56,7 @@ def worth(view: View, objective: str, ends: list[int]) -> Fraction:
     return sum((w * f for w, f in zip(weights, flow, strict=True)), Fraction(0)) / hour / (sum(weights) or 1)
 
 
-def best(view: View, objective: str) -> float:
+def best(view: RigidView, objective: str) -> float:
     """Return the least objective of all orders in which jobs take their earliest places; pools do not interact."""
     chosen = list(range(view.size))
     ends = (view.release + view.duration).tolist()  # of jobs that hold no GPUs
@@ -68,7 +68,7 @@ def best(view: View, objective: str) -> float:
     return float(worth(view, objective, ends))
 
 
-def _in_turn(view: View, order: tuple[int, ...]) -> dict[int, int]:
+def _in_turn(view: RigidView, order: tuple[int, ...]) -> dict[int, int]:
     """Return the ends of jobs that each take their earliest place; one starts at its release, or where one ends."""
     held: list[tuple[int, int, int]] = []
     for j in order:
@@ -82,7 +82,7 @@ def _in_turn(view: View, order: tuple[int, ...]) -> dict[int, int]:
     return {j: end for j, (_, end, _) in zip(order, held, strict=True)}
 
 
-def interrupted(view: View, objective: str, step: int) -> float:
+def interrupted(view: RigidView, objective: str, step: int) -> float:
     """Return the least objective of schedules that interrupt jobs at multiples of `step` ticks only."""
     release, need = (view.release // step).tolist(), (view.duration // step).tolist()
 

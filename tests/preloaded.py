@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import schedgap
-from schedgap.harness.engine import KINDS, server  # noqa: F401 -- how it goes about things
+from schedgap.harness.cli.app import TASKS
+from schedgap.harness.engine import server  # noqa: F401 -- how it goes about things
 from schedgap.models import _pyomo
 
 ROOT = Path(schedgap.__file__).parent
@@ -25,9 +26,7 @@ def load(kernel: Any) -> None:
 
 
 _pyomo.load()
-for kind in (*KINDS, "reproduce"):
-    import_module(f"schedgap.harness.{kind}.task")
-for name in ("highspy", "scipy.optimize", "schedgap.harness.plots", "schedgap.harness.page"):
+for name in (*TASKS.values(), "highspy", "scipy.optimize", "schedgap.harness.show.plots", "schedgap.harness.show.page"):
     import_module(name)
 for path in ROOT.glob("*/**/_kernels.py"):
     module = import_module(".".join(("schedgap", *path.relative_to(ROOT).with_suffix("").parts)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.instances.schema import Cluster, GpuType, Instance, JobType, ServerGroup, Tenant
 from schedgap.instances.views.oef import Allocation, efficiency, view
 

@@ -11,14 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances, models
-from schedgap.harness.compare.run import compare
-from schedgap.harness.compare.task import MethodTask
+from schedgap.harness.check import judge
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import judge
+from schedgap.harness.studies.compare.run import compare
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
+from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
 from schedgap.models.admission import offline
 from schedgap.models.elastic import placements
 from schedgap.models.solve import Solution, SolveOptions, build, solve
@@ -29,7 +29,7 @@ CROWDED = instance([job(deadline=5.0)] * 3, [("w", 2, 1), ("w", 1, 1)], slots=5)
 """Three jobs of which two fit."""
 
 
-def optimum(of: View, name: str = "offline") -> float:
+def optimum(of: AdmissionView, name: str = "offline") -> float:
     """Return a model's verified optimum."""
     spec = models.get(f"admission.{name}")
     if spec.skip(of):
@@ -113,11 +113,11 @@ def test_the_dual_is_that_of_the_relaxation(of: Instance) -> None:
         check_payoffs(v, relaxed)
 
 
-def relaxation(v: View) -> Solution:
+def relaxation(v: AdmissionView) -> Solution:
     return solve(build(offline.build_offline, v, relaxed=True), SolveOptions(method="simplex"))
 
 
-def check_payoffs(v: View, relaxed: Solution) -> None:
+def check_payoffs(v: AdmissionView, relaxed: Solution) -> None:
     """At the relaxation's prices, a job's payoff is that of its best schedule, or 0."""
     m = relaxed.model
     assert relaxed.row_duals is not None

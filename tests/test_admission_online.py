@@ -12,13 +12,13 @@ from admission_cases import exhaustive, instance, job, small, tiny, view
 from hypothesis import given, settings
 
 from schedgap import instances
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.admission import online
 from schedgap.heuristics.admission.online import Candidate, Desk, Step, best, price, steps
 from schedgap.heuristics.registry import Context
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.admission import UTILITY, View
+from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 WALK = view(instances.load("paper/walkthrough"))
 WORKER, PS = 0, 1
@@ -29,15 +29,15 @@ def of_type(theta: float, used: float, capacity: float) -> float:
     return float(price(np.array(theta), np.array(used), np.array(capacity)))
 
 
-def admitted(of: View) -> list[Step]:
+def admitted(of: AdmissionView) -> list[Step]:
     return [step for step in steps(of) if step.chosen]
 
 
-def total(of: View) -> float:
+def total(of: AdmissionView) -> float:
     return math.fsum(step.chosen.utility for step in steps(of) if step.chosen)
 
 
-def best_of(of: View, j: int = 0) -> tuple[Candidate | None, Candidate | None]:
+def best_of(of: AdmissionView, j: int = 0) -> tuple[Candidate | None, Candidate | None]:
     desk = Desk(of)
     return desk.candidates(j, desk.prices)
 
@@ -308,7 +308,9 @@ CONSTANT = {"utility": instances.schema.Constant(amplitude=5.0)}
 # a slow reference ---------------------------------------------------------------------------------
 
 
-def reference(of: View, desk: Desk, j: int, prices: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> list[float]:
+def reference(
+    of: AdmissionView, desk: Desk, j: int, prices: np.ndarray[tuple[int, int], np.dtype[np.float64]]
+) -> list[float]:
     """Return the highest payoff spread and co-located (−inf for none), by trying everything one by one."""
     found = [-math.inf, -math.inf]
     f, m = of.utility(j), of.machines
@@ -357,7 +359,7 @@ def test_candidates_are_those_of_the_reference(of: Instance) -> None:
     assert (desk.free >= 0).all()
 
 
-def check_placement(of: View, desk: Desk, candidate: Candidate) -> None:
+def check_placement(of: AdmissionView, desk: Desk, candidate: Candidate) -> None:
     run = candidate.run
     assert run.workers.sum() == desk.options.workers[run.option]
     room = desk.free[:, :, run.start : run.end].min(axis=2)

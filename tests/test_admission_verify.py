@@ -16,12 +16,12 @@ from scipy.special import expit
 
 from schedgap import instances
 from schedgap.certificates.reading.admission import admission_of
-from schedgap.harness.verify import Verdict, judge
+from schedgap.harness.check import Verdict, judge
 from schedgap.instances.canonical import validate
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import admission
-from schedgap.instances.views.admission import View
+from schedgap.instances.views.admission import AdmissionView
 
 WALK = admission.view(instances.load("paper/walkthrough"))
 GENERATED = admission.view(instances.load("gen/20jobs"))
@@ -45,7 +45,7 @@ def decision(rows: list[Row]) -> Runs:
     return Runs(*arrays_of(rows))
 
 
-def check(rows: Any, problem: str = "utility", view: View = WALK) -> Verdict:
+def check(rows: Any, problem: str = "utility", view: AdmissionView = WALK) -> Verdict:
     made = rows if isinstance(rows, Runs) else decision(rows)
     return judge(view.instance, made, f"admission.{problem}", ())
 
@@ -191,7 +191,7 @@ def test_a_deadline_at_the_end_of_a_slot_counts() -> None:
 
 
 @st.composite
-def decisions(draw: st.DrawFn) -> tuple[View, list[Row]]:
+def decisions(draw: st.DrawFn) -> tuple[AdmissionView, list[Row]]:
     """Draw a small instance and admitted jobs, with up to two numbers changed."""
     pick = lambda *among: draw(st.sampled_from(among))  # noqa: E731
     jobs = [
@@ -218,7 +218,9 @@ def decisions(draw: st.DrawFn) -> tuple[View, list[Row]]:
 
 @given(decisions(), st.sampled_from(("utility", "from_arrival")))
 @settings(max_examples=150)
-def test_the_checker_agrees_with_a_plain_reading_of_the_rules(drawn: tuple[View, list[Row]], problem: str) -> None:
+def test_the_checker_agrees_with_a_plain_reading_of_the_rules(
+    drawn: tuple[AdmissionView, list[Row]], problem: str
+) -> None:
     view, rows = drawn
     verdict = check(rows, problem, view)
     assert bool(verdict.violations) == (not plainly_valid(view, rows, problem)), verdict.violations
@@ -226,7 +228,7 @@ def test_the_checker_agrees_with_a_plain_reading_of_the_rules(drawn: tuple[View,
         assert verdict.objective == pytest.approx(sum(view.utility(row[0])[row[1] + row[2]] for row in rows))
 
 
-def plainly_valid(view: View, rows: list[Row], problem: str) -> bool:
+def plainly_valid(view: AdmissionView, rows: list[Row], problem: str) -> bool:
     """Whether rows obey the rules, read one after another and slot by slot."""
     workers: Counter[tuple[int, int]] = Counter()
     servers: Counter[tuple[int, int]] = Counter()

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schedgap as sg
-from schedgap.harness.adversary.row import Proved
-from schedgap.harness.adversary.run import adversary, resolve, seconds_of
-from schedgap.harness.adversary.task import (
+from schedgap.harness.studies.adversary.row import Proved
+from schedgap.harness.studies.adversary.run import adversary, resolve, seconds_of
+from schedgap.harness.studies.adversary.task import (
     Lab,
     SearchTask,
     ShrinkTask,
@@ -30,7 +30,7 @@ from schedgap.harness.adversary.task import (
     usable,
     worst,
 )
-from schedgap.harness.compare.run import compare_here
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances.canonical import read
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError

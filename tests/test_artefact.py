@@ -13,8 +13,8 @@ import pytest
 from conftest import Command
 
 import schedgap as sg
-from schedgap.harness.artefact import bibliography, macros, write
-from schedgap.harness.text import percent
+from schedgap.harness.show.artefact import bibliography, macros, write
+from schedgap.harness.show.text import percent
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 

@@ -15,9 +15,14 @@ import numpy as np
 import pytest
 
 import schedgap as sg
-from schedgap.harness.audit.claims.hadar import one_by_one
-from schedgap.harness.audit.lab import Lab, certified, measured
-from schedgap.harness.audit.row import (
+from schedgap.harness.cli import main
+from schedgap.harness.show.page import to_fragment, to_html
+from schedgap.harness.show.page.audit import blocks, groups
+from schedgap.harness.show.table import to_csv, to_json, to_markdown
+from schedgap.harness.show.terminal import show
+from schedgap.harness.studies.audit.claims.hadar import one_by_one
+from schedgap.harness.studies.audit.lab import Lab, certified, measured
+from schedgap.harness.studies.audit.row import (
     CLAIMS,
     FIELDS,
     Audit,
@@ -27,13 +32,8 @@ from schedgap.harness.audit.row import (
     Witness,
     decide,
 )
-from schedgap.harness.audit.run import select
-from schedgap.harness.audit.task import ClaimTask
-from schedgap.harness.cli import main
-from schedgap.harness.page import to_fragment, to_html
-from schedgap.harness.page.audit import blocks, groups
-from schedgap.harness.table import to_csv, to_json, to_markdown
-from schedgap.harness.terminal import show
+from schedgap.harness.studies.audit.run import select
+from schedgap.harness.studies.audit.task import ClaimTask
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.zhou.batches import a_maxweight
 from schedgap.instances.canonical import read
@@ -229,7 +229,7 @@ def test_definition_1_takes_the_largest_alpha_of_all_types(monkeypatch: pytest.M
         return {"gpus": 1, "epochs": 1, "rates": {name: 1.0}, "utility": {"kind": "constant", "amplitude": amplitude}}
 
     drawn = linear([job(1e6, "a"), job(1.0, "a"), job(1.0, "b")], {"a": 1, "b": 1}, slots=1)
-    monkeypatch.setattr("schedgap.harness.audit.claims.hadar.draw", lambda rng: drawn)
+    monkeypatch.setattr("schedgap.harness.studies.audit.claims.hadar.draw", lambda rng: drawn)
     lab = Lab("hadar.definition-1", effort=0.001)
     CLAIMS.get(lab.claim).check(lab)
     assert (lab.tested, lab.failed) == (6, 5)  # four GPUs of the example, one of each type here
@@ -250,7 +250,7 @@ def test_what_a_job_adds_to_p2_and_p3_by_hand() -> None:
 def test_a_lemma_fails_where_jobs_add_too_little(
     claim: str, step: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("schedgap.harness.audit.claims.hadar.one_by_one", lambda v: (np.array([step]), 1.0))
+    monkeypatch.setattr("schedgap.harness.studies.audit.claims.hadar.one_by_one", lambda v: (np.array([step]), 1.0))
     lab = Lab(claim, effort=0.1)
     CLAIMS.get(claim).check(lab)
     assert lab.failed > 0
@@ -266,7 +266,7 @@ TAMPERED = {
 
 @pytest.mark.parametrize("claim", TAMPERED)
 def test_another_a_maxweight_is_refuted_in_every_scope(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schedgap.harness.audit.claims.zhou.a_maxweight", TAMPERED[claim])
+    monkeypatch.setattr("schedgap.harness.studies.audit.claims.zhou.a_maxweight", TAMPERED[claim])
     found = ClaimTask(claim, effort=0.2).run()
     assert found.verdict == REFUTED
     assert all(count.failed for count in found.counts)

@@ -12,11 +12,11 @@ import pytest
 from conftest import Command
 
 import schedgap as sg
-from schedgap.harness.compare.methods import bounding
-from schedgap.harness.compare.run import collected, read_run, unbounded
-from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.study import Finished
-from schedgap.harness.page.compare import headline, lines
+from schedgap.harness.show.page.compare import headline, lines
+from schedgap.harness.studies.compare.methods import bounding
+from schedgap.harness.studies.compare.run import collected, read_run, unbounded
+from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json

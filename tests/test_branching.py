@@ -15,16 +15,16 @@ from test_columns import TIGHT, Known, known
 from test_hadar_columns import PRICES, tiny
 
 from schedgap import instances, models
-from schedgap.harness.compare.methods import related, seeds, select, verified_oracle
-from schedgap.harness.compare.run import compare
-from schedgap.harness.verify import judge_asked
+from schedgap.harness.check import judge_asked
+from schedgap.harness.studies.compare.methods import related, seeds, select, verified_oracle
+from schedgap.harness.studies.compare.run import compare
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances.canonical import validate
 from schedgap.instances.elastic import classes
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.views.hadar import Schedule, View
+from schedgap.instances.views.hadar import HadarView, Schedule
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.admission.columns import admitting
 from schedgap.models.columns import Columns, Covers, Dive, Domain, Packing, Tree, children, generate
@@ -301,7 +301,7 @@ def test_a_gang_half_the_time_beside_others_all_the_time_is_cut_off() -> None:
 
 @settings(max_examples=30)
 @given(view=tiny(), complete=st.booleans())
-def test_a_dive_ends_in_a_schedule(view: View, complete: bool) -> None:
+def test_a_dive_ends_in_a_schedule(view: HadarView, complete: bool) -> None:
     pricing = Pricing(view, complete)
     found = generate(pricing.anything, pricing, TIGHT)
     if found.master is None:
@@ -314,7 +314,7 @@ def test_a_dive_ends_in_a_schedule(view: View, complete: bool) -> None:
 
 @settings(max_examples=60)
 @given(view=tiny(), numbers=PRICES, data=st.data())
-def test_pricing_keeps_what_is_decided(view: View, numbers: list[float], data: st.DataObject) -> None:
+def test_pricing_keeps_what_is_decided(view: HadarView, numbers: list[float], data: st.DataObject) -> None:
     """Against all schedules: none that is left pays more than is said, and what is returned is within the domain."""
     pricing = Pricing(view, complete=data.draw(st.booleans()))
     covers = data.draw(some_covers(pricing.packing))
@@ -348,7 +348,7 @@ def test_pricing_keeps_what_is_decided(view: View, numbers: list[float], data: s
     assert (np.maximum(found.by_end, floor[:, None]) >= np.maximum(paid, floor[:, None]) - 1e-9).all()
 
 
-def listed(view: View, pricing: Pricing) -> Columns:
+def listed(view: HadarView, pricing: Pricing) -> Columns:
     """All schedules of a tiny view as columns."""
     every = schedules(view)
     rows = every.gpu_type * view.slots + every.slot
@@ -361,7 +361,7 @@ def listed(view: View, pricing: Pricing) -> Columns:
 
 @settings(max_examples=15)
 @given(view=tiny(), complete=st.booleans())
-def test_hadar_trees_reach_the_optimum(view: View, complete: bool) -> None:
+def test_hadar_trees_reach_the_optimum(view: HadarView, complete: bool) -> None:
     exact = models.get(f"hadar.p1{'.complete' if complete else ''}")
     if exact.skip(view):
         return

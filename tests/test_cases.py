@@ -11,10 +11,10 @@ import orders
 import pytest
 from conftest import Command
 
-from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import compare_here
+from schedgap.harness.check import judge
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import judge
+from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances import load
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance

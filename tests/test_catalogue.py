@@ -17,7 +17,7 @@ from schedgap.instances.catalogue import KINDS, known, load
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance, Published
 from schedgap.instances.schema.summary import describe
-from schedgap.instances.views.oef import View
+from schedgap.instances.views.oef import OefView
 from schedgap.instances.views.oef import view as oef_view
 
 REFS = [entry.ref for entry in known()]
@@ -292,7 +292,7 @@ def test_a_circle_of_bases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 # what the papers printed --------------------------------------------------------------------------
 
 
-def published(ref: str) -> list[tuple[View, Published]]:
+def published(ref: str) -> list[tuple[OefView, Published]]:
     view = oef_view(load(ref))
     return [(view, entry) for entry in load(ref).published]
 

@@ -20,15 +20,15 @@ import zhou_cases
 from certified import EXAMPLES, checker, plain, signed, spoiled
 
 from schedgap import instances
-from schedgap.harness.certificates import checked, export, read
-from schedgap.harness.compare.row import Comparison
-from schedgap.harness.compare.run import certify, compare, read_run
-from schedgap.harness.compare.task import MethodResult, MethodTask, _decision
+from schedgap.harness.engine.certificates import checked, export, read
 from schedgap.harness.engine.result import packed
 from schedgap.harness.engine.sealed import KeptFile, digest
-from schedgap.harness.engine.study import check as check_folder
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.page import blocks
+from schedgap.harness.show.page import blocks
+from schedgap.harness.studies.compare.row import Comparison
+from schedgap.harness.studies.compare.run import certify, compare, read_run
+from schedgap.harness.studies.compare.task import MethodResult, MethodTask, _decision
+from schedgap.harness.studies.folders import check as check_folder
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.random_instances import RANDOM

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from schedgap.harness.certify import methods
 from schedgap.harness.cli import catalogue, studies  # noqa: F401 -- importing them registers their commands
 from schedgap.harness.cli.app import app
-from schedgap.harness.compare.row import Comparison
-from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.figure import figures
-from schedgap.harness.page import blocks
-from schedgap.harness.page.rigid import executed, measures, why_of
-from schedgap.harness.table import Table
-from schedgap.harness.waiting import Why, occupancy
+from schedgap.harness.show.drawing import figures
+from schedgap.harness.show.page import blocks
+from schedgap.harness.show.page.rigid import executed, measures, why_of
+from schedgap.harness.show.table import Table
+from schedgap.harness.show.waiting import Why, occupancy
+from schedgap.harness.studies.certify import methods
+from schedgap.harness.studies.compare.row import Comparison
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances.errors import UsageError
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.registry import PAPERS
@@ -149,7 +149,7 @@ def test_the_command_that_judges_a_log_again_has_all_options_that_were_set(
         raise UsageError(command)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("schedgap.harness.certify.compare", compared)
+    monkeypatch.setattr("schedgap.harness.studies.certify.compare", compared)
     (tmp_path / "log.csv").write_text(LOG)
     words = ["certify", "csv", "log.csv", "--map", MAP, "--gpus", "4", "--max-jobs", "4", "--memory-mb", "2048"]
     assert str(CliRunner().invoke(app, words).exception) == " ".join(["harness", *words])

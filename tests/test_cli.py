@@ -16,11 +16,12 @@ from conftest import HARNESS, PATIENCE_S, Command
 from typer.main import get_command
 
 import schedgap
-from schedgap.harness import cli, page
+from schedgap.harness import cli
 from schedgap.harness.cli import catalogue, studies  # noqa: F401 -- importing them registers their commands
 from schedgap.harness.cli.app import app
-from schedgap.harness.compare import run as comparing
-from schedgap.harness.compare.row import FIELDS, FINISHED
+from schedgap.harness.show import page
+from schedgap.harness.studies.compare import run as comparing
+from schedgap.harness.studies.compare.row import FIELDS, FINISHED
 
 LIGHT = ["--no-report", "--jobs", "1"]
 
@@ -269,7 +270,7 @@ def test_a_closed_pipe_is_no_error(words: str, tmp_path: Path) -> None:
 
 def test_a_closed_pipe_loses_neither_the_report_nor_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(
-        "import sys; from schedgap.harness import cli; from schedgap.harness.compare.row import Comparison\n"
+        "import sys; from schedgap.harness import cli; from schedgap.harness.studies.compare.row import Comparison\n"
         "Comparison.ok = property(lambda self: False)\n"
         f"sys.argv[1:] = {ONE.split()}\ncli.main()"
     )

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from schedgap import instances
-from schedgap.harness.compare.row import Comparison
-from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.page.compare import headline
+from schedgap.harness.show.page.compare import headline
+from schedgap.harness.studies.compare.row import Comparison
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances import clock
 from schedgap.instances.canonical import to_json
 

@@ -17,13 +17,13 @@ from clusters import start_scheduler, start_worker
 from conftest import PATIENCE_S
 
 import schedgap as sg
-from schedgap.harness.adversary.run import adversary
-from schedgap.harness.compare.methods import select
-from schedgap.harness.compare.row import FAILED
-from schedgap.harness.compare.run import plan
-from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.cluster import connect, run_remotely
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.studies.adversary.run import adversary
+from schedgap.harness.studies.compare.methods import select
+from schedgap.harness.studies.compare.row import FAILED
+from schedgap.harness.studies.compare.run import plan
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances import plugins
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError

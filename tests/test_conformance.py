@@ -12,14 +12,14 @@ import pytest
 from certified import checker, plain, signed
 
 from schedgap import instances
-from schedgap.harness.compare.methods import Spec, specs, starts_from_decisions
-from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import certify
-from schedgap.harness.compare.task import MethodResult, MethodTask
+from schedgap.harness.ask.explain import stated
+from schedgap.harness.check import VERIFIERS, judge
 from schedgap.harness.engine.result import decode, encode
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.explain import stated
-from schedgap.harness.verify import VERIFIERS, judge
+from schedgap.harness.studies.compare.methods import Spec, specs, starts_from_decisions
+from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.run import certify
+from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.instances.canonical import to_json
 from schedgap.instances.catalogue import known
 from schedgap.instances.errors import NotApplicableError

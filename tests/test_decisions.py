@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from conftest import Command
 
-from schedgap.harness import decisions
-from schedgap.harness.compare.given import verify
-from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.studies.compare import decisions
+from schedgap.harness.studies.compare.given import verify
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances import load
 from schedgap.instances.errors import UsageError
 from schedgap.instances.registry import PAPERS

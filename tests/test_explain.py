@@ -16,10 +16,10 @@ from pylatexenc.latexwalker import LatexWalker
 
 import schedgap as sg
 from schedgap import instances
-from schedgap.harness.explain import find, stated
-from schedgap.harness.explain.costs import Cost, cost
-from schedgap.harness.explain.docstrings import Block, blocks, documentation
-from schedgap.harness.explain.formats import plain
+from schedgap.harness.ask.explain import find, stated
+from schedgap.harness.ask.explain.costs import Cost, cost
+from schedgap.harness.ask.explain.docstrings import Block, blocks, documentation
+from schedgap.harness.ask.explain.formats import plain
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import HeuristicSpec
 from schedgap.instances.errors import UnknownNameError
@@ -124,7 +124,7 @@ def test_a_model_of_ones_own_shows_its_docstring(monkeypatch: pytest.MonkeyPatch
     assert "Return what nobody has written down." in text
     assert re.search(r"∑_l x_l\^j ≤ m_j +\(7\) ×2", text)
     assert "`x` x_l^j: devices.  ×6" in text
-    assert "── schedgap.harness.explain.docstrings.blocks" in text  # the section names it
+    assert "── schedgap.harness.ask.explain.docstrings.blocks" in text  # the section names it
 
 
 def test_every_formula_is_known_latex() -> None:

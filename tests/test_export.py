@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schedgap as sg
-from schedgap.harness import export
-from schedgap.harness.compare.given import verify_solution
+from schedgap.harness.ask import export
+from schedgap.harness.studies.compare.given import verify_solution
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.models.solve import compile_model, files, solve
 from schedgap.models.solve.solvers import cbc

@@ -11,12 +11,12 @@ from extremes import FAMILY, LARGE, named
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedgap.harness.compare.methods import specs
-from schedgap.harness.compare.run import certify, compare_here
-from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.simulate.run import Options, rules_for
-from schedgap.harness.simulate.task import SimulationTask
+from schedgap.harness.studies.compare.methods import specs
+from schedgap.harness.studies.compare.run import certify, compare_here
+from schedgap.harness.studies.compare.task import MethodTask
+from schedgap.harness.studies.simulate.run import Options, rules_for
+from schedgap.harness.studies.simulate.task import SimulationTask
 from schedgap.heuristics.simulator import POLICIES
 from schedgap.instances.canonical import to_json, validate
 from schedgap.instances.errors import UsageError

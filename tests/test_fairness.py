@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from schedgap.harness import fairness
+from schedgap.harness.ask import fairness
 from schedgap.heuristics.oef import gandiva_fair
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view
+from schedgap.instances.views.oef import Allocation, OefView, efficiency, matrix_view
 
 COOPERATIVE = ref.mechanism("oef.cooperative")
 NONCOOPERATIVE = ref.mechanism("oef.noncooperative")
@@ -36,7 +36,7 @@ def steps(ratios: Array) -> Array:
 
 
 @st.composite
-def views(draw: st.DrawFn, ordered: bool = False, weighted: bool = False, most_tenants: int = 4) -> View:
+def views(draw: st.DrawFn, ordered: bool = False, weighted: bool = False, most_tenants: int = 4) -> OefView:
     """Small instances; `ordered`: the ratios of neighbouring types rank all tenants alike, and differ."""
     n, k = draw(shape(most_tenants))
     if ordered:
@@ -49,7 +49,7 @@ def views(draw: st.DrawFn, ordered: bool = False, weighted: bool = False, most_t
     return matrix_view(W, m.astype(float), weight.astype(float))
 
 
-def view_of(*rows: tuple[float, ...], m: tuple[float, ...] | None = None) -> View:
+def view_of(*rows: tuple[float, ...], m: tuple[float, ...] | None = None) -> OefView:
     return matrix_view(np.array(rows), np.ones(len(rows[0])) if m is None else np.array(m, float))
 
 
@@ -114,7 +114,7 @@ def test_equal_efficiency_is_per_weight() -> None:
 
 @given(views())
 @settings(max_examples=25)
-def test_pareto_gain_agrees_with_the_independent_program(view: View) -> None:
+def test_pareto_gain_agrees_with_the_independent_program(view: OefView) -> None:
     for X in (view.equal_split, COOPERATIVE(view).devices):
         finding = fairness.pareto_efficient(view, X)
         assert -finding.margin == pytest.approx(ref.pareto_gain(view.speedups, view.capacity, X)[0], abs=1e-6)
@@ -146,7 +146,7 @@ def test_the_search_is_reproducible_and_keeps_to_its_direction() -> None:
 def test_gandiva_fair_is_not_strategy_proof() -> None:
     """The paper's own misreport, 2.8 for 2, and that the search finds one at least as good."""
 
-    def mechanism(view: View) -> Allocation:
+    def mechanism(view: OefView) -> Allocation:
         return Allocation(gandiva_fair.shares(view))
 
     lied = replace(view_of((1, 2.8), (1, 3), (1, 4)), true_speedups=EQ1.speedups)
@@ -223,7 +223,7 @@ def test_trading_pairs_of_three_types_is_not_pareto_efficient() -> None:
 
 
 @st.composite
-def over_reports(draw: st.DrawFn) -> tuple[View, Array]:
+def over_reports(draw: st.DrawFn) -> tuple[OefView, Array]:
     """An instance and a report of its first tenant in which no speedup is below the truth."""
     view = draw(views())
     factors = draw(hundredths(1, 4, (view.capacity.size,)))
@@ -234,7 +234,7 @@ def over_reports(draw: st.DrawFn) -> tuple[View, Array]:
 
 @given(over_reports())
 @settings(max_examples=500)
-def test_no_over_report_gains_without_cooperation(case: tuple[View, Array]) -> None:
+def test_no_over_report_gains_without_cooperation(case: tuple[OefView, Array]) -> None:
     """Theorem 5.4 in the paper's sense of lying, for speedups in any order."""
     view, report = case
     W = view.speedups.copy()
@@ -291,7 +291,7 @@ def test_cooperative_shares_invite_over_reports() -> None:
 
 @given(views(weighted=True))
 @settings(max_examples=100)
-def test_cooperative_shares_are_envy_free_and_give_sharing_incentive(view: View) -> None:
+def test_cooperative_shares_are_envy_free_and_give_sharing_incentive(view: OefView) -> None:
     X = COOPERATIVE(view).devices
     assert fairness.envy_free(view, X), fairness.envy_free(view, X).text
     assert fairness.sharing_incentive(view, X), fairness.sharing_incentive(view, X).text
@@ -299,7 +299,7 @@ def test_cooperative_shares_are_envy_free_and_give_sharing_incentive(view: View)
 
 @given(views(weighted=True))
 @settings(max_examples=60)
-def test_noncooperative_shares_are_equal_and_pareto_efficient(view: View) -> None:
+def test_noncooperative_shares_are_equal_and_pareto_efficient(view: OefView) -> None:
     X = NONCOOPERATIVE(view).devices
     assert fairness.equal_efficiency(view, X)
     assert ref.pareto_gain(view.speedups, view.capacity, X)[0] <= 1e-6
@@ -328,7 +328,7 @@ def test_noncooperative_shares_need_not_give_sharing_incentive_nor_freedom_from_
 
 @given(views())
 @settings(max_examples=100)
-def test_noncooperative_support_is_small(view: View) -> None:
+def test_noncooperative_support_is_small(view: OefView) -> None:
     """A vertex of (9) has at most n + k − 1 positive shares: n + k rows, and the level is basic too."""
     assert fairness.support_size(view, NONCOOPERATIVE(view).devices)
 
@@ -343,7 +343,7 @@ def test_noncooperative_shares_can_skip_a_type() -> None:
 
 @given(views(ordered=True))
 @settings(max_examples=150)
-def test_ordered_ratios_make_noncooperative_types_adjacent(view: View) -> None:
+def test_ordered_ratios_make_noncooperative_types_adjacent(view: OefView) -> None:
     assert fairness.adjacent(view, NONCOOPERATIVE(view).devices)
 
 
@@ -359,7 +359,7 @@ def test_cooperative_shares_can_skip_a_type_even_then() -> None:
 
 @given(views(weighted=True, most_tenants=3))
 @settings(max_examples=40)
-def test_weights_in_the_rows_equal_replicated_tenants(view: View) -> None:
+def test_weights_in_the_rows_equal_replicated_tenants(view: OefView) -> None:
     W, m, weight = view.speedups, view.capacity, view.weight
     copies = weight.astype(np.int64)
     for solve in (ref.noncooperative, ref.cooperative):

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 
 import schedgap as sg
 from schedgap import instances, models
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.heuristics.hadar import slotted
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup
 from schedgap.instances.views import gavel, hadar
-from schedgap.instances.views.hadar import Schedule, View
+from schedgap.instances.views.hadar import HadarView, Schedule
 from schedgap.models.solve import SolveOptions
 
 
-def bound(view: View, model: str = "gavel.makespan_fluid") -> float:
+def bound(view: HadarView, model: str = "gavel.makespan_fluid") -> float:
     solution = models.get(model).run(view).solution
     assert solution.status == "optimal"
     assert solution.bound is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 
 import schedgap as sg
-from schedgap.harness.graphs import JOB, SERVER, SINK, SOURCE, fragmented
+from schedgap.harness.ask.graphs import JOB, SERVER, SINK, SOURCE, fragmented
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.views import oef, synergy, zhou

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from promised import within_the_promised_gaps
 
 from schedgap import instances, models
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.instances import clock
 from schedgap.instances.canonical import validate
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import hadar
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.models.columns import Domain, Generated, GenerationOptions, Priced, generate
 from schedgap.models.hadar import columns as p2
 from schedgap.models.hadar import pricing
@@ -39,7 +39,7 @@ UTILITIES: list[dict[str, Any]] = [
 
 
 @st.composite
-def tiny(draw: Any) -> View:
+def tiny(draw: Any) -> HadarView:
     """A few small gangs with unordered rates, some of them 0, in a few slots."""
     types = [f"T{r}" for r in range(draw(st.integers(1, 3)))]
     counts = [draw(st.integers(1, 3)) for _ in types]
@@ -71,7 +71,7 @@ def tiny(draw: Any) -> View:
     return hadar.view(validate(data, "tiny"))
 
 
-def payoffs(view: View, prices: np.ndarray) -> np.ndarray:
+def payoffs(view: HadarView, prices: np.ndarray) -> np.ndarray:
     """Best payoff of each job over all its schedules, by enumeration; -inf without any."""
     all_of_them = schedules(view)
     use = prices.reshape(len(view.capacity), view.slots)[all_of_them.gpu_type, all_of_them.slot] * all_of_them.gpus
@@ -94,7 +94,7 @@ PRICES = st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0, 2.0]), min_size=15, 
 
 @settings(max_examples=60)
 @given(tiny(), PRICES)
-def test_pricing_is_exact(view: View, numbers: list[float]) -> None:
+def test_pricing_is_exact(view: HadarView, numbers: list[float]) -> None:
     prices = np.array(numbers[: len(view.capacity) * view.slots])
     prices = np.resize(prices, len(view.capacity) * view.slots)
     found = priced(Pricing(view), prices)
@@ -110,7 +110,7 @@ def test_pricing_is_exact(view: View, numbers: list[float]) -> None:
 
 @settings(max_examples=60)
 @given(tiny(), PRICES)
-def test_every_column_is_a_schedule(view: View, numbers: list[float]) -> None:
+def test_every_column_is_a_schedule(view: HadarView, numbers: list[float]) -> None:
     """The independent checker finds the value of each column."""
     prices = np.resize(np.array(numbers), len(view.capacity) * view.slots)
     columns = priced(Pricing(view), prices).columns
@@ -122,7 +122,7 @@ def test_every_column_is_a_schedule(view: View, numbers: list[float]) -> None:
 
 @settings(max_examples=60)
 @given(tiny(), st.lists(st.integers(0, 3), min_size=15, max_size=15))
-def test_insertion_stays_within_what_is_left(view: View, numbers: list[int]) -> None:
+def test_insertion_stays_within_what_is_left(view: HadarView, numbers: list[int]) -> None:
     room = np.minimum(
         np.resize(np.array(numbers), view.capacity.size * view.slots), np.repeat(view.capacity, view.slots)
     )
@@ -185,7 +185,7 @@ def test_grids_that_are_too_coarse_and_the_cheapest_slots_still_bound(
 
 @settings(max_examples=30)
 @given(tiny(), st.booleans())
-def test_columns_reach_the_relaxation_and_bound_the_optimum(view: View, complete: bool) -> None:
+def test_columns_reach_the_relaxation_and_bound_the_optimum(view: HadarView, complete: bool) -> None:
     found = relaxed_by(Pricing(view, complete))
     suffix = ".complete" if complete else ""
     if models.get(f"hadar.p1{suffix}").skip(view):
@@ -213,7 +213,7 @@ def test_columns_reach_the_relaxation_and_bound_the_optimum(view: View, complete
 
 @settings(max_examples=20)
 @given(tiny())
-def test_with_enumerations_integrality_the_columns_are_exact(view: View) -> None:
+def test_with_enumerations_integrality_the_columns_are_exact(view: HadarView) -> None:
     """P2 by columns over *all* schedules is P2 enumerated: the master as a MILP has P1's optimum."""
     assume(view.possible.size)
     exact = models.get("hadar.p1").run(view).solution.objective
@@ -224,7 +224,7 @@ def test_with_enumerations_integrality_the_columns_are_exact(view: View) -> None
 
 @settings(max_examples=30)
 @given(tiny())
-def test_jobs_in_copies_are_bounded_too(view: View) -> None:
+def test_jobs_in_copies_are_bounded_too(view: HadarView) -> None:
     forked, gangs = relaxed_by(ForkedPricing(view)), relaxed_by(Pricing(view))
     assert forked.bound >= gangs.value - 1e-6
     assert forked.value == pytest.approx(forked.bound, abs=1e-5)
@@ -232,7 +232,7 @@ def test_jobs_in_copies_are_bounded_too(view: View) -> None:
 
 @settings(max_examples=40)
 @given(tiny(), PRICES)
-def test_pricing_of_copies_bounds_every_gang_schedule(view: View, numbers: list[float]) -> None:
+def test_pricing_of_copies_bounds_every_gang_schedule(view: HadarView, numbers: list[float]) -> None:
     prices = np.resize(np.array(numbers), len(view.capacity) * view.slots)
     found = priced(ForkedPricing(view), prices)
     most = np.maximum(found.most, 0)
@@ -244,7 +244,7 @@ def test_pricing_of_copies_bounds_every_gang_schedule(view: View, numbers: list[
 
 @settings(max_examples=40)
 @given(tiny(), PRICES)
-def test_pricing_by_period_is_that_by_slot(view: View, numbers: list[float]) -> None:
+def test_pricing_by_period_is_that_by_slot(view: HadarView, numbers: list[float]) -> None:
     by_period = ByPeriod(Pricing(view), SolveOptions(), number=3)
     prices = np.resize(np.array(numbers), len(by_period.packing.capacity))
     found = by_period(prices, by_period.domain)

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from schedgap import instances, models
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import validate
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import hadar
-from schedgap.instances.views.hadar import FORKED, View
+from schedgap.instances.views.hadar import FORKED, HadarView
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.solve import Seed, SolveOptions
 
 
 @st.composite
-def clusters(draw: Any) -> View:
+def clusters(draw: Any) -> HadarView:
     """Up to three jobs on up to four servers of different sizes and types, in a few slots."""
     types = [f"T{r}" for r in range(draw(st.integers(1, 3)))]
     servers = [
@@ -45,7 +45,7 @@ def clusters(draw: Any) -> View:
     return hadar.view(validate(data, "t"))
 
 
-def optimum(view: View) -> float:
+def optimum(view: HadarView) -> float:
     """Largest utility over GPUs of every copy, on every server in every slot, by a MILP that shares no code."""
     work, hosts = view.workload, view.servers
     n, h, t = view.size, hosts.size, view.slots
@@ -85,7 +85,7 @@ def optimum(view: View) -> float:
 
 @settings(max_examples=40)
 @given(clusters())
-def test_branch_and_price_finds_the_optimum(view: View) -> None:
+def test_branch_and_price_finds_the_optimum(view: HadarView) -> None:
     """Also on servers of different sizes, whose GPUs are counted by class and dealt out to servers afterwards."""
     exact = optimum(view)
     outcome = models.get("hadar.forked.columns").run(view)
@@ -102,7 +102,7 @@ def test_branch_and_price_finds_the_optimum(view: View) -> None:
 
 @settings(max_examples=60)
 @given(clusters(), st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.3]), min_size=30, max_size=60))
-def test_pricing_finds_the_cheapest_whole_gpus(view: View, numbers: list[float]) -> None:
+def test_pricing_finds_the_cheapest_whole_gpus(view: HadarView, numbers: list[float]) -> None:
     """Compared with a MILP for every job and last slot."""
     oracle = ForkedPricing(view)
     prices = np.resize(np.array(numbers), oracle.packing.capacity.size)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import InstanceError, UnknownNameError
 from schedgap.instances.generate import generate

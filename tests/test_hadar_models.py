@@ -12,14 +12,14 @@ from hypothesis import example, given, settings
 from numpy.typing import NDArray
 
 from schedgap import instances, models
-from schedgap.harness.compare.task import MethodTask
+from schedgap.harness.check import judge
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import judge
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance, LinearDeadline
 from schedgap.instances.views import hadar
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.models.hadar.p1 import Places, build_p1
 from schedgap.models.hadar.p2 import build_p2, build_p3, prices, relax
 from schedgap.models.hadar.schedules import MOST_MIXES, Schedules, TooManyError, job_schedules, mixes, schedules
@@ -31,7 +31,7 @@ BUSY = linear([{"gpus": 2, "epochs": 6, "rates": {"a": 2.0, "b": 1.0}}] * 3, {"a
 """Three gangs of two that compete for the faster type."""
 
 
-def optimum(method: str, view: View) -> float | None:
+def optimum(method: str, view: HadarView) -> float | None:
     """Return a model's verified optimum; ``None`` where it has none."""
     spec = models.get(method)
     if spec.skip(view):
@@ -118,7 +118,7 @@ def test_the_relaxation_of_p2_and_p3_are_a_pair(instance: Instance) -> None:
     _check_prices(view, columns, primal, dual)
 
 
-def _check_prices(view: View, columns: Schedules, primal: Any, dual: Any) -> None:
+def _check_prices(view: HadarView, columns: Schedules, primal: Any, dual: Any) -> None:
     """Complementary slackness, and μ_j = max(0, max_s φ_j(s))."""
     price = np.zeros((view.slots, len(view.capacity)))
     for cell, p in zip(dual.model.price.keys(), dual.array(dual.model.price), strict=True):
@@ -172,12 +172,12 @@ def test_fig1_is_solved_by_all_models() -> None:
     assert pytest.approx(48.8095, abs=5e-5) == FIG1
 
 
-def run(view: View, method: str) -> Any:
+def run(view: HadarView, method: str) -> Any:
     spec = models.get(method)
     return judge(view.instance, spec.run(view, EXACT).decision, spec.problem, ())
 
 
-def fig1(slots: int, **changes: Any) -> View:
+def fig1(slots: int, **changes: Any) -> HadarView:
     """Fig. 1 with another horizon and these fields of its jobs."""
     instance = instances.load("paper/hadar-fig1")
     assert instance.horizon is not None

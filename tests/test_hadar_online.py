@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import heuristics, instances
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.heuristics.hadar._kernels import worths
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import AS_PRINTED, EXACT_QUEUE, Plan, Planner, Planning, Round, literal_dp
@@ -24,7 +24,7 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.random_instances.hadar import gangs
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
 from schedgap.instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
-from schedgap.instances.views.hadar import View, view
+from schedgap.instances.views.hadar import HadarView, view
 
 VARIANTS = [spec.id for spec in POLICIES if spec.id.startswith("hadar.online")]
 UTILITIES = [
@@ -77,11 +77,11 @@ def tiny(draw: st.DrawFn, most_jobs: int = 6, utilities: bool = True) -> Instanc
     return instance(gpus, jobs)
 
 
-def planner(v: View, **options: Any) -> Planner:
+def planner(v: HadarView, **options: Any) -> Planner:
     return Planner(v, prices(v), Planning(**options))
 
 
-def everybody(v: View, used: Ints | None = None) -> Round:
+def everybody(v: HadarView, used: Ints | None = None) -> Round:
     nothing = np.zeros(v.servers.size, np.int64)
     held = np.zeros((0, 3), np.int64)
     return Round(np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing if used is None else used, held)
@@ -143,7 +143,7 @@ def test_compiled_utilities_are_equal_to_the_last_bit(example: Instance, slot: i
     assert np.array_equal(found, expected)
 
 
-def allocations(v: View, gpus: int, used: Ints) -> list[Ints]:
+def allocations(v: HadarView, gpus: int, used: Ints) -> list[Ints]:
     """All ways to take so many GPUs."""
     ranges = [range(min(gpus, int(free)) + 1) for free in v.servers.gpus - used]
     return [np.array(ways) for ways in product(*ranges) if sum(ways) == gpus]

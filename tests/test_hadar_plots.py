@@ -13,26 +13,27 @@ from charts import channels, panels, record, records, scale_of, spec_of, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.run import compare_here
-from schedgap.harness.figure import Drawing, figures, plain_spec, rendered
-from schedgap.harness.plots import gantt as gantt_plots
-from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged, of_schedule, of_trace, sampled
-from schedgap.harness.plots.hadar import completion_s, price_field, shares
-from schedgap.harness.plots.style import clock, completion_cdf, looks, price_map, strips
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
+from schedgap.harness.show.drawing import figures
+from schedgap.harness.show.figure import Drawing, plain_spec, rendered
+from schedgap.harness.show.plots import gantt as gantt_plots
+from schedgap.harness.show.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged, of_schedule, of_trace, sampled
+from schedgap.harness.show.plots.hadar import completion_s, price_field, shares
+from schedgap.harness.show.plots.style import clock, completion_cdf, looks, price_map, strips
+from schedgap.harness.studies.compare.row import Comparison, Row
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.catalogue import load
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import hadar
-from schedgap.instances.views.hadar import Schedule, View
+from schedgap.instances.views.hadar import HadarView, Schedule
 from schedgap.instances.workload import Servers
 
 NAMES = ("gantt", "jct-cdf", "utilisation", "prices")
 
 
-def by_order(view: View, order: list[int], blind: bool = False) -> Schedule:
+def by_order(view: HadarView, order: list[int], blind: bool = False) -> Schedule:
     """Each job in that order as early as its gang fits, on the fastest (or, blind, the first) GPUs free throughout."""
     free = np.tile(view.servers.gpus, (view.slots, 1))
     rows: list[tuple[int, int, int, int]] = []
@@ -50,7 +51,9 @@ def by_order(view: View, order: list[int], blind: bool = False) -> Schedule:
     return Schedule.of(np.array(rows, np.int64))
 
 
-def gang(free: Any, begin: int, gpus: int, ranked: Any, view: View, j: int) -> tuple[int, list[tuple[int, int]]] | None:
+def gang(
+    free: Any, begin: int, gpus: int, ranked: Any, view: HadarView, j: int
+) -> tuple[int, list[tuple[int, int]]] | None:
     """Slots and servers of a gang that starts there, if it fits until it is done."""
     parts, left = [], gpus
     for server in ranked.tolist():

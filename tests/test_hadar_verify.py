@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances
-from schedgap.harness.verify import Verdict, judge
+from schedgap.harness.check import Verdict, judge
 from schedgap.heuristics.hadar import slotted
 from schedgap.instances.views import hadar
-from schedgap.instances.views.hadar import Schedule, View
+from schedgap.instances.views.hadar import HadarView, Schedule
 
 FIG1 = hadar.view(instances.load("paper/hadar-fig1"))
 V100, P100, K80 = range(3)
@@ -29,7 +29,7 @@ GOOD = [
 """A schedule of Fig. 1: J1 ends after 3 rounds, J2 after 2, J3 after 8."""
 
 
-def check(entries: Any, problem: str = "hadar.utility", view: View = FIG1) -> Verdict:
+def check(entries: Any, problem: str = "hadar.utility", view: HadarView = FIG1) -> Verdict:
     decision = entries if isinstance(entries, Schedule) else Schedule.of(np.array(entries, np.int64))
     return judge(view.instance, decision, problem, ())
 
@@ -121,7 +121,7 @@ def test_copies_advance_on_their_own() -> None:
 
 
 def test_rounding_of_work_is_forgiven_and_no_more() -> None:
-    def slots_of(slot_s: float) -> View:
+    def slots_of(slot_s: float) -> HadarView:
         return hadar.view(linear([{"gpus": 1, "epochs": 3, "rates": {"a": 0.1}}], {"a": 1}, slots=40, slot_s=slot_s))
 
     all_of_it = [(0, t, 0, 1) for t in range(30)]
@@ -148,7 +148,7 @@ def test_mutilated_arrays_are_refused_and_never_raise(field: str, change: Any) -
 
 
 @st.composite
-def schedules_of(draw: st.DrawFn) -> tuple[View, list[tuple[int, ...]]]:
+def schedules_of(draw: st.DrawFn) -> tuple[HadarView, list[tuple[int, ...]]]:
     """Draw a tiny instance and the schedule of first come, first served, with up to two entries changed or added."""
     view = hadar.view(with_long_horizon(draw(instances_of())))
     good = slotted.schedule(view, fifo)
@@ -164,14 +164,14 @@ def schedules_of(draw: st.DrawFn) -> tuple[View, list[tuple[int, ...]]]:
 @given(schedules_of(), st.sampled_from(("hadar.utility", "hadar.forked", "hadar.complete")))
 @settings(max_examples=100)
 def test_the_checker_agrees_with_a_plain_reading_of_the_rules(
-    drawn: tuple[View, list[tuple[int, ...]]], problem: str
+    drawn: tuple[HadarView, list[tuple[int, ...]]], problem: str
 ) -> None:
     view, entries = drawn
     verdict = check(np.array(entries, np.int64).reshape(-1, 4), problem, view)
     assert bool(verdict.violations) == (not plainly_valid(view, entries, problem))
 
 
-def plainly_valid(view: View, entries: list[tuple[int, ...]], problem: str) -> bool:
+def plainly_valid(view: HadarView, entries: list[tuple[int, ...]], problem: str) -> bool:
     """Whether entries obey the rules, read one after another."""
     used: Counter[tuple[int, int]] = Counter()
     held: dict[tuple[int, int], list[tuple[float, int]]] = {}

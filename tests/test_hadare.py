@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import schedgap as sg
 from schedgap import heuristics, instances
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.heuristics.hadar.hadare import (
     BATCH_SIZE,
     HadarE,
@@ -31,7 +31,7 @@ from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.arrays import ROUNDING, Array
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
-from schedgap.instances.views.hadar import View, view
+from schedgap.instances.views.hadar import HadarView, view
 
 
 def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int = 1) -> Instance:
@@ -116,7 +116,7 @@ def crowded(draw: st.DrawFn) -> Instance:
     return nodes(rates, epochs, gpus=gpus, gang=draw(st.integers(1, gpus)))
 
 
-def one_by_one(here: View, found: Prices, state: State, known: Array, payoff: str) -> list[tuple[int, int, int]]:
+def one_by_one(here: HadarView, found: Prices, state: State, known: Array, payoff: str) -> list[tuple[int, int, int]]:
     """Place the copy of highest payoff, all of them valued anew each time: job, server, GPUs, in order."""
     hosts, copies = state.servers, list[tuple[int, int, int]]()
     used, rate, cost, before = np.zeros(hosts.size, np.int64), *(np.zeros(state.jobs.size) for _ in range(3))

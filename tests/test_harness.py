@@ -27,18 +27,18 @@ import pytest
 from conftest import PATIENCE_S, wait_for
 
 import schedgap as sg
-from schedgap.harness.compare.methods import find_spec, select
-from schedgap.harness.compare.row import FAILED, FIELDS, Row, gap, ratio
-from schedgap.harness.compare.run import SEARCHES_S, certify, compare, plan, read_run
-from schedgap.harness.compare.task import MethodResult, MethodTask
+from schedgap.harness.check import judge_asked
+from schedgap.harness.engine.environment import waited_for_core_s
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.pool import COMPILING, NOT_COUNTED, Compiling, Pool, Worker, workers_for
 from schedgap.harness.engine.result import decode, encode
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.environment import waited_for_core_s
-from schedgap.harness.page.columns import COMPARE as COLUMNS
-from schedgap.harness.table import visible
-from schedgap.harness.verify import judge_asked
+from schedgap.harness.show.page.columns import COMPARE as COLUMNS
+from schedgap.harness.show.table import visible
+from schedgap.harness.studies.compare.methods import find_spec, select
+from schedgap.harness.studies.compare.row import FAILED, FIELDS, Row, gap, ratio
+from schedgap.harness.studies.compare.run import SEARCHES_S, certify, compare, plan, read_run
+from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances import clock, load, plugins
 from schedgap.instances.canonical import to_json, write
@@ -442,7 +442,7 @@ def test_a_worker_that_keeps_too_much_memory_gets_no_other_task(
 
 
 def test_never_more_workers_times_threads_than_cores() -> None:
-    from schedgap.harness.environment import cores
+    from schedgap.harness.engine.environment import cores
 
     for threads in (1, 2, cores(), 2 * cores()):
         for jobs in (0, 1, 64):

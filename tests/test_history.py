@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trace_samples import PAI_JOBS, SAMPLES
 
 import schedgap as sg
-from schedgap.harness.certify import held, save
+from schedgap.harness.studies.certify import held, save
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.importers.sacct import hosts

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import models
-from schedgap.harness.simulate.task import rounds
-from schedgap.harness.verify.history import check
+from schedgap.harness.check.history import check
+from schedgap.harness.studies.simulate.task import rounds
 from schedgap.heuristics.simulator import (
     POLICIES,
     Assignment,

@@ -17,8 +17,8 @@ import pytest
 from certified import EXAMPLES, checker, plain, signed
 
 from schedgap import instances
-from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances.canonical import to_json
 
 FIG1 = "paper/hadar-fig1"

@@ -20,8 +20,8 @@ import schedgap as sg
 from schedgap.harness.engine import sealed
 from schedgap.harness.engine.result import encode, packed
 from schedgap.harness.engine.sealed import digests
-from schedgap.harness.engine.study import check, reopen
-from schedgap.harness.page import blocks
+from schedgap.harness.show.page import blocks
+from schedgap.harness.studies.folders import check, reopen
 from schedgap.instances.errors import UsageError
 from schedgap.instances.views.oef import Allocation
 

@@ -12,14 +12,14 @@ from scipy.optimize import linprog
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.models.intervals import Fluid, Pricing, completions, least_completion
-from schedgap.models.single_machine import Jobs, Ways, best_bound
+from schedgap.models.single_machine import FluidJobs, Ways, best_bound
 from schedgap.models.solve import SolveOptions
 
 D = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Random(Jobs):
+class Random(FluidJobs):
     """Jobs of one kind each, with ``(q, D)`` needs by way, three ways for each job."""
 
     need: Array

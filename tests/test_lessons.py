@@ -13,13 +13,14 @@ import IPython.display
 import pytest
 
 from schedgap import instances
-from schedgap.harness import lessons
-from schedgap.harness.compare.run import compare, compare_here
-from schedgap.harness.figure import ENLARGED, figures
-from schedgap.harness.page import to_fragment
-from schedgap.harness.page.frame import TEMPLATES
-from schedgap.harness.plots.style import rows
-from schedgap.harness.table import Line, left_out
+from schedgap.harness.ask import lessons
+from schedgap.harness.show.drawing import figures
+from schedgap.harness.show.figure import ENLARGED
+from schedgap.harness.show.page import to_fragment
+from schedgap.harness.show.page.frame import TEMPLATES
+from schedgap.harness.show.plots.style import rows
+from schedgap.harness.show.table import Line, left_out
+from schedgap.harness.studies.compare.run import compare, compare_here
 from schedgap.instances.errors import UsageError
 
 

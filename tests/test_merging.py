@@ -11,15 +11,15 @@ from conftest import Command
 from report_runs import row
 
 import schedgap as sg
-from schedgap.harness.adversary.row import Adversary, Worst
-from schedgap.harness.audit.row import Audit, Count, Finding
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.run import read_run
-from schedgap.harness.diffing import Difference, diff, lines, sentence, signed_rank_p
 from schedgap.harness.engine.sealed import SEAL, sealed
-from schedgap.harness.engine.study import merge
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.simulate.row import Simulation, SimulationRow
+from schedgap.harness.show.diff import Difference, diff, lines, sentence, signed_rank_p
+from schedgap.harness.studies.adversary.row import Adversary, Worst
+from schedgap.harness.studies.audit.row import Audit, Count, Finding
+from schedgap.harness.studies.compare.row import Comparison, Row
+from schedgap.harness.studies.compare.run import read_run
+from schedgap.harness.studies.folders import merge
+from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
 from schedgap.instances.errors import UsageError
 
 METHODS = ["oef.cooperative", "oef.gandiva_fair"]

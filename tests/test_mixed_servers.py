@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import heuristics, models
-from schedgap.harness.compare.run import compare_here
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.heuristics.hadar.planning import Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import Prices
 from schedgap.heuristics.simulator import POLICIES, simulate
@@ -97,7 +97,7 @@ def test_models_find_what_an_exhaustive_search_finds(instance: Instance) -> None
         reaches(spec, view, most)
 
 
-def reaches(spec: models.ModelSpec, view: hadar.View, most: float) -> None:
+def reaches(spec: models.ModelSpec, view: hadar.HadarView, most: float) -> None:
     """Assert that a model decides what the checker finds right, and worth as much."""
     outcome = spec.run(view, SolveOptions(rel_gap=0.0))
     verdict = judge(view.instance, outcome.decision, spec.problem, ())

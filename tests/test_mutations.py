@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import compare_here
-from schedgap.harness.compare.task import MethodTask
+from schedgap.harness.check import differ
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import differ
+from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.run import compare_here
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json, validate
 from schedgap.instances.random_instances import MB_PER_S, RANDOM, synergy, zhou

@@ -131,7 +131,7 @@ def test_no_cell_gives_its_answer_away(path: Path) -> None:
 
 @each
 def test_sliders_do_not_capture_output(path: Path) -> None:
-    """Output widgets make nbclient hang once in a while; :func:`schedgap.harness.lessons.interact` does without."""
+    """Output widgets make nbclient hang once in a while; :func:`schedgap.harness.ask.lessons.interact` does without."""
     for cell in code_of(read(path)):
         assert "ipywidgets" not in cell.source
 

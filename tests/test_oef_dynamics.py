@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from simulated import cluster, dense, jobs
 
 from schedgap import instances
-from schedgap.harness.page.columns import SIMULATE as COLUMNS
-from schedgap.harness.simulate.row import SimulationRow
-from schedgap.harness.simulate.task import SimulationTask
-from schedgap.harness.table import visible
+from schedgap.harness.show.page.columns import SIMULATE as COLUMNS
+from schedgap.harness.show.table import visible
+from schedgap.harness.studies.simulate.row import SimulationRow
+from schedgap.harness.studies.simulate.task import SimulationTask
 from schedgap.heuristics.hadar.allox import match
 from schedgap.heuristics.oef import dynamics as oef
 from schedgap.heuristics.oef.dynamics import by_type, on_hosts, round_robin
@@ -42,7 +42,7 @@ from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
-from schedgap.instances.views.oef import View, efficiency, matrix_view
+from schedgap.instances.views.oef import OefView, efficiency, matrix_view
 
 TYPES = ("RTX3070", "RTX3080", "RTX3090")
 
@@ -412,7 +412,7 @@ HALF_A_DAY = 12 * 3600.0
 class Simulated:
     """Efficiency promised and work done ``(R, t)``, and devices ``(R, v, k)``, over simulated rounds."""
 
-    view: View
+    view: OefView
     trace: Trace
     estimated: Array
     actual: Array

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from schedgap import heuristics
-from schedgap.harness.compare.run import compare_here
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.heuristics import Context
 from schedgap.heuristics.oef import gandiva_fair
 from schedgap.heuristics.oef.rounding import ROUNDS, UNIT, Placer, Quality, Rule, quality, round_shares

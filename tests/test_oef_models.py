@@ -11,10 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances, models
-from schedgap.harness.verify import judge_asked
+from schedgap.harness.check import judge_asked
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view, merged, replicated
+from schedgap.instances.views.oef import Allocation, OefView, efficiency, matrix_view, merged, replicated
 from schedgap.models.oef.lazy import merged_cooperative
 from schedgap.models.oef.printed import build_gavel, decode, least_over_optima, pareto_gain
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, Session, Solution, SolveOptions
@@ -23,14 +23,14 @@ EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
 LPS = [spec.id for spec in models.MODELS if spec.paper == "oef"]
 
 
-def optimum(model: str, view: View) -> float:
+def optimum(model: str, view: OefView) -> float:
     objective = models.get(model).run(view).solution.objective
     assert objective is not None
     return objective
 
 
 @st.composite
-def views(draw: Any, weighted: bool = False) -> View:
+def views(draw: Any, weighted: bool = False) -> OefView:
     """Random speedups (types need not be ordered alike for all tenants), devices and rational weights."""
     n, k = draw(st.integers(2, 6)), draw(st.integers(2, 4))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -55,7 +55,7 @@ def test_eq1_totals(model: str, total: float) -> None:
 
 @pytest.mark.parametrize("model", LPS)
 @pytest.mark.parametrize("view", [EQ1, matrix_view([[1, 1.5, 2], [1, 2, 5], [1, 3, 8]], [2, 1, 4], [1, 2, 0.5])])
-def test_cbc_agrees_on_every_lp(model: str, view: View) -> None:
+def test_cbc_agrees_on_every_lp(model: str, view: OefView) -> None:
     solution = models.get(model).run(view, SolveOptions(cross_check=True)).solution
     assert solution.status == "optimal"
     assert solution.cross_check is not None
@@ -64,7 +64,7 @@ def test_cbc_agrees_on_every_lp(model: str, view: View) -> None:
 
 @settings(max_examples=40)
 @given(views(weighted=True), st.booleans())
-def test_lazy_rows_and_full_lp_agree(view: View, with_equals: bool) -> None:
+def test_lazy_rows_and_full_lp_agree(view: OefView, with_equals: bool) -> None:
     if with_equals:
         view = matrix_view(view.speedups[[0, *range(view.size), 0]], view.capacity, [0.5, *view.weight, 3])
     lazy, full = merged_cooperative(view, SolveOptions()), models.get("oef.cooperative.full").run(view)
@@ -97,7 +97,7 @@ def test_lazy_rows_need_few_of_the_rows_at_a_hundred_tenants() -> None:
 
 @settings(max_examples=30)
 @given(views(weighted=True), st.sampled_from(["oef.noncooperative", "oef.cooperative"]))
-def test_replicating_tenants_and_weighting_rows_agree(view: View, model: str) -> None:
+def test_replicating_tenants_and_weighting_rows_agree(view: OefView, model: str) -> None:
     copies, original = replicated(view)
     assert optimum(model, copies) == pytest.approx(optimum(model, view), rel=1e-6)
     assert np.bincount(original) / len(original) == pytest.approx(view.weight / view.weight.sum())
@@ -110,7 +110,7 @@ def test_weights_without_a_small_common_denominator_are_not_replicated() -> None
 
 @settings(max_examples=40)
 @given(views(weighted=True))
-def test_theorem_5_1_and_the_order_of_optima(view: View) -> None:
+def test_theorem_5_1_and_the_order_of_optima(view: OefView) -> None:
     outcome = models.get("oef.cooperative").run(view)
     assert judge_asked(view, outcome.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
     totals = [optimum(m, view) for m in ("oef.cooperative", "oef.sharing_incentive", "oef.efficiency")]
@@ -121,7 +121,7 @@ def test_theorem_5_1_and_the_order_of_optima(view: View) -> None:
 
 @settings(max_examples=40)
 @given(views(weighted=True))
-def test_every_model_keeps_its_claims(view: View) -> None:
+def test_every_model_keeps_its_claims(view: OefView) -> None:
     for spec in map(models.get, LPS):
         outcome = spec.run(view)
         assert outcome.solution.status == "optimal"
@@ -130,7 +130,7 @@ def test_every_model_keeps_its_claims(view: View) -> None:
 
 @settings(max_examples=30)
 @given(views(weighted=True))
-def test_gavel_equals_its_ratio_and_uses_the_most_efficient_vertex(view: View) -> None:
+def test_gavel_equals_its_ratio_and_uses_the_most_efficient_vertex(view: OefView) -> None:
     first = models.registry.solve_built(build_gavel, decode, view, SolveOptions()).solution.objective
     decision = models.get("oef.gavel").run(view).decision
     base = efficiency(view.speedups, view.equal_split)
@@ -146,7 +146,7 @@ def test_the_level_of_the_noncooperative_program_is_that_of_the_paper() -> None:
 
 @settings(max_examples=20)
 @given(views(weighted=True), st.sampled_from(["oef.efficiency", "oef.sharing_incentive", "oef.cooperative.full"]))
-def test_prices_are_those_of_the_printed_rows(view: View, model: str) -> None:
+def test_prices_are_those_of_the_printed_rows(view: OefView, model: str) -> None:
     """A device's worth to a tenant is at most the price of its type, less what other rows pay (4), (8), (10)."""
     solution = models.get(model).run(view, SolveOptions(method="simplex")).solution
     for row, rent in solution.duals.items():  # a device more never costs, being fairer never pays
@@ -164,7 +164,7 @@ def test_prices_are_those_of_the_printed_rows(view: View, model: str) -> None:
 
 
 @st.composite
-def degenerate_views(draw: Any) -> View:
+def degenerate_views(draw: Any) -> OefView:
     """Different tenants with small whole speedups, which give many optima."""
     n, k = draw(st.integers(2, 5)), draw(st.integers(2, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -173,7 +173,7 @@ def degenerate_views(draw: Any) -> View:
 
 
 @given(degenerate_views(), st.randoms(use_true_random=False))
-def test_the_optimum_returned_does_not_hang_on_the_order_of_tenants(view: View, random: Any) -> None:
+def test_the_optimum_returned_does_not_hang_on_the_order_of_tenants(view: OefView, random: Any) -> None:
     order = random.sample(range(view.size), view.size)
     turned = matrix_view(view.speedups[order], view.capacity)
     for name in LPS:
@@ -189,7 +189,7 @@ def test_of_several_optima_the_fast_types_go_to_large_speedups() -> None:
 
 @settings(max_examples=40)
 @given(degenerate_views(), st.sampled_from(["oef.efficiency", "oef.cooperative.full", "oef.noncooperative"]))
-def test_the_least_over_the_optima_is_that_of_an_independent_program(view: View, model: str) -> None:
+def test_the_least_over_the_optima_is_that_of_an_independent_program(view: OefView, model: str) -> None:
     assume(view.size > 1)
     W, m, worth = view.speedups, view.capacity, np.zeros_like(view.speedups)
     worth[0] = W[0] + 1

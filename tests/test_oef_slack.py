@@ -10,12 +10,12 @@ from oef_reference import envy_rows, lp, own
 
 from schedgap.certificates.fairness import TOLERANCE
 from schedgap.certificates.rules import rule_of
-from schedgap.harness.compare.run import compare_here
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.oef import Allocation, View, matrix_view
+from schedgap.instances.views.oef import Allocation, OefView, matrix_view
 from schedgap.models import MODELS
 from schedgap.models.provers import PROVERS
 from schedgap.models.solve import SolveOptions
@@ -23,7 +23,7 @@ from schedgap.models.solve import SolveOptions
 MISSED = 0.9 * TOLERANCE
 
 
-def greedy(problem: str, view: View) -> Array:
+def greedy(problem: str, view: OefView) -> Array:
     """Return the largest total if devices, equal splits, envy and levels may be missed by :data:`MISSED`."""
     W, weight, more = view.speedups, view.weight, view.capacity * (1 + MISSED)
     split, rows, bound, columns = view.split_efficiency, np.zeros((0, W.size)), np.zeros(0), W.size

@@ -14,13 +14,13 @@ import pytest
 from conftest import Command
 
 import schedgap as sg
-from schedgap.harness.compare.methods import select, starts_from_decisions
-from schedgap.harness.compare.run import RUN_S, SEARCHES_S, plan
-from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine import pacing
 from schedgap.harness.engine.pacing import GOOD, LEAST_S, MOST_S, RESERVE, Asking, Pacer
 from schedgap.harness.engine.pool import Pool, Worker
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.studies.compare.methods import select, starts_from_decisions
+from schedgap.harness.studies.compare.run import RUN_S, SEARCHES_S, plan
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances import clock, load, plugins
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
@@ -136,7 +136,7 @@ def test_searches_go_on_while_there_is_time(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.usefixtures("asking")
 def test_the_time_limit_of_a_worker_grows_by_what_it_is_given() -> None:
     (task,) = searches(1, run_s=60.0)
-    worker = Worker("schedgap.harness.compare.task", 1, plugins.loaded())
+    worker = Worker("schedgap.harness.studies.compare.task", 1, plugins.loaded())
     worker.give(task)
     until = worker.until
     while not isinstance(worker.news(), Asking):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedgap.harness.compare.methods import select
-from schedgap.harness.simulate.run import resolve
+from schedgap.harness.studies.compare.methods import select
+from schedgap.harness.studies.simulate.run import resolve
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import Guarantee, HeuristicSpec
 from schedgap.heuristics.simulator import POLICIES

@@ -19,7 +19,7 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.views import gavel
 from schedgap.models.gavel import build_p99
 from schedgap.models.percentile import PERCENTILE, in_time, longest, ranks, tail
-from schedgap.models.single_machine import Jobs, Ways
+from schedgap.models.single_machine import FluidJobs, Ways
 from schedgap.models.solve import build, solve
 
 JOBS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(1, 6)), min_size=1, max_size=7)
@@ -60,7 +60,7 @@ def test_most_jobs_in_time_by_exhaustive_search(jobs: list[tuple[int, int, int]]
 
 
 @dataclass(frozen=True, eq=False)
-class Plain(Jobs):
+class Plain(FluidJobs):
     """Jobs on one resource."""
 
     size: Array

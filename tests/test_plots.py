@@ -17,23 +17,15 @@ import pytest
 from charts import channels, panels, record, records, scale_of, texts
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
-from schedgap.harness.compare.row import Comparison
+from schedgap.harness.check import judge_asked
 from schedgap.harness.engine.pool import Worker
-from schedgap.harness.figure import (
-    FIGURES,
-    Drawing,
-    draw_all,
-    figures,
-    plain_spec,
-    registered,
-    rendered,
-    write_figures,
-)
-from schedgap.harness.plots.common import SHORTEST_S
-from schedgap.harness.plots.oef import CELLS, envy, per_tenant, ranked
-from schedgap.harness.plots.style import PALETTE, rows, text_colour
-from schedgap.harness.text import clean
-from schedgap.harness.verify import judge_asked
+from schedgap.harness.show.drawing import draw_all, figures, registered, write_figures
+from schedgap.harness.show.figure import FIGURES, Drawing, plain_spec, rendered
+from schedgap.harness.show.plots.common import SHORTEST_S
+from schedgap.harness.show.plots.oef import CELLS, envy, per_tenant, ranked
+from schedgap.harness.show.plots.style import PALETTE, rows, text_colour
+from schedgap.harness.show.text import clean
+from schedgap.harness.studies.compare.row import Comparison
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.plugins import load_plugin, restore
 from schedgap.instances.schema import Instance
@@ -193,8 +185,8 @@ def test_scaling_fits_the_exponent() -> None:
 
 
 MINE = """
-from schedgap.harness.figure import figure
-from schedgap.harness.plots.style import rows
+from schedgap.harness.show.figure import figure
+from schedgap.harness.show.plots.style import rows
 import altair as alt
 
 @figure("oef.waiting", "Waiting", of="instance", each={"a": "A", "b": "B"})

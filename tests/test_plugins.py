@@ -18,9 +18,9 @@ from conftest import HARNESS, ROOT, Command
 from test_conformance import broken
 
 import schedgap as sg
-from schedgap.harness.compare.methods import specs
-from schedgap.harness.compare.run import compare_here
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
+from schedgap.harness.studies.compare.methods import specs
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
@@ -327,7 +327,7 @@ def test_a_heuristic_that_is_defined_here_runs_in_workers_and_may_be_defined_aga
     [
         (lambda view: np.zeros(3), "TypeError: oef.here returned ndarray; methods of oef return Allocation"),
         (lambda view: None, "TypeError: oef.here returned nothing; methods of oef return Allocation"),
-        (lambda view: view.no_such_field, "AttributeError: 'View' object has no attribute 'no_such_field'"),
+        (lambda view: view.no_such_field, "AttributeError: 'OefView' object has no attribute 'no_such_field'"),
         (lambda view: sys.exit(3), "SystemExit: 3"),
     ],
 )

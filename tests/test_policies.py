@@ -15,14 +15,14 @@ from scipy.optimize import linear_sum_assignment, linprog
 from simulated import cluster, dense, jobs
 
 from schedgap import instances
-from schedgap.harness.verify import judge
-from schedgap.harness.verify.history import check
+from schedgap.harness.check import judge
+from schedgap.harness.check.history import check
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.hadar.allox import AlloX, match
 from schedgap.heuristics.hadar.baselines import Fifo, Srtf, Tiresias, YarnCS
 from schedgap.heuristics.hadar.gavel import GRID, TIES, Gavel, ShareProgram, classes, fair_rates
 from schedgap.heuristics.simulator import POLICIES, Assignment, Policy, Servers, State, Trace, Workload, simulate
-from schedgap.heuristics.simulator.gangs import Gangs
+from schedgap.heuristics.simulator.gangs import GangOptions
 from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
@@ -48,7 +48,7 @@ def who(trace: Trace) -> list[list[int]]:
 def test_a_gang_mixes_types_only_where_no_single_one_could_hold_it() -> None:
     hosts = cluster((0, 2), (1, 3), (2, 1))
     rates = (1.0, 2.0, 3.0)
-    gangs = Gangs(jobs(*({"work": 1, "gpus": w} for w in (1, 3, 4, 6, 7)), rates=rates), hosts)
+    gangs = GangOptions(jobs(*({"work": 1, "gpus": w} for w in (1, 3, 4, 6, 7)), rates=rates), hosts)
     assert gangs.rates.tolist() == [[1, 2, 3, 0], [0, 2, 0, 0], [0, 0, 0, 2], [0, 0, 0, 1], [0, 0, 0, 0]]
     assert gangs.usage[2, 3].tolist() == [0, 3, 1]
     assert gangs.usage[3, 3].tolist() == [2, 3, 1]
@@ -56,14 +56,14 @@ def test_a_gang_mixes_types_only_where_no_single_one_could_hold_it() -> None:
 
 
 def test_types_with_a_rate_of_zero_are_not_used() -> None:
-    gangs = Gangs(
+    gangs = GangOptions(
         jobs({"work": 1, "gpus": 3, "rates": (0.0, 1.0, 5.0)}, rates=(1, 1, 1)), cluster((0, 9), (1, 2), (2, 2))
     )
     assert gangs.usage[0, 3].tolist() == [0, 1, 2]
     assert gangs.rates[0].tolist() == [0, 0, 0, 1]
 
 
-def placed(gangs: Gangs, options: list[int], before: list[tuple[int, int, int]]) -> list[tuple[int, ...]]:
+def placed(gangs: GangOptions, options: list[int], before: list[tuple[int, int, int]]) -> list[tuple[int, ...]]:
     state = State(
         0, 0, 1, gangs.work, gangs.cluster, np.arange(len(options)), *(np.zeros(0),) * 3, Assignment.of(before)
     )
@@ -73,14 +73,16 @@ def placed(gangs: Gangs, options: list[int], before: list[tuple[int, int, int]])
 
 def test_who_runs_on_stays_and_the_others_take_the_tightest_server() -> None:
     hosts = cluster((0, 4), (0, 4), (0, 2))
-    gangs = Gangs(jobs({"work": 1, "gpus": 2}, {"work": 1, "gpus": 3}, {"work": 1, "gpus": 2}, {"work": 1}), hosts)
+    gangs = GangOptions(
+        jobs({"work": 1, "gpus": 2}, {"work": 1, "gpus": 3}, {"work": 1, "gpus": 2}, {"work": 1}), hosts
+    )
     assert placed(gangs, [0, 0, 0, 0], []) == [(0, 2, 2), (1, 0, 3), (2, 1, 2), (3, 0, 1)]
     assert placed(gangs, [0, 0, 0, -1], [(0, 1, 2), (3, 0, 1)]) == [(0, 1, 2), (1, 0, 3), (2, 1, 2)]
     assert placed(gangs, [0, 0, 0, 0], [(2, 0, 1), (2, 1, 1)])[2:4] == [(2, 0, 1), (2, 1, 1)]
 
 
 def test_a_gang_spans_servers_only_where_none_has_room() -> None:
-    gangs = Gangs(jobs({"work": 1, "gpus": 5}, {"work": 1, "gpus": 2}), cluster((0, 3), (0, 4)))
+    gangs = GangOptions(jobs({"work": 1, "gpus": 5}, {"work": 1, "gpus": 2}), cluster((0, 3), (0, 4)))
     assert placed(gangs, [0, 0], []) == [(0, 0, 1), (0, 1, 4), (1, 0, 2)]
 
 
@@ -253,7 +255,7 @@ def mixes(draw: st.DrawFn) -> tuple[Workload, Servers]:
     return jobs(*rows), cluster((0, draw(st.integers(1, 4))), (1, draw(st.integers(1, 4))))
 
 
-def job_by_job(work: Workload, gangs: Gangs, goal: str) -> tuple[float, float]:
+def job_by_job(work: Workload, gangs: GangOptions, goal: str) -> tuple[float, float]:
     """Optimal least value per weight, and optimal total value (at that least value), by a program over single jobs."""
     pairs = np.argwhere(gangs.rates > 0)
     value = gangs.rates * work.gpus[:, None]
@@ -281,7 +283,7 @@ def job_by_job(work: Workload, gangs: Gangs, goal: str) -> tuple[float, float]:
 @settings(max_examples=150)
 def test_shares_of_classes_are_optimal_for_single_jobs(given_: tuple[Workload, Servers], goal: Any) -> None:
     work, hosts = given_
-    gangs = Gangs(work, hosts)
+    gangs = GangOptions(work, hosts)
     if not (gangs.rates > 0).any():
         return
     member, program = classes(work, gangs, goal)
@@ -303,7 +305,7 @@ def test_shares_of_classes_are_optimal_for_single_jobs(given_: tuple[Workload, S
 
 def test_jobs_of_a_class_have_the_same_share_and_numbers_are_solved_once() -> None:
     work = jobs(*({"work": 1, "rates": (0.3 * s, 0.7 * s)} for s in (1.0, 3.0, 1e-4)), {"work": 1, "gpus": 2})
-    gangs = Gangs(work, cluster((0, 2), (1, 1)))
+    gangs = GangOptions(work, cluster((0, 2), (1, 1)))
     member, program = classes(work, gangs, "max_min")
     assert len(set(member[:3].tolist())) == 1
     assert program.shape == (2, 3)
@@ -314,12 +316,12 @@ def test_jobs_of_a_class_have_the_same_share_and_numbers_are_solved_once() -> No
 def test_max_min_by_hand() -> None:
     """One GPU of each type; both are worth 1.5 on average, and trading gives everybody the type it is better on."""
     work = jobs({"work": 1, "rates": (1.0, 2.0)}, {"work": 1, "rates": (2.0, 1.0)})
-    gangs = Gangs(work, cluster((0, 1), (1, 1)))
+    gangs = GangOptions(work, cluster((0, 1), (1, 1)))
     member, program = classes(work, gangs, "max_min")
     assert program.shares(np.ones(2, np.int64))[member][:, :2].tolist() == [[0, 1], [1, 0]]
 
 
-def most(work: Workload, gangs: Gangs, floor: Array, rise: Array) -> float:
+def most(work: Workload, gangs: GangOptions, floor: Array, rise: Array) -> float:
     """Return the largest ``z`` such that every job can have its `floor` plus its `rise` times z, by scipy."""
     pairs = np.argwhere(gangs.rates > 0)
     mine = (pairs[:, 0] == np.arange(work.size)[:, None]).astype(float)
@@ -335,7 +337,7 @@ def most(work: Workload, gangs: Gangs, floor: Array, rise: Array) -> float:
 @settings(max_examples=60)
 def test_water_filling_raises_everybody_until_only_a_poorer_one_could_give(given_: tuple[Workload, Servers]) -> None:
     work, hosts = given_
-    gangs = Gangs(work, hosts)
+    gangs = GangOptions(work, hosts)
     asks = (gangs.best_rate > 0) & (work.weight > 0)
     if not asks.any():
         return
@@ -355,7 +357,7 @@ def test_water_filling_by_hand() -> None:
     """Six jobs share the slow GPU. Of the fast one more is left: all for one job where the total counts."""
     slow, fast = {"work": 1, "rates": (1.0, 0.0)}, {"work": 1, "rates": (0.0, 2.0)}
     work = jobs(*[slow] * 6, {**fast, "weight": 1.0}, {**fast, "weight": 2.0})
-    gangs = Gangs(work, cluster((0, 1), (1, 1)))
+    gangs = GangOptions(work, cluster((0, 1), (1, 1)))
 
     def shares(goal: Any) -> Array:
         member, program = classes(work, gangs, goal)
@@ -370,7 +372,7 @@ def test_water_filling_by_hand() -> None:
 def test_the_least_largest_rho_is_found(given_: tuple[Workload, Servers], times: list[tuple[float, float]]) -> None:
     """All can finish in time for it, and for nothing that is a thousandth less."""
     work, hosts = given_
-    gangs = Gangs(work, hosts)
+    gangs = GangOptions(work, hosts)
     if not (gangs.best_rate > 0).all():
         return
     waited, alone = np.array(times[: work.size]).T

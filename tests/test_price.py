@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from report_runs import row
 
-from schedgap.harness.compare.price import Optimum, optimum, price, priced, prices
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.run import compare_here
-from schedgap.harness.compare.summary import by_method
-from schedgap.harness.page.answer import answer
-from schedgap.harness.page.columns import COMPARE, SUMMARY
-from schedgap.harness.page.compare import blocks
-from schedgap.harness.table import Line, table
+from schedgap.harness.show.page.answer import answer
+from schedgap.harness.show.page.columns import COMPARE, SUMMARY
+from schedgap.harness.show.page.compare import blocks
+from schedgap.harness.show.table import Line, table
+from schedgap.harness.studies.compare.price import Optimum, optimum, price, priced, prices
+from schedgap.harness.studies.compare.row import Comparison, Row
+from schedgap.harness.studies.compare.run import compare_here
+from schedgap.harness.studies.compare.summary import by_method
 from schedgap.heuristics.registry import HEURISTICS, heuristic
 from schedgap.instances import load
 from schedgap.instances.errors import UsageError

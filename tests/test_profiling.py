@@ -14,9 +14,9 @@ from rich.console import Console
 from synergy_cases import resting
 
 from schedgap import instances, models
-from schedgap.harness.page.instance import profiled as shown
-from schedgap.harness.page.instance import words
-from schedgap.harness.verify.history import check
+from schedgap.harness.check.history import check
+from schedgap.harness.show.page.instance import profiled as shown
+from schedgap.harness.show.page.instance import words
 from schedgap.heuristics.simulator import POLICIES, Rules, simulate
 from schedgap.heuristics.synergy import profiling as module
 from schedgap.heuristics.synergy.profiling import (
@@ -43,13 +43,13 @@ from schedgap.instances.schema import (
     ServerGroup,
 )
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import View
+from schedgap.instances.views.synergy import SynergyView
 
 TABLE_4 = tuple(name for name, m in MODELS.items() if m.suite == "synergy" and m.family not in ("BERT", "VAE"))
 UNLIMITED = np.full(1, np.inf)
 
 
-def one(sensitivity: Sensitivity, gpus: int = 1, speed: float = 1.0, cpus: float = 24.0) -> View:
+def one(sensitivity: Sensitivity, gpus: int = 1, speed: float = 1.0, cpus: float = 24.0) -> SynergyView:
     """View of one job on the paper's servers."""
     group = ServerGroup(name="s", count=2, gpu_type="V100", gpus=8, cpus=cpus, memory_gb=500.0)
     job = Job(id="j", gpus=gpus, epochs=1000, rates={"V100": speed}, sensitivity=sensitivity)
@@ -57,12 +57,12 @@ def one(sensitivity: Sensitivity, gpus: int = 1, speed: float = 1.0, cpus: float
     return synergy.view(Instance(name="t", cluster=cluster, jobs=(job,)))
 
 
-def pipeline(name: str, gpus: int = 1) -> View:
+def pipeline(name: str, gpus: int = 1) -> SynergyView:
     model = MODELS[name]
     return one(model.pipeline.of_gang(gpus), gpus, model.rates["V100"] * model.pipeline.compute)
 
 
-def matrix(name: str, gpus: int = 1) -> View:
+def matrix(name: str, gpus: int = 1) -> SynergyView:
     sensitivity = MODELS[name].sensitivity
     assert sensitivity is not None
     return one(sensitivity, gpus, MODELS[name].rates["V100"])
@@ -256,7 +256,7 @@ def test_a_type_without_servers_costs_nothing() -> None:
     assert found.profiles.rate.max() == found.error.max() == 0
 
 
-def on(view: View, change: Callable[[Array], Array]) -> Profiling:
+def on(view: SynergyView, change: Callable[[Array], Array]) -> Profiling:
     return profiling(replace(view, profiles=view.profiles._replace(rate=change(view.profiles.rate))))
 
 

@@ -18,13 +18,13 @@ import pytest
 from conftest import HARNESS, PATIENCE_S, ROOT, Command, wait_for
 
 from schedgap import instances
-from schedgap.harness.compare.given import verify
 from schedgap.harness.engine.pool import NOT_COUNTED, Pool, Worker
-from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.simulate.run import Options, resolve, rules_for, simulate
-from schedgap.harness.simulate.task import SimulationTask
+from schedgap.harness.studies.compare.given import verify
+from schedgap.harness.studies.folders import reopen
+from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
+from schedgap.harness.studies.simulate.run import Options, resolve, rules_for, simulate
+from schedgap.harness.studies.simulate.task import SimulationTask
 from schedgap.heuristics.simulator import POLICIES, ProgramError
 from schedgap.heuristics.simulator.messages import schema
 from schedgap.heuristics.simulator.program import MOST_BYTES, named

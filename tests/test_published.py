@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.run import compare_here
-from schedgap.harness.page import blocks, to_fragment
-from schedgap.harness.page.instance import published as shown_in_words
-from schedgap.harness.published import (
+from schedgap.harness.show.page import blocks, to_fragment
+from schedgap.harness.show.page.instance import published as shown_in_words
+from schedgap.harness.show.table import to_markdown
+from schedgap.harness.studies.compare.row import Comparison, Row
+from schedgap.harness.studies.compare.run import compare_here
+from schedgap.harness.studies.published import (
     COMPARE,
     SIMULATE,
     STUDIES,
@@ -24,9 +25,8 @@ from schedgap.harness.published import (
     unmeasured,
     with_published,
 )
-from schedgap.harness.simulate.bounds import compared
-from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.table import to_markdown
+from schedgap.harness.studies.simulate.bounds import compared
+from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
 from schedgap.instances import load
 from schedgap.instances.catalogue import references
 from schedgap.instances.schema import Instance, Published

@@ -22,14 +22,14 @@ from conftest import ROOT, Command
 from trace_samples import GAVEL_NEW, NODES, PAI_JOBS, SAMPLES, TABLE
 from typer.main import get_command
 
-from schedgap.harness import decisions
 from schedgap.harness.cli import catalogue, studies  # noqa: F401 -- importing them registers their commands
 from schedgap.harness.cli.app import app
-from schedgap.harness.compare.run import compare, compare_here, read_run
-from schedgap.harness.page import blocks as blocks_of
-from schedgap.harness.reproduce import setting
-from schedgap.harness.table import Line
-from schedgap.harness.text import percent
+from schedgap.harness.show.page import blocks as blocks_of
+from schedgap.harness.show.table import Line
+from schedgap.harness.show.text import percent
+from schedgap.harness.studies.compare import decisions
+from schedgap.harness.studies.compare.run import compare, compare_here, read_run
+from schedgap.harness.studies.reproduce import setting
 from schedgap.heuristics.simulator.messages import Answer, End, Hello, Ready, Round
 from schedgap.instances import load, plugins
 

@@ -24,17 +24,15 @@ from nbformat.v4 import new_output
 from report_runs import HOSTILE, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 from rich.console import Console
 
-from schedgap.harness import text as t
-from schedgap.harness.audit.run import audit as run_audit
-from schedgap.harness.compare.row import FIELDS, Comparison
-from schedgap.harness.engine.study import reopen
-from schedgap.harness.figure import Drawing, figures, inline_svg
-from schedgap.harness.page import compare, save, to_fragment, to_html
-from schedgap.harness.page.columns import COMPARE as COLUMNS
-from schedgap.harness.page.compare import blocks, headline
-from schedgap.harness.page.frame import render
-from schedgap.harness.page.instance import words
-from schedgap.harness.table import (
+from schedgap.harness.show import text as t
+from schedgap.harness.show.drawing import figures
+from schedgap.harness.show.figure import Drawing, inline_svg
+from schedgap.harness.show.page import compare, save, to_fragment, to_html
+from schedgap.harness.show.page.columns import COMPARE as COLUMNS
+from schedgap.harness.show.page.compare import blocks, headline
+from schedgap.harness.show.page.frame import render
+from schedgap.harness.show.page.instance import words
+from schedgap.harness.show.table import (
     csv_cell,
     latex_text,
     markdown_text,
@@ -44,7 +42,10 @@ from schedgap.harness.table import (
     to_markdown,
     visible,
 )
-from schedgap.harness.terminal import show
+from schedgap.harness.show.terminal import show
+from schedgap.harness.studies.audit.run import audit as run_audit
+from schedgap.harness.studies.compare.row import FIELDS, Comparison
+from schedgap.harness.studies.folders import reopen
 
 MARK = instance().fingerprint
 
@@ -679,8 +680,8 @@ def test_save_writes_page_and_figures(tmp_path: Any) -> None:
 
 def test_plain_formats_and_page_import_neither_altair_nor_rich() -> None:
     code = (
-        "import sys, schedgap.harness.table as t; from schedgap.harness.compare.row import Comparison; "
-        "from schedgap.harness.page import blocks; run = Comparison({}, [], {}); "
+        "import sys, schedgap.harness.show.table as t; from schedgap.harness.studies.compare.row import Comparison; "
+        "from schedgap.harness.show.page import blocks; run = Comparison({}, [], {}); "
         "t.to_json([]), t.to_csv(run.fields, []), t.to_markdown(blocks(run));"
         "print([m for m in ('altair', 'vl_convert', 'rich') if m in sys.modules])"
     )

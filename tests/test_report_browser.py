@@ -9,9 +9,9 @@ import pytest
 from report_runs import hostile_run, large_run, oef_run, sweep_run, troubled_run
 from test_hadar_plots import run_of
 
-from schedgap.harness.compare.row import Comparison
-from schedgap.harness.figure import figures
-from schedgap.harness.page import to_html
+from schedgap.harness.show.drawing import figures
+from schedgap.harness.show.page import to_html
+from schedgap.harness.studies.compare.row import Comparison
 from schedgap.instances.catalogue import load
 
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui", reason="selenium is not installed").WebDriverWait

@@ -13,18 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedgap import models
-from schedgap.harness.compare.methods import select
-from schedgap.harness.compare.run import compare_here
-from schedgap.harness.diffing import diff
+from schedgap.harness.check import judge
 from schedgap.harness.engine.result import typed
-from schedgap.harness.figure import draw_all
-from schedgap.harness.page import to_html
-from schedgap.harness.page.frame import published_section
-from schedgap.harness.plots.reproduce import is_numeric
-from schedgap.harness.plots.reproduce import records_of as drawn_of
-from schedgap.harness.published import COMPARE
-from schedgap.harness.reproduce.measure import Found, _is, evidence, interval, rows, shared
-from schedgap.harness.reproduce.row import (
+from schedgap.harness.show.diff import diff
+from schedgap.harness.show.drawing import draw_all
+from schedgap.harness.show.page import to_html
+from schedgap.harness.show.page.frame import published_section
+from schedgap.harness.show.plots.reproduce import is_numeric
+from schedgap.harness.show.plots.reproduce import records_of as drawn_of
+from schedgap.harness.studies.compare.methods import select
+from schedgap.harness.studies.compare.run import compare_here
+from schedgap.harness.studies.published import COMPARE
+from schedgap.harness.studies.reproduce.measure import Statistic, _is, evidence, interval, rows, shared
+from schedgap.harness.studies.reproduce.row import (
     DIRECTION,
     IMPOSSIBLE,
     NOT,
@@ -41,10 +42,9 @@ from schedgap.harness.reproduce.row import (
     read_rows,
     worst,
 )
-from schedgap.harness.reproduce.run import coordinates, reproduce
-from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, about, find, known, read
-from schedgap.harness.simulate.run import resolve
-from schedgap.harness.verify import judge
+from schedgap.harness.studies.reproduce.run import coordinates, reproduce
+from schedgap.harness.studies.reproduce.setting import Number, Order, Setting, SettingRun, about, find, known, read
+from schedgap.harness.studies.simulate.run import resolve
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.schema import Published
@@ -171,22 +171,22 @@ def printed(value: float, quantity: str = "jct_mean_ratio:hadar.fifo", **more: o
 @pytest.mark.parametrize(
     ("number", "found", "expected"),
     [
-        (printed(1.5, tolerance=0.1), Found(1.45, 1.45, 1.45, 1), (True, True, False)),
-        (printed(1.5), Found(1.4, 1.3, 1.6, 5), (True, True, False)),  # the interval holds it
-        (printed(1.5), Found(1.4, 0.9, 1.9, 5), (False, False, False)),  # too wide to decide
-        (printed(1.5), Found(1.2, 1.1, 1.3, 5), (False, True, False)),
-        (printed(1.5), Found(1.1, 0.9, 1.2, 5), (False, False, False)),
-        (printed(0.5), Found(0.9, 0.8, 0.95, 5), (False, True, False)),
-        (printed(1.5), Found(1.1, 1.05, 1.2, 5, 1.3, "at most", "m"), (False, True, True)),
-        (printed(1.5, relation="at least"), Found(1.6, 1.4, 1.8, 5, 1.9, "at most", "m"), (True, True, False)),
-        (printed(1.5, relation="at most"), Found(1.6, 1.55, 1.7, 5, 1.2, "at most", "m"), (False, True, False)),
-        (printed(40, "ttd_h"), Found(60, 60, 60, 1, 50.0, "at least", "m"), (False, False, True)),
-        (printed(40, "ttd_h"), Found(60, 60, 60, 1, 30.0, "at least", "m"), (False, False, False)),
-        (printed(0.3, "changing", tolerance=0.05), Found(0.27, 0.27, 0.27, 1), (True, False, False)),
+        (printed(1.5, tolerance=0.1), Statistic(1.45, 1.45, 1.45, 1), (True, True, False)),
+        (printed(1.5), Statistic(1.4, 1.3, 1.6, 5), (True, True, False)),  # the interval holds it
+        (printed(1.5), Statistic(1.4, 0.9, 1.9, 5), (False, False, False)),  # too wide to decide
+        (printed(1.5), Statistic(1.2, 1.1, 1.3, 5), (False, True, False)),
+        (printed(1.5), Statistic(1.1, 0.9, 1.2, 5), (False, False, False)),
+        (printed(0.5), Statistic(0.9, 0.8, 0.95, 5), (False, True, False)),
+        (printed(1.5), Statistic(1.1, 1.05, 1.2, 5, 1.3, "at most", "m"), (False, True, True)),
+        (printed(1.5, relation="at least"), Statistic(1.6, 1.4, 1.8, 5, 1.9, "at most", "m"), (True, True, False)),
+        (printed(1.5, relation="at most"), Statistic(1.6, 1.55, 1.7, 5, 1.2, "at most", "m"), (False, True, False)),
+        (printed(40, "ttd_h"), Statistic(60, 60, 60, 1, 50.0, "at least", "m"), (False, False, True)),
+        (printed(40, "ttd_h"), Statistic(60, 60, 60, 1, 30.0, "at least", "m"), (False, False, False)),
+        (printed(0.3, "changing", tolerance=0.05), Statistic(0.27, 0.27, 0.27, 1), (True, False, False)),
     ],
 )
 def test_what_a_mean_says_about_a_printed_number(
-    number: Number, found: Found, expected: tuple[bool, bool, bool]
+    number: Number, found: Statistic, expected: tuple[bool, bool, bool]
 ) -> None:
     assert evidence(number, found) == Evidence(*expected)
 
@@ -271,11 +271,11 @@ def test_everything_compared_is_something_that_runs(setting: Setting) -> None:
         assert _points(setting.run_of(drawing.run), drawing.at)
 
 
-def _methods(run: Run) -> set[str]:
+def _methods(run: SettingRun) -> set[str]:
     return {spec.id for spec in (resolve(run.chosen) if run.policies else select(run.chosen, run.papers))}
 
 
-def _points(run: Run, at: object) -> bool:
+def _points(run: SettingRun, at: object) -> bool:
     assert isinstance(at, dict)
     names = [*run.references, *(trace.name for trace in run.traces)]
     kinds = run.options.kinds(whole=True) if run.policies else [""]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import schedgap as sg
-from schedgap.harness.page.columns import COMPARE
+from schedgap.harness.show.page.columns import COMPARE
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "results.md").read_text()

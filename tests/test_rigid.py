@@ -14,14 +14,14 @@ import orders
 import pytest
 from certified import checker, plain, signed
 
-from schedgap.harness.compare.task import MethodTask
+from schedgap.harness.check import differ, judge
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.verify import differ, judge
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.rigid import OBJECTIVES, Schedule, View, kernels, starts_of
+from schedgap.instances.rigid import OBJECTIVES, RigidView, Schedule, kernels, starts_of
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup
 from schedgap.models import MODELS
 from schedgap.models.rigid.bounds import shares
@@ -58,16 +58,16 @@ def instance(lines: list[Line], room: int = 4, others: list[int] | None = None, 
     )
 
 
-def view(lines: list[Line], room: int = 4, others: list[int] | None = None, **history: list[Any]) -> View:
-    found: View = PAPERS.get("rigid").view(instance(lines, room, others, **history))
+def view(lines: list[Line], room: int = 4, others: list[int] | None = None, **history: list[Any]) -> RigidView:
+    found: RigidView = PAPERS.get("rigid").view(instance(lines, room, others, **history))
     return found
 
 
-def check(seen: View, schedule: Schedule, problem: str) -> Any:
+def check(seen: RigidView, schedule: Schedule, problem: str) -> Any:
     return judge(seen.instance, schedule, problem, ())
 
 
-def placed(seen: View, order: tuple[int, ...]) -> Schedule:
+def placed(seen: RigidView, order: tuple[int, ...]) -> Schedule:
     """Each job in turn at its earliest place, second by second; one of these orders is best for regular objectives."""
     end = int(seen.release.max() + seen.duration.sum()) + 1
     room, starts = np.tile(seen.capacity[:, None], end + 1), np.zeros(seen.size, np.int64)
@@ -80,7 +80,7 @@ def placed(seen: View, order: tuple[int, ...]) -> Schedule:
     return starts_of(seen, starts)
 
 
-def best(seen: View, objective: str) -> float:
+def best(seen: RigidView, objective: str) -> float:
     choices = itertools.product(*(np.flatnonzero(lasts >= 0).tolist() for lasts in seen.lasts))
     settled = [seen.within(np.array(pool)) for pool in choices]
     orders = list(itertools.permutations(range(seen.size)))
@@ -97,7 +97,7 @@ def random_lines(seed: int, most: int = 5) -> list[Line]:
     ]
 
 
-def ran(seen: View, method: str) -> Schedule:
+def ran(seen: RigidView, method: str) -> Schedule:
     spec = HEURISTICS.get(method)
     found: Schedule = spec.decide(seen.instance)
     verdict = check(seen, found, spec.problem)
@@ -123,7 +123,7 @@ def test_bounds_are_below_the_optimum_and_the_search_finds_it(seed: int) -> None
         assert verdict.objective == pytest.approx(least)
 
 
-def with_moves(seed: int, most: int) -> View:
+def with_moves(seed: int, most: int) -> RigidView:
     """Return jobs of which most may run in another pool, for longer or shorter, where their gangs fit."""
     lines = random_lines(seed, most)
     return view(lines, others=np.random.default_rng(seed).integers(-3, 12, len(lines)).clip(-1).tolist())
@@ -216,7 +216,7 @@ def test_jobs_of_no_duration_hold_no_gpus() -> None:
     assert program.objective == pytest.approx(50 / 3600)
 
 
-def bounds_and_optima(seen: View, objective: str) -> Iterator[tuple[str, Solution]]:
+def bounds_and_optima(seen: RigidView, objective: str) -> Iterator[tuple[str, Solution]]:
     """Yield the solutions of all models of an objective."""
     setting = "" if objective == "flow" else f"?objective={objective}"
     for name in ("bound", "exact", "search", "intervals", "starts")[: 3 if objective == "makespan" else 5]:
@@ -325,7 +325,7 @@ def test_backfilling_on_four_jobs(method: str, expected: list[int]) -> None:
     assert starts(ran(view(FOUR), method)) == expected
 
 
-def listed(seen: View, key: list[int]) -> list[int]:
+def listed(seen: RigidView, key: list[int]) -> list[int]:
     """Second by second, whoever fits, by the key."""
     found, now = [-1] * seen.size, 0
     while min(found) < 0:

@@ -19,17 +19,17 @@ from conftest import HARNESS, PATIENCE_S, Command, wait_for
 import schedgap as sg
 from schedgap import certificates as proofs
 from schedgap import instances
-from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.figure import figures
-from schedgap.harness.page import to_fragment
-from schedgap.harness.page.simulate import blocks, headline
-from schedgap.harness.simulate import bounds
-from schedgap.harness.simulate.bounds import BoundTask, compared
-from schedgap.harness.simulate.row import FIELDS, Bound, Simulation, SimulationRow
-from schedgap.harness.simulate.run import resolve
-from schedgap.harness.simulate.task import SimulationTask, history_file
-from schedgap.harness.table import to_csv, to_json, to_markdown
+from schedgap.harness.show.drawing import figures
+from schedgap.harness.show.page import to_fragment
+from schedgap.harness.show.page.simulate import blocks, headline
+from schedgap.harness.show.table import to_csv, to_json, to_markdown
+from schedgap.harness.studies.folders import reopen
+from schedgap.harness.studies.simulate import bounds
+from schedgap.harness.studies.simulate.bounds import BoundTask, compared
+from schedgap.harness.studies.simulate.row import FIELDS, Bound, Simulation, SimulationRow
+from schedgap.harness.studies.simulate.run import resolve
+from schedgap.harness.studies.simulate.task import SimulationTask, history_file
 from schedgap.heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State, workload
 from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json
@@ -441,7 +441,7 @@ def test_the_bound_counts_from_the_first_arrival() -> None:
 
 
 def test_options_have_defaults_that_fit_the_instance() -> None:
-    from schedgap.harness.simulate.run import Options, rules_for
+    from schedgap.harness.studies.simulate.run import Options, rules_for
 
     fig1 = instances.load("paper/hadar-fig1")
     assert rules_for(fig1, Options(until_s=1e9)) == Rules(1.0, 0.0, 1.0, 1e9)

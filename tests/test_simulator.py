@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances
-from schedgap.harness.verify.history import check
+from schedgap.harness.check.history import check
 from schedgap.heuristics.simulator import (
     POLICIES,
     Assignment,

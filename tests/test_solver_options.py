@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import schedgap as sg
-from schedgap.harness.compare import summary
-from schedgap.harness.compare.methods import find_spec
-from schedgap.harness.compare.row import Row, log_file
-from schedgap.harness.engine.study import check
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.page import to_html
+from schedgap.harness.show.page import to_html
+from schedgap.harness.studies.compare import summary
+from schedgap.harness.studies.compare.methods import find_spec
+from schedgap.harness.studies.compare.row import Row, log_file
+from schedgap.harness.studies.folders import check
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.parameters import stated
 from schedgap.models import MODELS

@@ -24,10 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schedgap as sg
-from schedgap.harness.compare import summary
-from schedgap.harness.compare.run import certify
-from schedgap.harness.page import blocks
-from schedgap.harness.table import Table
+from schedgap.harness.show.page import blocks
+from schedgap.harness.show.table import Table
+from schedgap.harness.studies.compare import summary
+from schedgap.harness.studies.compare.run import certify
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.models import MODELS
 from schedgap.models.solve import SOLVERS, Solution, SolveOptions, TracePoint, compile_model, files, solve
@@ -109,7 +109,7 @@ def test_that_nothing_is_feasible_is_an_answer(solver: str) -> None:
 def test_what_cbc_calls_infeasible_when_its_time_is_up_is_no_proof() -> None:
     log = "Continuous objective value is 1 - 0.77 seconds\nPre-processing says infeasible or unbounded\n"
     said = files.Answer("CBC", "Integer infeasible", 1.0, {}, complete=False)
-    one = answer.Run(compile_model(market_split()), SolveOptions(solver="cbc", time_limit_s=60.0))
+    one = answer.SolverRun(compile_model(market_split()), SolveOptions(solver="cbc", time_limit_s=60.0))
     one.begin()
     assert cbc._read(one, [], log, said, 0).status == "infeasible"
     one.began -= 60.0

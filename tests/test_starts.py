@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from schedgap import instances
-from schedgap.harness.compare.methods import related, seeds
+from schedgap.harness.studies.compare.methods import related, seeds
 from schedgap.instances.errors import NotApplicableError
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.solve import Seed, SolveOptions

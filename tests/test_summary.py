@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import row, sweep_run
 
-from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.summary import allowed_s, by_method, profiles, shifted_geometric_mean
-from schedgap.harness.page.compare import blocks, summary
-from schedgap.harness.table import Table
+from schedgap.harness.show.page.compare import blocks, summary
+from schedgap.harness.show.table import Table
+from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.summary import allowed_s, by_method, profiles, shifted_geometric_mean
 
 positive = st.floats(0, 1e6)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Command, wait_for
 
-from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import compare, read_run
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.simulate.row import Simulation
-from schedgap.harness.sweep import Sweep, read, sweep
+from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.run import compare, read_run
+from schedgap.harness.studies.simulate.row import Simulation
+from schedgap.harness.studies.sweep import Sweep, read, sweep
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
 
@@ -141,7 +141,7 @@ def test_what_is_no_sweep_file(tmp_path: Path, name: str) -> None:
 def test_the_command_runs_resumes_and_says_how(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("schedgap.harness.sweep.MAX_INSTANCES", 3)
+    monkeypatch.setattr("schedgap.harness.studies.sweep.MAX_INSTANCES", 3)
     path = written(tmp_path, SMALL)
     first = command("sweep", "mine.toml", "--jobs", "1", "--no-report", "--format", "json")
     assert first.returncode == 0, first.stderr

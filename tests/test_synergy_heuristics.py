@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances, models
-from schedgap.harness.audit.claims.synergy import THREE, switched_total
+from schedgap.harness.studies.audit.claims.synergy import THREE, switched_total
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, simulate
 from schedgap.heuristics.simulator.metrics import Metrics, Window, measure
@@ -24,30 +24,30 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.importers import import_trace
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, View
+from schedgap.instances.views.synergy import Schedule, SynergyView
 from tests import synergy_cases as cases
 
 
-def no_oracle(model: str, view: View) -> Any:
+def no_oracle(model: str, view: SynergyView) -> Any:
     raise AssertionError(f"{model} was not to be asked")
 
 
 CONTEXT = Context(np.random.default_rng(0), no_oracle)
 
 
-def run(name: str, view: View) -> Schedule:
+def run(name: str, view: SynergyView) -> Schedule:
     decision: Schedule = HEURISTICS.get(f"synergy.{name}").run(view, CONTEXT)
     return decision
 
 
-def held(view: View, schedule: Schedule) -> dict[int, tuple[float, float, float]]:
+def held(view: SynergyView, schedule: Schedule) -> dict[int, tuple[float, float, float]]:
     """GPUs, CPUs and gigabytes of every job that runs in the round."""
     columns = (schedule.gpus, schedule.cpus, schedule.memory_gb)
     totals = np.column_stack([np.bincount(schedule.job, column, view.size) for column in columns])
     return {j: tuple(totals[j].tolist()) for j in np.unique(schedule.job).tolist()}
 
 
-def rates(view: View, schedule: Schedule) -> dict[int, float]:
+def rates(view: SynergyView, schedule: Schedule) -> dict[int, float]:
     """Iterations per second of every job that runs in the round."""
     home = dict(zip(schedule.job.tolist(), view.servers.gpu_type[schedule.server].tolist(), strict=True))
     jobs = held(view, schedule)
@@ -57,7 +57,7 @@ def rates(view: View, schedule: Schedule) -> dict[int, float]:
     return dict(zip(jobs, view.profiles.rate_of(kind, types, cpus, memory).tolist(), strict=True))
 
 
-def assert_fits(view: View, schedule: Schedule) -> None:
+def assert_fits(view: SynergyView, schedule: Schedule) -> None:
     servers = view.servers
     for column, capacity in (
         (schedule.gpus, servers.gpus),
@@ -298,14 +298,14 @@ def test_rounding_keeps_gangs_whole_and_servers_within_their_gpus(data: Any) -> 
 # ---------------------------------------------------------------- queues
 
 
-def waiting(view: View, **changes: Sequence[float]) -> Waiting:
+def waiting(view: SynergyView, **changes: Sequence[float]) -> Waiting:
     alone = view.workload.work / view.needs.fair[view.profiles.kind, 0]
     start = Waiting(np.arange(view.size), np.zeros(view.size), alone, alone, np.zeros(view.size))
     return replace(start, **{name: np.asarray(values, float) for name, values in changes.items()})
 
 
 @pytest.fixture(scope="module")
-def three() -> View:
+def three() -> SynergyView:
     jobs = [("Synergy GNMT", 1, 7200.0), ("Synergy GNMT", 4, 3600.0), ("Synergy AlexNet", 1, 1800.0)]
     return synergy.view(cases.instance(jobs))
 
@@ -322,12 +322,12 @@ def three() -> View:
         ("drf", {}, 0),
     ],
 )
-def test_who_is_served_first(three: View, order: str, changes: dict[str, list[float]], first: int) -> None:
+def test_who_is_served_first(three: SynergyView, order: str, changes: dict[str, list[float]], first: int) -> None:
     keys = ORDERS[order](three, waiting(three, **changes))
     assert int(np.lexsort((np.arange(3), keys))[0]) == first
 
 
-def test_finish_time_fairness_serves_the_largest_or_the_smallest_ratio_first(three: View) -> None:
+def test_finish_time_fairness_serves_the_largest_or_the_smallest_ratio_first(three: SynergyView) -> None:
     """The largest as in Themis, which the paper cites; the paper's artefact sorts the same ratio upwards."""
     late = waiting(three, elapsed_s=[36000.0, 3600.0, 3600.0])
     largest, smallest = (ORDERS["ftf"](three, late, first=first) for first in ("largest", "smallest"))
@@ -335,7 +335,7 @@ def test_finish_time_fairness_serves_the_largest_or_the_smallest_ratio_first(thr
     assert np.argsort(smallest).tolist() == [1, 2, 0]
 
 
-def test_what_remains_is_counted_with_the_share_or_at_the_fastest_speed(three: View) -> None:
+def test_what_remains_is_counted_with_the_share_or_at_the_fastest_speed(three: SynergyView) -> None:
     """As the paper's artefact counts: AlexNet is three times as fast with more CPUs than its share, GNMT is not."""
     left = waiting(three, left_s=[1000.0, 1100.0, 1500.0])
     share, fastest = (ORDERS["srtf"](three, left, speed=speed) for speed in ("share", "fastest"))
@@ -364,7 +364,7 @@ def test_drf_by_tenant_serves_the_tenant_with_the_smallest_dominant_share() -> N
     assert ORDERS["drf"](view, waiting(view), by="tenant").tolist() == [0, 2, 1]
 
 
-def test_tetris_prefers_what_aligns_and_is_nearly_done(three: View) -> None:
+def test_tetris_prefers_what_aligns_and_is_nearly_done(three: SynergyView) -> None:
     keys = ORDERS["tetris"](three, waiting(three, left_s=[1.0, 1.0, 1e6]))
     assert int(np.argmin(keys)) == 1
 
@@ -568,7 +568,7 @@ def test_on_one_server_of_all_gpus_opt_makes_the_progress_of_ilp1_on_all_servers
         assert np.array_equal(getattr(several.needs, name), getattr(one.needs, name))
     assert np.array_equal(several.workload.work, one.workload.work)
 
-    def progress(view: View, found: Schedule) -> float:
+    def progress(view: SynergyView, found: Schedule) -> float:
         kind = view.profiles.kind[found.job]
         types = np.zeros_like(kind)
         return float(view.weight[found.job] @ view.profiles.rate_of(kind, types, found.cpus, found.memory_gb))

@@ -23,7 +23,7 @@ from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.model_catalogue import MODELS, find
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import hadar, synergy
-from schedgap.instances.views.synergy import View
+from schedgap.instances.views.synergy import SynergyView
 
 ALL = ("gen/synergy-32", "gen/synergy-32-dynamic", "gen/synergy-128", "gen/synergy-512")
 TABLE_4 = {
@@ -35,7 +35,7 @@ PHILLY = {1: 18_869, 2: 353, 4: 455, 8: 265, 16: 32}
 """Jobs of these sizes among the first 20,000 of the Philly trace."""
 
 
-def minutes(view: View) -> Array:
+def minutes(view: SynergyView) -> Array:
     """Minutes of each job with its proportional share."""
     return np.asarray(view.workload.work / view.needs.fair[view.profiles.kind, 0] / 60)
 
@@ -238,7 +238,7 @@ def test_the_horizon_is_enough_for_those_who_know_nothing_of_cpus(ref: str) -> N
     assert fifo(view, seconds).max() <= view.instance.horizon.end_s
 
 
-def fifo(view: View, seconds: Array) -> Array:
+def fifo(view: SynergyView, seconds: Array) -> Array:
     """Completion times of jobs served strictly in order of arrival."""
     free = [0.0] * int(view.pools.gpus.sum())
     ends, start = [], 0.0
@@ -377,7 +377,7 @@ def test_unknown_parameters_are_refused() -> None:
 # real traces --------------------------------------------------------------------------------------
 
 
-def imported(data_dir: Path, format_: str, file: str, **options: Any) -> View:
+def imported(data_dir: Path, format_: str, file: str, **options: Any) -> SynergyView:
     return synergy.view(import_trace(format_, data_dir / file, Options(**options)))
 
 
@@ -489,7 +489,7 @@ SERVERS = ((0, 2), (1, 3))
 """Jobs on S1 and on S2 in Table 3."""
 
 
-def progress(view: View, held: Array) -> Array:
+def progress(view: SynergyView, held: Array) -> Array:
     """Progress of the jobs with these CPUs and memory, relative to their shares."""
     kind = view.profiles.kind
     rate = view.profiles.rate_of(kind, np.zeros(view.size, np.int64), held[:, 0], held[:, 1])

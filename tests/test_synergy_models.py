@@ -13,7 +13,7 @@ from schedgap import instances, models
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, View
+from schedgap.instances.views.synergy import Schedule, SynergyView
 from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.solve.scaling import units
 from schedgap.models.synergy.configurations import configurations, fitting
@@ -25,7 +25,7 @@ EXACT = SolveOptions(rel_gap=0.0)
 TOLERANCE = 1 + 1e-9
 
 
-def progress(view: View, found: Schedule) -> float:
+def progress(view: SynergyView, found: Schedule) -> float:
     """Objective of a round on super-machines, from the tables; what it holds is checked on the way."""
     kind, i = view.profiles.kind[found.job], found.server
     assert (np.diff(np.sort(found.job)) > 0).all()
@@ -41,7 +41,7 @@ def progress(view: View, found: Schedule) -> float:
     return float(view.weight[found.job] @ rate)
 
 
-def ideal(view: View, method: str) -> float:
+def ideal(view: SynergyView, method: str) -> float:
     """Optimum of an exact model of ``synergy.ideal``; every job runs at its fair progress or above."""
     outcome = models.get(method).run(view, EXACT)
     found = outcome.decision
@@ -54,7 +54,7 @@ def ideal(view: View, method: str) -> float:
     return float(outcome.solution.objective)
 
 
-def on_servers(view: View, found: Schedule) -> int:
+def on_servers(view: SynergyView, found: Schedule) -> int:
     """Check that a placement is complete, proportional and within capacity, and return how many jobs it fragments."""
     for name in ("gpus", "cpus", "memory_gb"):
         used = np.bincount(found.server, getattr(found, name), view.servers.size)
@@ -73,7 +73,7 @@ def on_servers(view: View, found: Schedule) -> int:
     return int((np.bincount(found.job) > 1).sum())
 
 
-def place(view: View, method: str) -> int:
+def place(view: SynergyView, method: str) -> int:
     outcome = models.get(method).run(view, EXACT)
     assert outcome.solution.status == "optimal"
     return on_servers(view, outcome.decision)
@@ -221,7 +221,7 @@ def test_rounding_the_lp_finds_the_optimum_of_the_statement(case: Instance) -> N
         assert solution.bound >= stated * (1 - 1e-9)
 
 
-def wanted_of(view: View) -> Demands:
+def wanted_of(view: SynergyView) -> Demands:
     found = ideal_round(view, EXACT)[1]
     assert found is not None
     return demands(view, found)
@@ -342,7 +342,7 @@ def test_the_oracles_floor_decides_who_gets_the_fast_gpus() -> None:
     assert dict(zip(outcome.decision.job.tolist(), outcome.decision.server.tolist(), strict=True)) == {0: 0, 1: 1}
 
 
-def two_on_one_type() -> View:
+def two_on_one_type() -> SynergyView:
     """Two gangs that both need the fast type for their split of both; it has GPUs for one."""
     jobs = [job(gpus=4, rates={"V100": 4.0, "K80": 1.0}, sensitivity=FLAT)] * 2
     return synergy.view(instance(jobs, FAST_AND_SLOW))

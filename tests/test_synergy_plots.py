@@ -9,14 +9,15 @@ import pytest
 import synergy_cases as cases
 from charts import channels, panels, record, records, scale_of, texts
 
-from schedgap.harness.compare.row import Comparison
-from schedgap.harness.compare.run import compare
-from schedgap.harness.figure import Drawing, figures, parts, plain_spec, rendered
-from schedgap.harness.plots.simulation import MAX_PANELS, against_lp1, rounds_beside_lp1
-from schedgap.harness.plots.style import Group, beside_bounds, clock, completion_cdf, looks, strips
-from schedgap.harness.plots.synergy import MAX_SERVERS, speedups
-from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.simulate.run import simulate
+from schedgap.harness.show.drawing import figures
+from schedgap.harness.show.figure import Drawing, parts, plain_spec, rendered
+from schedgap.harness.show.plots.simulation import MAX_PANELS, against_lp1, rounds_beside_lp1
+from schedgap.harness.show.plots.style import Group, beside_bounds, clock, completion_cdf, looks, strips
+from schedgap.harness.show.plots.synergy import MAX_SERVERS, speedups
+from schedgap.harness.studies.compare.row import Comparison
+from schedgap.harness.studies.compare.run import compare
+from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
+from schedgap.harness.studies.simulate.run import simulate
 from schedgap.instances.views import synergy
 
 CASE = cases.instance(

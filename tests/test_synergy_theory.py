@@ -16,13 +16,13 @@ from scipy.optimize import LinearConstraint, milp
 from synergy_cases import instance, job, matrix, mix, pipelines, resting, servers, small
 
 from schedgap import instances, models
-from schedgap.harness.audit.claims.synergy import different_jobs
+from schedgap.harness.studies.audit.claims.synergy import different_jobs
 from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import View
-from schedgap.models.single_machine import Jobs, blended, mean_busy_times, of_sum, shortest_first, weigh
+from schedgap.instances.views.synergy import SynergyView
+from schedgap.models.single_machine import FluidJobs, blended, mean_busy_times, of_sum, shortest_first, weigh
 from schedgap.models.solve import Session, SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.solve.session import interior_point
 from schedgap.models.synergy.configurations import configurations, fitting
@@ -45,13 +45,13 @@ EXACT = SolveOptions(rel_gap=0.0)
 BOTH = ("V100", "K80")
 
 
-def optimum(view: View, rule: Rule) -> float | None:
+def optimum(view: SynergyView, rule: Rule) -> float | None:
     found = solve(build(build_round, view, rule), EXACT)
     assert found.status in {"optimal", "infeasible"}
     return found.objective
 
 
-def best_round(view: View, *, floors: bool, everybody: bool) -> float:
+def best_round(view: SynergyView, *, floors: bool, everybody: bool) -> float:
     """Largest objective of a round on super-machines, by looking at every choice of every job."""
     pools, tables = view.pools, view.profiles
     room = np.column_stack((pools.gpus, pools.cpus, pools.memory_gb)) * (1 + 1e-9)
@@ -119,7 +119,7 @@ def test_the_extension_to_several_types_too(case: Instance) -> None:
     assert best_round(view, floors=False, everybody=False) <= free + 1e-7
 
 
-def round_of(case: Instance) -> View:
+def round_of(case: Instance) -> SynergyView:
     """View of a case in which some jobs can never run, but not all."""
     try:
         return synergy.view(case)
@@ -128,7 +128,7 @@ def round_of(case: Instance) -> View:
         raise
 
 
-def to_the_letter(view: View, *, integer: bool, split: bool = False) -> float | None:
+def to_the_letter(view: SynergyView, *, integer: bool, split: bool = False) -> float | None:
     """Optimum of (1)–(5), of (22)–(25) with (5) on each type, or (`split`) of (22)–(26): every cell a variable.
 
     Stated once more, on plain arrays; jobs are named, nothing is pruned, cells without progress are there.
@@ -278,7 +278,7 @@ def test_the_equal_split_on_one_type_is_at_most_fair() -> None:
 # ------------------------------------------------------------------------------------------------------ Theorem A.2
 
 
-def wanted_of(view: View) -> Demands:
+def wanted_of(view: SynergyView) -> Demands:
     found = ideal_round(view, EXACT)[1]
     assert found is not None
     return demands(view, found)
@@ -347,18 +347,18 @@ def test_more_than_all_of_a_job_is_never_needed() -> None:
 # ---------------------------------------------------------------------------------------------- mean completion times
 
 
-def jct_bound(view: View) -> float:
+def jct_bound(view: SynergyView) -> float:
     found = models.get("synergy.jct").run(view).solution.bound
     assert found is not None
     return found
 
 
-def simple_bounds(run: Jobs, weights: np.ndarray) -> list[float]:
+def simple_bounds(run: FluidJobs, weights: np.ndarray) -> list[float]:
     """Bounds (a) and (b) on the sum of completion times."""
     return [bound(run.volume(weights), 0.0) for bound in of_sum(run)]
 
 
-def best_run(view: View, rounds: int) -> float:
+def best_run(view: SynergyView, rounds: int) -> float:
     """Least mean completion time of any schedule on super-machines, round by round, by exhaustive search."""
     jobs, slot_s = view.possible.tolist(), view.slot_s
     held = configurations(view, fitting(view))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from schedgap import instances, models
 from schedgap.certificates.reading.sensitive import sensitive_of
-from schedgap.harness.verify import Verdict, history, judge_asked
-from schedgap.harness.verify.sensitive import bounds, menu
+from schedgap.harness.check import Verdict, history, judge_asked
+from schedgap.harness.check.sensitive import bounds, menu
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, simulate
 from schedgap.heuristics.simulator.trace import IMPOSSIBLE
@@ -23,7 +23,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Tenant
 from schedgap.instances.sensitivity import advancing
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, View
+from schedgap.instances.views.synergy import Schedule, SynergyView
 from schedgap.models import MODELS
 
 EXAMPLE = synergy.view(instances.load("paper/synergy-example"))
@@ -45,7 +45,9 @@ def schedule(rows: Any, rounds: Any = None, offered: Any = ()) -> Schedule:
     return Schedule(row, job, server, gpus, cpus, memory_gb, offers[:, 0], offers[:, 1])
 
 
-def check(rows: Any, problem: str = ROUND, claims: tuple[str, ...] = (), view: View = EXAMPLE, **more: Any) -> Verdict:
+def check(
+    rows: Any, problem: str = ROUND, claims: tuple[str, ...] = (), view: SynergyView = EXAMPLE, **more: Any
+) -> Verdict:
     decision = rows if isinstance(rows, Schedule) else schedule(rows, **more)
     return judge_asked(view, decision, problem, claims)
 
@@ -222,7 +224,7 @@ def test_rates_of_measured_jobs_and_pipelines(make: Any) -> None:
 # the bound of rounds --------------------------------------------------------------------------------------------------
 
 
-def bounded(view: View, rounds: Any) -> Any:
+def bounded(view: SynergyView, rounds: Any) -> Any:
     speeds = sensitive_of(view.instance.plain)
     classes = speeds.classes
     count = np.array([np.bincount(classes.of[jobs], minlength=len(classes.first)) for jobs in rounds])
@@ -260,7 +262,7 @@ def test_rounds_without_jobs_are_worth_nothing() -> None:
 # the run --------------------------------------------------------------------------------------------------------------
 
 
-def in_turn(view: View) -> Schedule:
+def in_turn(view: SynergyView) -> Schedule:
     """Everybody at its share, first come, first served, on whatever servers have room."""
 
     def policy(state: State) -> Assignment:
@@ -370,7 +372,7 @@ def test_whom_a_fair_policy_picks_runs_and_nobody_else() -> None:
     assert any("waits despite its offer" in line for line in waits)
 
 
-def run_of(view: View, name: str = "tune.fifo") -> Schedule:
+def run_of(view: SynergyView, name: str = "tune.fifo") -> Schedule:
     decision: Schedule = HEURISTICS.get(f"synergy.{name}").run(view, Context(np.random.default_rng(0), models.oracle))
     return decision
 

@@ -14,13 +14,13 @@ from conftest import HARNESS, Command
 from report_runs import instance, oef_run, row, sweep_run, troubled_run
 from rich.console import Console
 
-from schedgap.harness.audit.run import audit
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.page import blocks, latest
-from schedgap.harness.page.columns import COMPARE
-from schedgap.harness.page.compare import goal
-from schedgap.harness.table import Note, Table, View, table, to_latex, to_markdown
-from schedgap.harness.terminal import drawn, show
+from schedgap.harness.show.page import blocks, latest
+from schedgap.harness.show.page.columns import COMPARE
+from schedgap.harness.show.page.compare import goal
+from schedgap.harness.show.table import Note, Selection, Table, table, to_latex, to_markdown
+from schedgap.harness.show.terminal import drawn, show
+from schedgap.harness.studies.audit.run import audit
+from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.instances.registry import PAPERS
 
 MARK = instance().fingerprint
@@ -30,9 +30,9 @@ def run_of(*rows: Row) -> Comparison:
     return Comparison({}, list(rows), {MARK: instance()})
 
 
-def printed(found: object, width: int = 200, view: View | None = None) -> str:
+def printed(found: object, width: int = 200, view: Selection | None = None) -> str:
     out = io.StringIO()
-    show(Console(width=width, file=out), blocks(found, view or View()))  # type: ignore[arg-type]
+    show(Console(width=width, file=out), blocks(found, view or Selection()))  # type: ignore[arg-type]
     return out.getvalue()
 
 
@@ -50,7 +50,10 @@ def many(problems: int = 2, each: int = 12) -> list[Row]:
 def test_nothing_of_a_table_is_cut_at_any_width(width: int) -> None:
     sentence = "every constraint was checked again, and the solver's word does not count " * 3
     rows = [*many(), row("oef.wrong", MARK, 3.0, verified=False, violations=(sentence,)), *sweep_run().rows]
-    for content in (table("a caption", COMPARE, rows), table("", COMPARE, rows, view=View(columns=["metrics", "gap"]))):
+    for content in (
+        table("a caption", COMPARE, rows),
+        table("", COMPARE, rows, view=Selection(columns=["metrics", "gap"])),
+    ):
         text = "\n".join(line.plain for line in drawn(content, width))
         assert max(map(len, text.splitlines())) <= width
         left_out = text.rpartition("left out for lack of width: ")[2]
@@ -98,7 +101,7 @@ def test_ten_rows_stay_with_the_papers_own_algorithm_and_the_best_of_each_kind()
     assert goal(PAPERS.get("gavel").problem("gavel.mean")) == "min, in s"
     text = printed(run_of(*rows))
     assert f"{len(rows) - 10} more rows: --all-rows" in text
-    assert all(one.method in printed(run_of(*rows), view=View(float("inf"))) for one in rows)
+    assert all(one.method in printed(run_of(*rows), view=Selection(float("inf"))) for one in rows)
 
 
 def test_methods_for_logs_are_skipped_on_an_instance_without_jobs() -> None:
@@ -127,12 +130,14 @@ def test_skipped_methods_are_a_line_until_they_are_asked_for() -> None:
     text = printed(run_of(*rows))
     assert "oef: 3 skipped: not applicable 2, too large 1; -v lists them" in text
     assert "no tenants" not in text
-    told = printed(run_of(*rows), view=View(verbose=True))
+    told = printed(run_of(*rows), view=Selection(verbose=True))
     assert "oef.t0, oef.t1: skipped: no tenants" in told
 
 
 def test_sorted_by_what_was_asked_for() -> None:
-    content = next(b for b in blocks(oef_run(), View(sort="-objective", columns=["method"])) if isinstance(b, Table))
+    content = next(
+        b for b in blocks(oef_run(), Selection(sort="-objective", columns=["method"])) if isinstance(b, Table)
+    )
     rows = {one.method: one.objective or 0.0 for one in oef_run().rows}
     starts = [*content.heads, len(content.rows)] if content.heads else [0, len(content.rows)]
     for start, end in itertools.pairwise(starts):

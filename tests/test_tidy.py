@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import schedgap as sg
-from schedgap.harness.compare.row import Comparison
+from schedgap.harness.studies.compare.row import Comparison
 
 METHODS = ["hadar.fifo", "hadar.online", "hadar.fluid", "zhou.ps.online", "zhou.ps.online?alpha=1"]
 

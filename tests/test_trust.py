@@ -21,10 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import event
 
-from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import certify, compare, compare_here
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.page.compare import caption
+from schedgap.harness.show.page.compare import caption
+from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.run import certify, compare, compare_here
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances import load
 from schedgap.instances.canonical import validate

@@ -14,11 +14,11 @@ from conftest import Command
 from test_integrity import digests, forge
 
 import schedgap as sg
-from schedgap.harness.compare.consistent import TOLD
-from schedgap.harness.compare.row import OF_METHODS, TOGETHER
-from schedgap.harness.engine.study import Checked, check, reopen
-from schedgap.harness.simulate import row as simulated
-from schedgap.harness.simulate.task import TOLD as TOLD_OF_POLICIES
+from schedgap.harness.studies.compare.consistent import TOLD
+from schedgap.harness.studies.compare.row import OF_METHODS, TOGETHER
+from schedgap.harness.studies.folders import Checked, check, reopen
+from schedgap.harness.studies.simulate import row as simulated
+from schedgap.harness.studies.simulate.task import TOLD as TOLD_OF_POLICIES
 from schedgap.instances.canonical import to_json
 
 DAY = "gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from schedgap import instances
-from schedgap.harness.compare.task import MethodTask
+from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import CACHED_VIEWS, PAPERS, PaperSpec
 from schedgap.instances.views import hadar

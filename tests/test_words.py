@@ -20,10 +20,10 @@ from conftest import ROOT
 from report_runs import hostile_run, oef_run, row, sweep_run, troubled_run
 from rich.console import Console
 
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.page import blocks, to_html
-from schedgap.harness.table import Table, to_latex, to_markdown
-from schedgap.harness.terminal import show
+from schedgap.harness.show.page import blocks, to_html
+from schedgap.harness.show.table import Table, to_latex, to_markdown
+from schedgap.harness.show.terminal import show
+from schedgap.harness.studies.compare.row import Comparison, Row
 
 PACKAGES = ("harness", "heuristics", "models", "instances", "certificates", "examples", "src/schedgap")
 HOLE = "{}"
@@ -219,7 +219,7 @@ def test_the_texts_are_those_that_users_read() -> None:
     assert len(words) > 5000
     assert "{} calls this" in words
     where = {re.split(r"[:,]", text.where)[0] for text in texts()}
-    assert {"README.md", "docs/numbers.md", "05-oef-fairness.ipynb", "harness/page/answer.py"} <= where
+    assert {"README.md", "docs/numbers.md", "05-oef-fairness.ipynb", "harness/show/page/answer.py"} <= where
     assert any(name.endswith(".j2") for name in where)
 
 

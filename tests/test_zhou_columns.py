@@ -10,12 +10,12 @@ import zhou_cases as cases
 from hypothesis import given, settings
 
 from schedgap import models
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.instances import load
 from schedgap.instances.elastic import Machines, Options, classes
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, View
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouView
 from schedgap.models.columns import Domain, GenerationOptions, Master, generate
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing
 from schedgap.models.elastic import solve as solve_elastic
@@ -26,7 +26,7 @@ OPTIONS = SolveOptions()
 EXACT = GenerationOptions(gap=1e-9)
 
 
-def runnable(instance: Instance) -> tuple[View, list[Architecture]]:
+def runnable(instance: Instance) -> tuple[ZhouView, list[Architecture]]:
     view = zhou.view(instance)
     return view, [a for a in view.architectures.values() if a.reason is None]
 

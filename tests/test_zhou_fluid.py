@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from zhou_solved import BOTH, architecture, run
 
 from schedgap import instances
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.instances.arrays import SLACK, Array
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.schema import Instance

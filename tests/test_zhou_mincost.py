@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
-from schedgap.harness.audit.claims.zhou import placements, priced
+from schedgap.harness.studies.audit.claims.zhou import placements, priced
 from schedgap.instances.elastic import Ledger, Options
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
@@ -37,7 +37,7 @@ def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str, m
             optima[asked] = placement(machines, choice, free, price, options)
         return optima[asked]
 
-    monkeypatch.setattr("schedgap.harness.audit.claims.zhou.placement", solved_once)
+    monkeypatch.setattr("schedgap.harness.studies.audit.claims.zhou.placement", solved_once)
     found, worse, missed, other = 0, 0, 0, 0
     ways = (placements(np.random.default_rng(7), name, 1000, printed=way) for way in (False, True))
     for (best, repaired, _), (_, printed, done) in zip(*ways, strict=True):

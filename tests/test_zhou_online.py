@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import heuristics, instances, models
-from schedgap.harness.verify import Verdict, judge
+from schedgap.harness.check import Verdict, judge
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import Context, Guarantee
 from schedgap.heuristics.zhou import baselines
@@ -21,7 +21,7 @@ from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.random_instances.zhou import draw_roomy
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, ZhouView
 from schedgap.models.solve import SolveOptions
 
 SETTINGS = ["alpha=round", "alpha=formula", "alpha=realised", "tight=true", "carry=false&tight=true&inclusive=true"]
@@ -38,7 +38,7 @@ def context(seed: int = 0) -> Context:
     return Context(np.random.default_rng(seed), lambda model, view: None)
 
 
-def judged(view: View, name: str, decision: Schedule) -> Verdict:
+def judged(view: ZhouView, name: str, decision: Schedule) -> Verdict:
     spec = heuristics.get(name)
     return judge(view.instance, decision, spec.problem, spec.claims)
 
@@ -398,7 +398,7 @@ def test_every_number_of_workers_starts_on_the_empty_cluster(arch: str, instance
     known = baselines.Configurations.of(a)
     for job in range(a.size):
         assert 1 <= known.wanted[job] <= known.most[job] <= a.most[job]
-        assert all(baselines.Cluster(a).start(job, number) for number in range(1, known.most[job] + 1))
+        assert all(baselines.SlotCluster(a).start(job, number) for number in range(1, known.most[job] + 1))
 
 
 def test_fifo_cuts_a_number_that_never_starts() -> None:

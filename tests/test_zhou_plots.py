@@ -13,15 +13,16 @@ import zhou_cases as cases
 from charts import channels, panels, record, records, scale_of, texts
 from elastic_schedules import admitted, zhou_schedule
 
-import schedgap.harness.plots.admission as admission_plots
-import schedgap.harness.plots.zhou as zhou_plots
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.figure import Drawing, plain_spec, registered, rendered
-from schedgap.harness.figure import figures as figures_of
-from schedgap.harness.plots.gantt import NAMED_JOBS, server_rows
-from schedgap.harness.plots.style import Group, beside_bounds, dearest, looks
-from schedgap.harness.plots.zhou import gpu_bars, price_field
-from schedgap.harness.verify import judge
+import schedgap.harness.show.plots.admission as admission_plots
+import schedgap.harness.show.plots.zhou as zhou_plots
+from schedgap.harness.check import judge
+from schedgap.harness.show.drawing import figures as figures_of
+from schedgap.harness.show.drawing import registered
+from schedgap.harness.show.figure import Drawing, plain_spec, rendered
+from schedgap.harness.show.plots.gantt import NAMED_JOBS, server_rows
+from schedgap.harness.show.plots.style import Group, beside_bounds, dearest, looks
+from schedgap.harness.show.plots.zhou import gpu_bars, price_field
+from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.heuristics.admission.online import steps
 from schedgap.heuristics.registry import HEURISTICS
 from schedgap.instances.catalogue import load

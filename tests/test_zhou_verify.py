@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from schedgap import instances
 from schedgap.certificates.reading.elastic import Layout
 from schedgap.certificates.reading.zhou import Zhou, zhou_of
-from schedgap.harness.verify import VERIFIERS, Verdict, judge
+from schedgap.harness.check import VERIFIERS, Verdict, judge
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.instances.views.zhou import Schedule, View
+from schedgap.instances.views.zhou import Schedule, ZhouView
 
 GROUPS = [cases.servers(2, gpus=2, cpus=4.0, bandwidth_gbps=8.0), cases.servers(1, gpus=1, cpus=2.0, chip="K80")]
 WORKERS = [cases.worker(bandwidth_gbps=1.0), cases.worker(gpus=2, bandwidth_gbps=2.0, chip="V100")]
@@ -56,7 +56,7 @@ def schedule(rows: list[Row], windows: Any = ()) -> Schedule:
     return Schedule(*arrays_of(rows), *np.array(windows, np.int64).reshape(-1, 4).T)
 
 
-def check(rows: Any, problem: str = "ps.completion", view: View = VIEW, windows: Any = ()) -> Verdict:
+def check(rows: Any, problem: str = "ps.completion", view: ZhouView = VIEW, windows: Any = ()) -> Verdict:
     decision = rows if isinstance(rows, Schedule) else schedule(rows, windows)
     return judge(view.instance, decision, f"zhou.{problem}")
 
@@ -441,7 +441,7 @@ def test_rates_are_those_of_the_view(ref: str) -> None:
 
 
 @st.composite
-def schedules_of(draw: st.DrawFn) -> tuple[View, str, list[Row]]:
+def schedules_of(draw: st.DrawFn) -> tuple[ZhouView, str, list[Row]]:
     """Draw an instance and a schedule of it, valid but for up to two changed numbers."""
     view = zhou.view(draw(cases.tiny()))
     name = draw(st.sampled_from(("ps", "ra")))
@@ -481,13 +481,15 @@ def damaged(draw: st.DrawFn, rows: list[Row]) -> list[Row]:
 
 @given(schedules_of(), st.sampled_from(("completion", "preemptive", "weight")))
 @settings(max_examples=150)
-def test_the_checker_agrees_with_a_plain_reading_of_the_rules(drawn: tuple[View, str, list[Row]], kind: str) -> None:
+def test_the_checker_agrees_with_a_plain_reading_of_the_rules(
+    drawn: tuple[ZhouView, str, list[Row]], kind: str
+) -> None:
     view, name, rows = drawn
     verdict = check(rows, f"{name}.{kind}", view)
     assert bool(verdict.violations) == (not plainly_valid(view, name, rows, kind)), verdict.violations
 
 
-def plainly_valid(view: View, name: str, rows: list[Row], kind: str) -> bool:
+def plainly_valid(view: ZhouView, name: str, rows: list[Row], kind: str) -> bool:
     """Whether rows obey the rules, read one after another and slot by slot."""
     instance = view.instance
     hosts = [group for group in instance.cluster.servers for _ in range(group.count)]

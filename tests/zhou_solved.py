@@ -6,10 +6,10 @@ import pyomo.environ as pyo
 import pytest
 
 from schedgap import models
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.instances.views.zhou import Architecture, View
+from schedgap.instances.views.zhou import Architecture, ZhouView
 from schedgap.models import Outcome
 from schedgap.models.solve import SolveOptions, solve
 
@@ -30,7 +30,7 @@ def architecture(case: Instance, name: str) -> Architecture:
     return zhou.view(case).architectures[name]
 
 
-def run(method: str, view: View, **given: object) -> Outcome:
+def run(method: str, view: ZhouView, **given: object) -> Outcome:
     """Run a registered model and re-check what it decides."""
     spec = models.get(method)
     outcome = spec.run(view, SolveOptions(rel_gap=0.0, **given))  # type: ignore[arg-type]

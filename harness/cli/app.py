@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import io
 import math
@@ -19,9 +18,8 @@ from typer import Option
 from typer.core import TyperGroup
 
 from schedgap.harness.cli.status import FAILED, INTERRUPTED, OK
-from schedgap.harness.engine import KINDS
-from schedgap.harness.table import USUALLY, WRITERS, Block, Format, View, of_texts, table
-from schedgap.harness.text import percent, resuming
+from schedgap.harness.show.table import USUALLY, WRITERS, Block, Format, Selection, of_texts, table
+from schedgap.harness.show.text import percent, resuming
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
 
@@ -90,7 +88,7 @@ PluginOption = Option(
 
 def _versions(asked: bool) -> None:
     if asked:
-        from schedgap.harness.environment import versions
+        from schedgap.harness.engine.environment import versions
 
         numbers = versions()
         sys.stdout.write(f"schedgap {numbers.pop('schedgap')}\n")
@@ -138,8 +136,7 @@ def _preload(count: int) -> None:
     from schedgap.harness.engine.pool import delayed_ctrl_c
 
     with delayed_ctrl_c():
-        for module in ("pyarrow.json", "pyarrow.parquet", "rich.console", "schedgap.harness.page"):
-            importlib.import_module(module)
+        import schedgap.harness.show.page  # noqa: F401
 
 
 @contextmanager
@@ -152,8 +149,8 @@ def progress() -> Iterator[Running]:
     from rich.console import Console, Group
     from rich.live import Live
 
-    from schedgap.harness.page import latest
-    from schedgap.harness.terminal import drawn
+    from schedgap.harness.show.page import latest
+    from schedgap.harness.show.terminal import drawn
 
     console, done, gaps = Console(stderr=True), deque[Any](maxlen=LATEST), dict[str, str]()
     times = bars.TimeElapsedColumn(), bars.TextColumn("left:"), bars.TimeRemainingColumn()
@@ -231,7 +228,7 @@ def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
     return io.TextIOWrapper(io.BufferedWriter(outlet), encoding, errors, line_buffering=lines)
 
 
-def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY) -> NoReturn:
+def finish(found: Found[Any], output: Format, report: bool, view: Selection = USUALLY) -> NoReturn:
     """Print the results, write the HTML page if wanted, and exit with the status of the study."""
     answer = write_results(found, output, view)
     if not found.ok and output is not Format.TABLE:  # other formats have rows only
@@ -245,10 +242,10 @@ def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY
     raise typer.Exit(OK if found.ok else FAILED)
 
 
-def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> str:
+def write_results(found: Found[Any], output: Format, view: Selection = USUALLY) -> str:
     """Print the results of a study to standard output, and return the first line of a table: what is wrong, if so."""
-    from schedgap.harness.page import blocks
-    from schedgap.harness.table import Line
+    from schedgap.harness.show.page import blocks
+    from schedgap.harness.show.table import Line
 
     printed = blocks(found, view)
     write(printed, found.fields, [row.as_dict() for row in found.rows], output)
@@ -258,7 +255,7 @@ def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> st
 
 def save_report(found: Found[Any], output: Path | None = None) -> None:
     """Write the HTML page and its figures, and print its path."""
-    from schedgap.harness.page import save
+    from schedgap.harness.show.page import save
 
     if found.folder is None:
         return
@@ -294,7 +291,7 @@ def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, 
 def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: Format) -> None:
     """Print blocks (format ``table``) or records (all other formats) to standard output."""
     if output is Format.TABLE:
-        from schedgap.harness.terminal import show
+        from schedgap.harness.show.terminal import show
 
         show(stdout(), blocks)
     else:
@@ -313,11 +310,11 @@ def names(kind: str) -> Iterable[str]:
 
             return POLICIES.ids()
         case "figures":
-            from schedgap.harness.reproduce.setting import known
+            from schedgap.harness.studies.reproduce.setting import known
 
             return known()
         case _:
-            from schedgap.harness.compare.methods import specs
+            from schedgap.harness.studies.compare.methods import specs
 
             return (spec.id for spec in specs())
 
@@ -348,6 +345,12 @@ AllRowsOption = Annotated[bool, Option("--all-rows", help="Show all rows.")]
 VerboseOption = Annotated[bool, Option("--verbose", "-v", help="List skipped methods, each with the reason.")]
 
 
+TASKS = {
+    name: f"schedgap.harness.studies.{name}.task" for name in ("compare", "simulate", "audit", "adversary", "reproduce")
+}
+"""Modules that workers of a command import before its first task is known."""
+
+
 def study(run: Callable[..., Any]) -> Callable[..., None]:
     """Register a command for a function that runs a study and returns its results.
 
@@ -373,15 +376,15 @@ def study(run: Callable[..., Any]) -> Callable[..., None]:
     ) -> None:
         from schedgap.harness.engine.pool import start_server, stop_server
 
-        if run.__name__ in KINDS and not dask:  # a sweep sets its threads in its file
-            start_server(f"schedgap.harness.{run.__name__}.task", own.get("threads", 1))
+        if (module := TASKS.get(run.__name__)) and not dask:  # a sweep sets its threads in its file
+            start_server(module, own.get("threads", 1))
         try:
             with progress() as callbacks:
                 found = run(**own, jobs=jobs, dask=dask, results=results, resume=resume, **callbacks)
         except UsageError:
             stop_server()  # it was started above, and may still be importing
             raise
-        finish(found, output, report, View(math.inf if all_rows else top, verbose=verbose))
+        finish(found, output, report, Selection(math.inf if all_rows else top, verbose=verbose))
 
     parameters = [p for f in (run, command) for p in inspect.signature(f, eval_str=True).parameters.values()]
     options = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.kind is not p.VAR_KEYWORD]

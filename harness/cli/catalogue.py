@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from schedgap.harness.cli.app import INSTANCES, METHODS, FormatOption, app, emit_lines, say, stdout
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.table import Format
+from schedgap.harness.show.table import Format
 from schedgap.instances.errors import UsageError
 
 Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
@@ -27,9 +27,9 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
     lines: Sequence[tuple[str, ...]]
     match kind:  # each case imports only what it lists
         case "figures":
-            from schedgap.harness.page.columns import REPRODUCE
-            from schedgap.harness.reproduce.measure import rows
-            from schedgap.harness.reproduce.setting import known as figures
+            from schedgap.harness.show.page.columns import REPRODUCE
+            from schedgap.harness.studies.reproduce.measure import rows
+            from schedgap.harness.studies.reproduce.setting import known as figures
 
             (printed,) = (column.text for column in REPRODUCE if column.key == "published")
             columns = "figure", "place", "what it shows", "compared", "published"
@@ -95,8 +95,8 @@ def show(
     json: Annotated[bool, Option("--json", help="Print the instance as canonical JSON instead.")] = False,
 ) -> None:
     """Describe an instance in words, and optionally draw it."""
-    from schedgap.harness.figure import figures
-    from schedgap.harness.page.instance import words
+    from schedgap.harness.show.drawing import figures
+    from schedgap.harness.show.page.instance import words
     from schedgap.instances import load
     from schedgap.instances.canonical import to_json
 
@@ -250,7 +250,7 @@ def explain(
     ] = [],  # noqa: B006
 ) -> None:
     """Explain a model or heuristic. Print its mathematics and the paper's equation numbers, parameters and size."""
-    from schedgap.harness.explain import explain as explained
+    from schedgap.harness.ask.explain import explain as explained
 
     def begins(model: str, where: str) -> None:
         if sys.stderr.isatty():
@@ -276,9 +276,9 @@ def export(
     if library is not None:
         if method or output:
             raise UsageError("--library writes all models: leave out METHOD and --output")
-        from schedgap.harness.compare.run import compare, read_run
-        from schedgap.harness.export import DEFAULT
-        from schedgap.harness.export import library as write
+        from schedgap.harness.ask.export import DEFAULT
+        from schedgap.harness.ask.export import library as write
+        from schedgap.harness.studies.compare.run import compare, read_run
         from schedgap.models import MODELS
 
         references, runs = instance or list(DEFAULT), [read_run(path) for path in known]
@@ -293,7 +293,7 @@ def export(
         return
     if method is None or output is None or len(instance) != 1:
         raise UsageError("name a model, one --instance and --output FILE; or --library DIR")
-    from schedgap.harness.export import export as run
+    from schedgap.harness.ask.export import export as run
 
     model = run(method, instance[0], output)
     rows, columns = model.form.matrix.shape

@@ -17,7 +17,7 @@ from schedgap.harness.cli import app as cli
 from schedgap.harness.cli import catalogue
 from schedgap.harness.cli.status import FAILED, OK
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.table import Format, View
+from schedgap.harness.show.table import Format, Selection
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
 from schedgap.instances.text import counted
@@ -60,9 +60,9 @@ def compare(
     **running: Any,
 ) -> Any:
     """Run methods on an instance and report certified gaps. Rows also have ratios, guarantees and times."""
-    from schedgap.harness.certificates import export
-    from schedgap.harness.compare.run import RUN_S
-    from schedgap.harness.compare.run import compare as run
+    from schedgap.harness.engine.certificates import export
+    from schedgap.harness.studies.compare.run import RUN_S
+    from schedgap.harness.studies.compare.run import compare as run
 
     run_s = RUN_S if time_limit is nodes is running.get("dask") is None and not quick else None
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check, nodes, run_s, solver_logs)
@@ -72,7 +72,7 @@ def compare(
     if certificates and found.folder:
         export(found.folder, certificates)
     if decisions:
-        from schedgap.harness.decisions import save
+        from schedgap.harness.studies.compare.decisions import save
 
         count, without = save(found, decisions)
         left_out = f"; those of {', '.join(without)} have no file format" if without else ""
@@ -110,7 +110,7 @@ def certify(
     **running: Any,
 ) -> Any:
     """Measure the schedule in a log against a certified bound. Other policies run on the same jobs."""
-    from schedgap.harness.certify import certify as run
+    from schedgap.harness.studies.certify import certify as run
     from schedgap.instances.importers import Options
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
@@ -135,7 +135,7 @@ def sweep(
     **running: Any,
 ) -> Any:
     """Run a grid of instances, methods and seeds. A TOML file describes it, such as sweeps/reference.toml."""
-    from schedgap.harness.sweep import sweep as run
+    from schedgap.harness.studies.sweep import sweep as run
 
     found = run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, solver_logs=solver_logs, **running)
     say_logs(found)
@@ -153,7 +153,7 @@ def reproduce(
     **running: Any,
 ) -> Any:
     """Reproduce figures and tables of the papers. Each printed number gets a measured value and a verdict."""
-    from schedgap.harness.reproduce.run import reproduce as run
+    from schedgap.harness.studies.reproduce.run import reproduce as run
 
     return run(figure, quick=quick, memory_mb=memory_mb, **running)
 
@@ -189,8 +189,8 @@ def simulate(
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round. Histories are checked, and times compared with certified bounds."""
-    from schedgap.harness.simulate.run import COMPARED, Options
-    from schedgap.harness.simulate.run import simulate as run
+    from schedgap.harness.studies.simulate.run import COMPARED, Options
+    from schedgap.harness.studies.simulate.run import simulate as run
 
     own = {"round_s": round_s, "restart_s": restart_s, "spread_factor": spread_factor}
     options = Options.of_command(until_h, profiling_min, window, **own)
@@ -198,7 +198,7 @@ def simulate(
     policies = [*(policy or []), *(more or [])] or COMPARED
     found = run(instance, policies, **vars(options), seed=seed, limits=limits, **running)
     if logs:
-        from schedgap.harness.certify import save
+        from schedgap.harness.studies.certify import save
 
         written = counted(save(found, logs), "history", "histories")
         cli.say(f"logs: {logs} ({written}, each in sacct and SWF format)")
@@ -218,7 +218,7 @@ def audit(
     **running: Any,
 ) -> Any:
     """Test theorems and printed numbers of the papers. A refuted claim comes with a witness."""
-    from schedgap.harness.audit.run import audit as run
+    from schedgap.harness.studies.audit.run import audit as run
 
     return run(paper, claim, effort=effort, seed=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
 
@@ -238,8 +238,8 @@ def adversary(
     **running: Any,
 ) -> Any:
     """Search for worst cases of online algorithms. The one with the largest ratio is shrunk and saved."""
-    from schedgap.harness.adversary.run import adversary as run
-    from schedgap.harness.adversary.run import seconds_of
+    from schedgap.harness.studies.adversary.run import adversary as run
+    from schedgap.harness.studies.adversary.run import seconds_of
 
     running |= {"most": most_jobs, "anywhere": anywhere, "seed": seed}
     limits = Limits(time_limit, rel_gap=0.0, memory_mb=memory_mb)
@@ -252,7 +252,7 @@ def report(
     output: Annotated[Path | None, Option("--output", "-o", help="HTML file; by default FOLDER/report.html.")] = None,
 ) -> None:
     """Write a results folder as one self-contained HTML page."""
-    from schedgap.harness.engine.study import reopen
+    from schedgap.harness.studies.folders import reopen
 
     cli.save_report(reopen(folder), output)
 
@@ -263,8 +263,8 @@ def paper(
     output: Annotated[Path, Option("--output", "-o", help="New folder.")] = Path("artefact"),
 ) -> None:
     """Write the files that a paper needs. They are tables, figures, macros, references, and a check of all."""
-    from schedgap.harness.artefact import write as write_artefact
-    from schedgap.harness.engine.study import reopen
+    from schedgap.harness.show.artefact import write as write_artefact
+    from schedgap.harness.studies.folders import reopen
 
     failures = write_artefact(reopen(folder), output)
     cli.say(f"{output}: make typesets paper.tex; make check runs everything again and compares")
@@ -285,12 +285,12 @@ def table(
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """Print the rows of a results folder again."""
-    from schedgap.harness.engine.study import reopen
+    from schedgap.harness.studies.folders import reopen
 
     found = reopen(folder)
     cli.say_damage(found)
     names = [name.strip() for name in columns.split(",") if name.strip()]
-    cli.write_results(found, output, View(math.inf if all_rows else top, sort, names, verbose))
+    cli.write_results(found, output, Selection(math.inf if all_rows else top, sort, names, verbose))
 
 
 @cli.app.command()
@@ -301,7 +301,7 @@ def merge(
     report: cli.ReportOption = True,
 ) -> None:
     """Merge results folders into a new one. Gaps are certified again with the bounds of all folders."""
-    from schedgap.harness.engine.study import merge as merged
+    from schedgap.harness.studies.folders import merge as merged
 
     found = merged(folders, results)
     if found.meta["missing"]:
@@ -317,9 +317,9 @@ def diff(
     output: cli.FormatOption = Format.TABLE,
 ) -> None:
     """List what got better, worse or slower between two runs. Exit with 1 if anything but times got worse."""
-    from schedgap.harness import diffing
-    from schedgap.harness.engine.study import reopen
-    from schedgap.harness.reproduce.row import read_rows
+    from schedgap.harness.show import diff as diffing
+    from schedgap.harness.studies.folders import reopen
+    from schedgap.harness.studies.reproduce.row import read_rows
 
     first, second = (read_rows(path) if path.suffix == ".json" else reopen(path) for path in (before, after))
     for run in (first, second):
@@ -352,7 +352,7 @@ def verify(
     if bool(paths) == bool(solution):
         raise UsageError("name a results folder, decision files, or solution files of exported models (--solution)")
     if paths and instance is None and problem is None:
-        from schedgap.harness.engine.study import check
+        from schedgap.harness.studies.folders import check
 
         if len(paths) > 1 or paths[0].is_file():
             raise UsageError(f"{paths[-1]}: expected one results folder; decision files need --instance and --problem")
@@ -366,7 +366,7 @@ def verify(
         raise typer.Exit(FAILED if bad else OK)
     if paths and (instance is None or problem is None):
         raise UsageError("decision files need both --instance and --problem (harness list models shows the problems)")
-    from schedgap.harness.compare import given
+    from schedgap.harness.studies.compare import given
 
     limits = Limits(time_limit)
     if paths and instance and problem:

@@ -15,10 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from schedgap.harness.engine.environment import code_digest
 from schedgap.harness.engine.pool import Worker
 from schedgap.harness.engine.task import R, Task
-from schedgap.harness.environment import code_digest
-from schedgap.harness.text import clean
+from schedgap.harness.show.text import clean
 from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
@@ -60,7 +60,7 @@ def connect(address: str) -> Client:
     return client
 
 
-class Cluster:
+class DaskCluster:
     """Workers of the Dask cluster at this scheduler address (:func:`connect`)."""
 
     def __init__(self, address: str) -> None:

@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from schedgap.harness.engine.result import Result, Stored, in_words
 from schedgap.harness.engine.sealed import MAX_UNPACKED_MB, KeptFile, digests, inside, parsed, sealed, unsealed
-from schedgap.harness.text import clean, resuming
+from schedgap.harness.show.text import clean, resuming
 from schedgap.instances.canonical import TEMPORARY, read_bytes, to_json, validate, write_atomically
 from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import require

@@ -19,10 +19,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from schedgap.harness.engine.environment import cores, held_mb, memory_capped, waited_for_core_s
 from schedgap.harness.engine.pacing import Asking, Pacer, listen
 from schedgap.harness.engine.task import R, Task
-from schedgap.harness.environment import cores, held_mb, memory_capped, waited_for_core_s
-from schedgap.harness.text import clean
+from schedgap.harness.show.text import clean
 from schedgap.instances import clock
 from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 

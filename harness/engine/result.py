@@ -9,7 +9,6 @@ import base64
 import dataclasses
 import functools
 import gzip
-import importlib
 from abc import ABC, abstractmethod
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_json  # five times as fast as json, and two, on a history of 139,000 rows
 
 from schedgap.harness.engine.sealed import KeptFile
-from schedgap.harness.text import clean
+from schedgap.harness.show.text import clean
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
 
@@ -119,9 +118,17 @@ class CheckedRow(DataRow):
         return bool(self.in_order) and not self.wrong
 
 
+_writers: dict[str, Callable[[Any], str]] = {}
+
+
+def shown_by(**writers: Callable[[Any], str]) -> None:
+    """Set what notebooks show of results, as ``html`` and ``latex``: pages know results, not results pages."""
+    _writers.update(writers)
+
+
 @dataclass(repr=False)
 class Found(Generic[R]):
-    """The results of a study as plain data, which :mod:`schedgap.harness.page` displays.
+    """The results of a study as plain data, which :mod:`schedgap.harness.show.page` displays.
 
     `meta` is the content of ``run.json`` (:func:`schedgap.harness.engine.study.described`), `rows` are the rows of its
     table, `instances` maps fingerprints to instances, and `folder` is the results folder, if the run was saved.
@@ -143,14 +150,11 @@ class Found(Generic[R]):
         parts = [*about, counted(len(self.rows), "row"), f"{bad} not in order" if bad else "", state, self.folder]
         return f"{type(self).__name__}({', '.join(str(part) for part in parts if part)})"
 
-    def _repr_html_(self) -> str:
-        # Import by name, as studies are: this module must not depend on pages.
-        html: str = importlib.import_module("schedgap.harness.page").to_fragment(self)
-        return html
+    def _repr_html_(self) -> str | None:
+        return _writers["html"](self) if _writers else None
 
-    def _repr_latex_(self) -> str:
-        text: str = importlib.import_module("schedgap.harness.page").to_latex(self)
-        return text
+    def _repr_latex_(self) -> str | None:
+        return _writers["latex"](self) if _writers else None
 
     @property
     def interrupted(self) -> bool:
@@ -164,16 +168,17 @@ class Found(Generic[R]):
 
     @property
     def table(self) -> pd.DataFrame:
-        """Tidy frame: a line per row, a column per field and parameter (:mod:`schedgap.harness.tidy`)."""
-        frame: pd.DataFrame = importlib.import_module("schedgap.harness.tidy").tidy(self.rows)
-        return frame
+        """Tidy frame: a line per row, a column per field and parameter (:mod:`schedgap.harness.show.tidy`)."""
+        from schedgap.harness.show.tidy import tidy
+
+        return tidy(self.rows)
 
     @property
     def columns(self) -> pd.Series[str]:
         """Meaning of each column of :attr:`table`, with its unit."""
-        kind = type(self.rows[0]) if self.rows else object
-        meaning: pd.Series[str] = importlib.import_module("schedgap.harness.tidy").legend(kind, [*self.table])
-        return meaning
+        from schedgap.harness.show.tidy import legend
+
+        return legend(type(self.rows[0]) if self.rows else object, [*self.table])
 
 
 @dataclass(frozen=True)

@@ -1,51 +1,43 @@
 """Run any study: plan tasks, reuse results of an earlier folder, run the rest, append to the journal, and collect.
 
 A *study* defines its tasks, how a task runs in a worker, how its result is stored, and how results are put together.
-Comparisons, sweeps, simulations, audits and searches are studies. Each is found by its kind
-(:data:`schedgap.harness.engine.KINDS`), so that results folders of any kind can be read, resumed, merged and reported.
+Comparisons, sweeps, simulations, audits and searches are studies. :mod:`schedgap.harness.studies.folders` knows them
+all, so that results folders of any kind can be read, merged and reported.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
-import json
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
-from schedgap.harness import environment
-from schedgap.harness.engine import KINDS
+from schedgap.harness.engine import environment
 from schedgap.harness.engine.folder import (
     DAMAGE,
     SCHEMA_VERSION,
     Folder,
     damage_explained,
-    instance_file,
     new_folder,
     open_stored,
     told,
 )
 from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.result import CheckedRow, Result, Stored
-from schedgap.harness.engine.sealed import inside
 from schedgap.harness.engine.task import Task
-from schedgap.harness.text import clean
+from schedgap.harness.show.text import clean
 from schedgap.instances import plugins
-from schedgap.instances.canonical import read_bytes
-from schedgap.instances.catalogue import load, namesake, references
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted, some
 
 if TYPE_CHECKING:
-    from schedgap.harness.engine.cluster import Cluster
+    from schedgap.harness.engine.cluster import DaskCluster
 
 F = TypeVar("F")
 
@@ -164,18 +156,18 @@ def execute(
     resume, results = running.get("resume"), running.get("results")
     earlier = _earlier(Path(resume), meta) if resume else None
     tell: Callable[[str], None] = running.get("on_news", lambda text: None)
-    workers: Pool | Cluster = Pool(running.get("jobs", 0), tell, running.get("on_gap", lambda task, gap: None))
+    workers: Pool | DaskCluster = Pool(running.get("jobs", 0), tell, running.get("on_gap", lambda task, gap: None))
     if (dask := running.get("dask")) is not None:
-        from schedgap.harness.engine.cluster import Cluster
+        from schedgap.harness.engine.cluster import DaskCluster
 
-        workers = Cluster(dask)
+        workers = DaskCluster(dask)
     with closing(workers):
         path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
         run = _Run(study, meta, by_fingerprint, Folder(path, instances, meta["command"]) if path else None, earlier)
         if news:
             tell(news)
         run.go(plan if callable(plan) else lambda done: [] if done else plan, workers, running)
-    return run.concluded()
+    return concluded(study, run.meta, by_fingerprint, run.done, run.folder)
 
 
 def _earlier(folder: Path, meta: Mapping[str, Any]) -> Stored:
@@ -206,6 +198,21 @@ def command_line(options: Mapping[str, Any], *command: str) -> str:
     return shlex.join(words)
 
 
+def concluded(
+    study: Study[F],
+    meta: dict[str, Any],
+    instances: dict[str, Instance],
+    done: Mapping[str, Any],
+    folder: Folder | None,
+) -> F:
+    """Collect the results `done`, by key, in the order of the plan, and write the tables of the whole run."""
+    ordered = [done[key] for key in meta["plan"] if key in done]
+    collected = study.collect(Finished(meta, instances, ordered, folder.path if folder else None))
+    if folder:
+        folder.finish(meta, study.tables(collected))
+    return collected
+
+
 @dataclass
 class _Run(Generic[F]):
     """A running study; `done` maps keys to results."""
@@ -217,7 +224,7 @@ class _Run(Generic[F]):
     earlier: Stored | None = None
     done: dict[str, Any] = field(default_factory=dict)
 
-    def go(self, plan: Stages, workers: Pool | Cluster, running: Running) -> None:
+    def go(self, plan: Stages, workers: Pool | DaskCluster, running: Running) -> None:
         """Run stage after stage, until there are no more tasks or Ctrl-C is pressed."""
         began = time.perf_counter()
         with suppress(KeyboardInterrupt):
@@ -229,16 +236,7 @@ class _Run(Generic[F]):
             self.done = {result.key: result for result in sound(self.study, self.earlier)} | self.done
         self.meta["duration_s"] = time.perf_counter() - began
 
-    def concluded(self) -> F:
-        """Collect the results in the order of the plan, and write the tables of the whole run."""
-        ordered = [self.done[key] for key in self.meta["plan"] if key in self.done]
-        path = self.folder.path if self.folder else None
-        collected = self.study.collect(Finished(self.meta, self.instances, ordered, path))
-        if self.folder:
-            self.folder.finish(self.meta, self.study.tables(collected))
-        return collected
-
-    def _stage(self, tasks: Mapping[str, Task[Any]], workers: Pool | Cluster, running: Running) -> None:
+    def _stage(self, tasks: Mapping[str, Task[Any]], workers: Pool | DaskCluster, running: Running) -> None:
         meta = self.meta
         meta["needs"] = sorted({*meta["needs"], *(one.name for task in tasks.values() for one in task.plugins)})
         meta["plan"] = list(dict.fromkeys([*meta["plan"], *tasks]))
@@ -290,11 +288,9 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
     }
 
 
-def reopen(folder: str | Path, kind: str | None = None) -> Any:
-    """Return the collected results of a folder; raise `UsageError` if it is not a results folder of this `kind`."""
-    stored = open_stored(Path(folder), kind)
+def reopened(study: Study[F], stored: Stored) -> F:
+    """Return the collected results of a folder of this study."""
     with damage_explained(stored.path):
-        study = study_of(stored.meta["kind"])
         results = sound(study, stored)
         if not stored.instances and stored.meta["instances"]:
             raise ValueError("none of its instances is as it was written")
@@ -321,162 +317,3 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
         damaged.append(f"{lines} of the journal, {what}" if stored.damaged else f"{what} from the journal")
     stored.meta["damaged"] = damaged
     return results
-
-
-class Checked(NamedTuple):
-    """What was found about a result or a table: its label, what holds, and what is wrong; empty where that is nothing.
-
-    Nothing holds of results that have nothing to show, such as skipped ones.
-    """
-
-    label: str
-    holds: str = ""
-    wrong: str = ""
-
-
-def check(folder: str | Path) -> list[Checked]:
-    """Check every result of a folder again, alone and together with all others, and the tables made of them."""
-    stored = open_stored(Path(folder))
-    with damage_explained(stored.path):
-        study, plan = study_of(stored.meta["kind"]), stored.meta["plan"]
-        found = {key: _checked(study, stored, key) for key in plan}
-        # What does not hold is no evidence about others. Decisions were read and checked one by one, and are not kept.
-        sound = [study.restore(stored, key) for key in plan if not found[key].wrong]
-        finished = Finished(stored.meta, stored.instances, sound, stored.path)
-        for row in study.judged(finished):
-            if row.trouble:
-                found[row.key] = found[row.key]._replace(wrong=clean(row.trouble, 300))
-        whole = not any(one.wrong for one in found.values())
-        return [*found.values(), *_names_checked(stored), *(_tables_checked(study, finished) if whole else [])]
-
-
-def _names_checked(stored: Stored) -> Iterator[Checked]:
-    """Find instances with the name, or the published numbers, of others that come with the package."""
-    for mark, one in stored.instances.items():
-        other, file = namesake(one), instance_file(mark)
-        if other is None:
-            continue
-        if other.fingerprint != mark:
-            yield Checked(file, wrong=f"it is named {clean(one.name, 60)}, which is another instance")
-        elif any(number not in _published(mark, other) for number in one.published):
-            yield Checked(file, wrong="it has published numbers that the packaged instance has not")
-
-
-def _published(mark: str, one: Instance) -> list[Any]:
-    """Return the published numbers of a packaged instance, and of worked examples of the same content."""
-    return [number for other in (one, *_examples()) if other.fingerprint == mark for number in other.published]
-
-
-@functools.cache
-def _examples() -> list[Instance]:
-    return [load(ref) for ref in references() if ref.startswith("paper/")]
-
-
-def _checked(study: Study[Any], stored: Stored, key: str) -> Checked:
-    label, prefix, line = key, "damaged: ", stored.lines.get(key)
-    if line is None:
-        return Checked(key, wrong="planned, but not in the journal; --resume runs it")
-    try:
-        label = study.record(line).named(line)
-        result = study.restore(stored, key)
-        label, prefix = result.label, ""
-        holds = result.holds()
-        _check_line(result, line)
-        return Checked(label, holds)
-    except DAMAGE as error:
-        return Checked(label, wrong=prefix + told(error))
-
-
-def _check_line(result: Result, line: Mapping[str, Any]) -> None:
-    """Raise `ValueError` if a line has other fields or files than its result would write."""
-    written = json.loads(json.dumps({"record": result.record, "key": result.key, **result.content()}))
-    stated = {name: value for name, value in line.items() if name != "files"}
-    if other := different(stated, written):
-        raise ValueError(f"its line has another {other} than follows from it")
-    if set(line["files"]) != set(result.names()):
-        raise ValueError("its line has other files than its result")
-
-
-def different(one: Any, other: Any) -> str | None:
-    """Return the place of the first difference of plain data, such as ``row.gap``, or ``None`` if they are equal."""
-    if not (isinstance(one, dict) and isinstance(other, dict)):
-        return None if one == other else "value"
-    for name in dict.fromkeys([*one, *other]):
-        if name not in one or name not in other:
-            return clean(name, 40)
-        if inner := different(one[name], other[name]):
-            return clean(name if inner == "value" else f"{name}.{inner}", 80)
-    return None
-
-
-def _tables_checked(study: Study[Any], finished: Finished) -> Iterator[Checked]:
-    """Compare the tables of a folder, which other programs read, with those that its journal gives."""
-    assert finished.folder
-    for name, content in study.tables(study.collect(finished)).items():
-        path = inside(finished.folder, name)
-        if path.exists():
-            same = read_bytes(path) == content
-            other = "it is not the table that the journal gives; the run with --resume writes it again"
-            yield Checked(name, "as the journal gives it") if same else Checked(name, wrong=other)
-
-
-def study_of(kind: str) -> Study[Any]:
-    """Return the study of this kind, or raise `UsageError`."""
-    if kind not in KINDS:
-        raise UsageError(f"results of harness {kind}: this program has no such command")
-    study: Study[Any] = importlib.import_module(f"schedgap.harness.{kind}.run").STUDY
-    return study
-
-
-def merge(folders: Sequence[Path], results: Path) -> Any:
-    """Merge results folders of one kind and code into a new folder in `results`, and return the collected results.
-
-    Bounds from one part apply to the rows of the others. If several parts have the same result, a finished one is kept.
-    Raise `UsageError` if there are fewer than two folders, or they cannot be merged.
-    """
-    if len({folder.resolve() for folder in folders}) < 2:
-        raise UsageError("merge needs two or more different results folders")
-    first, *others = parts = [open_stored(folder) for folder in folders]
-    for part in others:
-        if part.meta["kind"] != first.meta["kind"]:
-            raise UsageError(f"{part.path}: results of harness {part.meta['kind']}, not of {first.meta['kind']}")
-        if part.meta.get("code") != first.meta.get("code") or not plugins.agree(part.meta, first.meta):
-            raise UsageError(
-                f"{part.path}: measured by other code than {first.path}, so the two cannot be merged; "
-                f"compare them with: harness diff {shlex.join([str(first.path), str(part.path)])}"
-            )
-    study = study_of(first.meta["kind"])
-    done: dict[str, Any] = {}
-    for part in parts:
-        with damage_explained(part.path):
-            for result in sound(study, part):
-                if result.key not in done or (result.finished and not done[result.key].finished):
-                    done[result.key] = result
-    meta = _meta_of_all(parts)
-    meta["missing"] = len(meta["plan"]) - len(done)
-    instances = {mark: one for part in parts for mark, one in part.instances.items()}
-    folder = Folder(new_folder(results, meta), instances.values())
-    for key in filter(done.__contains__, meta["plan"]):
-        folder.add(done[key])
-    return _Run(study, meta, instances, folder, done=done).concluded()
-
-
-def _meta_of_all(parts: Sequence[Stored]) -> dict[str, Any]:
-    """Return ``run.json`` of merged parts: the common values, and each part's own values under ``merged``."""
-    metas = [part.meta for part in parts]
-    own = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
-    return {
-        "machine": {"processor": "several machines, see run.json"},
-        "versions": {},
-        "limits": {},
-        **{name: value for name, value in metas[0].items() if all(one.get(name) == value for one in metas)},
-        "command": shlex.join(["harness", "merge", *(str(part.path) for part in parts)]),
-        "started_utc": min(str(one.get("started_utc")) for one in metas),
-        "duration_s": sum(float(one.get("duration_s") or 0) for one in metas),
-        "instances": {mark: name for one in metas for mark, name in one["instances"].items()},
-        "plan": list(dict.fromkeys(key for one in metas for key in one["plan"])),
-        "plugins": list({plugin["name"]: plugin for one in metas for plugin in one.get("plugins", ())}.values()),
-        "needs": sorted({name for one in metas for name in one.get("needs", ())}),
-        "interrupted": False,
-        "merged": [{name: one.get(name) for name in own} for one in metas],
-    }

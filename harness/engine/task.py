@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from schedgap.harness.environment import code_digest
-from schedgap.harness.text import clean
+from schedgap.harness.engine.environment import code_digest
+from schedgap.harness.show.text import clean
 from schedgap.instances import plugins
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.plugins import Plugin

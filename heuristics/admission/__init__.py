@@ -5,13 +5,13 @@ from __future__ import annotations
 from schedgap.heuristics.admission.online import Desk, steps  # noqa: F401 -- the lesson builds a desk
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.elastic import Runs, runs_of
-from schedgap.instances.views.admission import UTILITY, View
+from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 LARGEST = 50_000_000
 """Largest servers times types times slots for which a comparison runs it by default: half a gigabyte."""
 
 
-def _too_large(view: View) -> str | None:
+def _too_large(view: AdmissionView) -> str | None:
     size = view.machines.capacity.size * view.slots
     return None if size <= LARGEST else f"servers x types x slots = {size:,}, more than {LARGEST:,}"
 
@@ -23,7 +23,7 @@ def _too_large(view: View) -> str | None:
     source="walk-through, parts 1 to 3: COST_C, COST_D, prices η",
     too_large=_too_large,
 )
-def online(view: View, context: Context) -> Runs:
+def online(view: AdmissionView, context: Context) -> Runs:
     r"""Admit every job whose best schedule has a utility above its cost at the prices of its arrival.
 
     A worker costs :math:`\eta_w = \theta_w^{h_w(t)/\sum_s \sum_w C_{sw}} - 1` in slot t if h workers of its type are in

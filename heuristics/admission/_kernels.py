@@ -19,7 +19,7 @@ NONE = -1
 SPREAD, COLOCATED = 0, 1
 
 
-class Choices(NamedTuple):
+class AdmissionOptions(NamedTuple):
     """Options of a job: slots (ascending), worker type, number of workers, and whether on one server, ``(o,)`` each."""
 
     slots: Ints
@@ -28,7 +28,7 @@ class Choices(NamedTuple):
     together: Bools
 
 
-class Goal(NamedTuple):
+class AdmissionGoal(NamedTuple):
     """First start, latest end, utility of each end ``(T + 1,)``, and PSs per worker elsewhere ``(M,)``, b_w/b_p."""
 
     first: int
@@ -54,7 +54,7 @@ def nothing() -> Best:
 
 
 @njit(cache=True)
-def search(choices: Choices, goal: Goal, free: Ints, paid: Array, best: Best) -> None:
+def search(choices: AdmissionOptions, goal: AdmissionGoal, free: Ints, paid: Array, best: Best) -> None:
     """Write the schedules of highest payoff in the `free` resources ``(h, R, T)`` to an empty `best`.
 
     `paid` ``(R, T + 1)`` sums the prices of one unit up to each slot. Ties go to the earliest end, then to the fewest
@@ -78,7 +78,14 @@ def search(choices: Choices, goal: Goal, free: Ints, paid: Array, best: Best) ->
 
 @njit(cache=True)
 def consider(
-    choices: Choices, option: int, start: int, goal: Goal, least: Ints, paid: Array, tie: float, best: Best
+    choices: AdmissionOptions,
+    option: int,
+    start: int,
+    goal: AdmissionGoal,
+    least: Ints,
+    paid: Array,
+    tie: float,
+    best: Best,
 ) -> None:
     """Record a start of an option if it is the best of its layout so far; `least` ``(h, R)`` is free in all slots."""
     m, number, end = choices.worker_type[option], choices.workers[option], start + choices.slots[option]
@@ -103,7 +110,7 @@ def consider(
 
 @njit(cache=True)
 def better(
-    payoff: float, choices: Choices, option: int, start: int, ps: int, tie: float, best: Best, layout: int
+    payoff: float, choices: AdmissionOptions, option: int, start: int, ps: int, tie: float, best: Best, layout: int
 ) -> bool:
     """Return whether a schedule beats the best of its layout so far."""
     other = best.option[layout]

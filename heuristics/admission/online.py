@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array
-from schedgap.instances.elastic import Found, Options, options_of
-from schedgap.instances.views.admission import UTILITY, View
+from schedgap.instances.elastic import FoundRun, Options, options_of
+from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 TIE = 1e-9
 """Fraction of the utility by which payoffs may differ and still count as equal."""
@@ -20,7 +20,7 @@ TIE = 1e-9
 class Candidate:
     """A schedule of a job at the prices of its arrival, its utility, and whether it is on one server."""
 
-    run: Found
+    run: FoundRun
     utility: float
     colocated: bool
 
@@ -64,7 +64,7 @@ def price(base: Array, used: Array, divisor: Array) -> Array:
     return np.asarray(np.expm1(fraction * np.log(base)))
 
 
-def _share(view: View) -> Array:
+def _share(view: AdmissionView) -> Array:
     """Return the ``(W,)`` PSs per worker on another server, ``b_w/b_p``."""
     return np.asarray(view.machines.worker_bandwidth / view.machines.ps_bandwidth[0])
 
@@ -72,7 +72,7 @@ def _share(view: View) -> Array:
 class Desk:
     """The state of the algorithm: free capacities and prices."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: AdmissionView) -> None:
         self.view = view
         m = view.machines
         self.free = np.repeat(np.rint(m.capacity).astype(np.int64)[:, :, None], view.slots, axis=2)
@@ -118,13 +118,13 @@ class Desk:
         from schedgap.heuristics.admission import _kernels as kernels
 
         view, o, mine = self.view, self.options, self.options.of(job)
-        choices = kernels.Choices(o.slots[mine], o.worker_type[mine], o.workers[mine], o.together[mine])
+        choices = kernels.AdmissionOptions(o.slots[mine], o.worker_type[mine], o.workers[mine], o.together[mine])
         first, last = int(view.first_start(UTILITY.id)[job]), int(view.deadline[job])
         paid = np.zeros((prices.shape[0], view.slots + 1))
         np.cumsum(prices, axis=1, out=paid[:, 1:])
         schedules = kernels.nothing()
         worth = view.utility(job)
-        kernels.search(choices, kernels.Goal(first, last, worth, _share(view)), self.free, paid, schedules)
+        kernels.search(choices, kernels.AdmissionGoal(first, last, worth, _share(view)), self.free, paid, schedules)
         spread, colocated = (
             self._candidate(int(mine.start), [column[layout].item() for column in schedules[1:]], worth)
             for layout in (kernels.SPREAD, kernels.COLOCATED)
@@ -148,7 +148,7 @@ class Desk:
             if other != host:
                 workers[other] = min(number - workers.sum(), number - 1, room[other])
         utility = float(worth[end])
-        run = Found(
+        run = FoundRun(
             total=cost - utility,
             cost=cost,
             option=k,
@@ -161,13 +161,13 @@ class Desk:
         )
         return Candidate(run, utility, together)
 
-    def admit(self, run: Found) -> None:
+    def admit(self, run: FoundRun) -> None:
         """Subtract a run from the free capacities."""
         self.free[:, run.worker_type, run.start : run.end] -= run.workers[:, None]
         self.free[:, -1, run.start : run.end] -= run.ps[:, None]
 
 
-def steps(view: View) -> tuple[Step, ...]:
+def steps(view: AdmissionView) -> tuple[Step, ...]:
     """Return the steps of all jobs by arrival; jobs of the same slot arrive in the order of the instance."""
     desk = Desk(view)
     prices = desk.prices

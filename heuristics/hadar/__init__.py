@@ -26,7 +26,7 @@ from schedgap.heuristics.hadar.prices import guarantee
 from schedgap.heuristics.hadar.slotted import simulated
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.views.hadar import BETA, FORKED, Schedule, View
+from schedgap.instances.views.hadar import BETA, FORKED, HadarView, Schedule
 
 PARAMETERS = (
     Parameter(
@@ -80,12 +80,12 @@ VARIANTS = ("prices=round", "mode=incremental", "payoff=round", "payoff=round&ke
 """Settings that comparisons run in addition to the default."""
 
 
-def _theorem(view: View, **settings: Any) -> Guarantee | None:
+def _theorem(view: HadarView, **settings: Any) -> Guarantee | None:
     """Return the ratio of Theorem 2, which is about the default settings only."""
     return None if settings else guarantee(view)
 
 
-def _unchecked(view: View, decision: Schedule, **settings: Any) -> None:
+def _unchecked(view: HadarView, decision: Schedule, **settings: Any) -> None:
     """Show no guarantee of a run.
 
     Theorem 2 credits a job with its utility when it is scheduled. Algorithm 1 as printed plans all jobs anew in each

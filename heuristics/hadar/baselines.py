@@ -101,7 +101,7 @@ class Tiresias(GangPolicy):
     order
         Order of jobs within a queue.
     types, seed
-        Where jobs start; see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
+        Where jobs start; see :meth:`schedgap.heuristics.simulator.gangs.GangOptions.take_anywhere`.
     stay
         Whether a job that ran in the previous round stays on its type if that has room.
     """
@@ -167,7 +167,7 @@ class YarnCS(GangPolicy):
     work, cluster
         Jobs and servers.
     types, seed
-        Where jobs start; see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
+        Where jobs start; see :meth:`schedgap.heuristics.simulator.gangs.GangOptions.take_anywhere`.
     """
 
     def __init__(self, work: Workload, cluster: Servers, *, types: Types = "free", seed: int = 0) -> None:

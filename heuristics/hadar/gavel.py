@@ -63,7 +63,7 @@ import numpy as np
 
 from schedgap.heuristics.hadar.slotted import baseline
 from schedgap.heuristics.simulator import Servers, State, Workload
-from schedgap.heuristics.simulator.gangs import GangPolicy, Gangs, in_order
+from schedgap.heuristics.simulator.gangs import GangOptions, GangPolicy, in_order
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.parameters import Parameter
@@ -248,7 +248,7 @@ def fair_rates(program: ShareProgram, left: Array, waited_s: Array, alone_s: Arr
     return np.asarray(left / spare_s)
 
 
-def classes(work: Workload, gangs: Gangs, goal: Goal) -> tuple[Ints, ShareProgram]:
+def classes(work: Workload, gangs: GangOptions, goal: Goal) -> tuple[Ints, ShareProgram]:
     """Return the ``(n,)`` classes of jobs, and the program over the classes."""
     value = gangs.rates * work.gpus[:, None]
     weight = np.zeros(work.size)

@@ -39,7 +39,7 @@ from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.model_catalogue import PCIE, CatalogueModel, find, gpu_type, pcie_version
 from schedgap.instances.schema import GpuType, Instance
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 
 BATCH_SIZE = 64
 GRADIENT_MB = (50.0, 200.0, 500.0)
@@ -86,7 +86,7 @@ class HadarE:
         self._copies, self._payoff = copies, payoff
         self._initial = initial(instance, pcie)
         self._measured = np.zeros(self._initial.shape, bool)
-        self._view: View | None = None
+        self._view: HadarView | None = None
         self.dispatched: list[Dispatch] = []
 
     def __call__(self, state: State) -> Assignment:
@@ -113,7 +113,7 @@ class HadarE:
         self._measured[job, kind] = True
         return Assignment(job, server, gpus, speed)
 
-    def _place(self, state: State, view: View, rates: Array) -> tuple[Ints, Ints, Ints]:
+    def _place(self, state: State, view: HadarView, rates: Array) -> tuple[Ints, Ints, Ints]:
         """Return the row of the job, the server and the GPUs of every copy, by ascending row and server."""
         from schedgap.heuristics.hadar._kernels import Forking, fork
 

@@ -55,20 +55,20 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import utilities
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.instances.workload import slots_from
 
 Mode = Literal["incremental", "replan"]
 Period = Literal["run", "round", "learned"]
 
 
-def in_rounds(instance: Instance, state: State) -> View:
+def in_rounds(instance: Instance, state: State) -> HadarView:
     """Return Hadar's view of an instance, with the simulator's rounds as slots.
 
     The horizon is that of the view: the instance's own or, without one, long enough for all jobs, first come, first
     served.
     """
-    view: View = PAPERS.get("hadar").view(instance)
+    view: HadarView = PAPERS.get("hadar").view(instance)
     jobs, round_s = state.workload, state.round_s
     arrival = slots_from(jobs.arrival_s, round_s)
     slots = max(1, int(np.floor(view.slots * view.slot_s / round_s * (1 + ROUNDING))))

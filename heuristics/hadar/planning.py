@@ -58,7 +58,7 @@ import numpy as np
 
 from schedgap.heuristics.hadar.prices import Prices
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.instances.workload import Servers
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Planning:
 class Planner:
     """Planner of Hadar's rounds, in the slots of one view."""
 
-    def __init__(self, view: View, prices: Prices, how: Planning = Planning()) -> None:
+    def __init__(self, view: HadarView, prices: Prices, how: Planning = Planning()) -> None:
         self.view, self.how = view, how
         self.reprice(prices)
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 
 FLOOR = 1e-9
 """Smallest ``U_j(T − a_j)``, as a fraction of ``U_j(t_j^min)``."""
@@ -63,7 +63,7 @@ class Prices:
         return np.asarray(np.exp(low + (high - low) * share))
 
 
-def prices(view: View, counted: Ints | None = None) -> Prices:
+def prices(view: HadarView, counted: Ints | None = None) -> Prices:
     """Return the prices (6) and (7) of a view, which are positive and finite for any utilities.
 
     The smallest and largest utilities are taken over the jobs `counted`, by default all.
@@ -93,14 +93,14 @@ def prices(view: View, counted: Ints | None = None) -> Prices:
     return Prices(np.maximum(low, np.finfo(float).tiny), high, bool(floored.any()))
 
 
-def _value(view: View, slots: Array) -> Array:
+def _value(view: HadarView, slots: Array) -> Array:
     """Return the ``(n,)`` utilities of completing after these numbers of slots (``inf`` for never)."""
     possible = np.isfinite(slots)
     value = view.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * view.slot_s)
     return np.where(possible, value, 0.0)
 
 
-def guarantee(view: View) -> Guarantee:
+def guarantee(view: HadarView) -> Guarantee:
     """Return the ratio of Theorem 2 on this instance."""
     extremes = prices(view)
     if extremes.floored:

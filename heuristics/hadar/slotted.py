@@ -18,12 +18,12 @@ from schedgap.heuristics.simulator.gangs import built
 from schedgap.heuristics.simulator.policies import policy
 from schedgap.heuristics.simulator.state import Policy
 from schedgap.instances.parameters import passing
-from schedgap.instances.views.hadar import UTILITY, Schedule, View
+from schedgap.instances.views.hadar import UTILITY, HadarView, Schedule
 
 Build = TypeVar("Build", bound=Callable[..., Policy])
 
 
-def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
+def schedule(view: HadarView, policy: Policy, forks: bool = False) -> Schedule:
     """Return the schedule of a fresh policy in the slots of `view`.
 
     Raises `NotApplicableError` if a slot is too short or too long for a round.
@@ -51,7 +51,7 @@ def simulated(
     """
 
     def register(build: Build) -> Build:
-        def run(view: View, context: Context, **settings: Any) -> Schedule:
+        def run(view: HadarView, context: Context, **settings: Any) -> Schedule:
             return schedule(view, build(view.instance, context.oracle, **settings), forks)
 
         policy(id, forks=forks, **fields)(build)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from schedgap.heuristics.oef import dynamics, gandiva_fair  # noqa: F401 -- they register what they define
 from schedgap.heuristics.oef.rounding import Placer, quality, round_shares  # noqa: F401 -- for docstrings and lessons
 from schedgap.heuristics.registry import Context, heuristic
-from schedgap.instances.views.oef import Allocation, View
+from schedgap.instances.views.oef import Allocation, OefView
 
 
 @heuristic(
@@ -20,7 +20,7 @@ from schedgap.instances.views.oef import Allocation, View
     kind="online",
     source="OEF §4.3, by largest remainder so that capacity holds",
 )
-def rounding(view: View, context: Context) -> Allocation:
+def rounding(view: OefView, context: Context) -> Allocation:
     """Round the shares of ``oef.cooperative`` by largest remainder, for a day of rounds.
 
     The paper's own rule, which rounds each tenant on its own, exceeds capacity.
@@ -44,7 +44,7 @@ def rounding(view: View, context: Context) -> Allocation:
     kind="online",
     source="OEF §4.3 with the chairman assignment (Tijdeman 1980)",
 )
-def rounding_tijdeman(view: View, context: Context) -> Allocation:
+def rounding_tijdeman(view: OefView, context: Context) -> Allocation:
     """Round the shares of ``oef.cooperative`` by Tijdeman's rule, for a day of rounds.
 
     Debts stay below one device at all times, as long as shares do not change.

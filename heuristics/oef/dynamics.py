@@ -29,9 +29,9 @@ from schedgap.instances.errors import NotApplicableError, UnknownNameError, Usag
 from schedgap.instances.parameters import Parameter, base_id, passing
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.oef import View, efficiency, matrix_instance
+from schedgap.instances.views.oef import OefView, efficiency, matrix_instance
 
-Evaluator = Callable[[View], Array]
+Evaluator = Callable[[OefView], Array]
 """``evaluator(view)`` returns fractional shares ``(v, k)``."""
 
 Request = tuple[int, int, int]
@@ -70,13 +70,13 @@ def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
     return lambda view: np.asarray(oracle(f"oef.{name}", of_its_own(view)).devices)
 
 
-def of_its_own(view: View) -> View:
+def of_its_own(view: OefView) -> OefView:
     """Return the view with an instance of its own rows, by which a checker judges the answer to what was asked."""
     instance = matrix_instance(view.true_speedups, view.capacity, view.weight, view.speedups)
     return replace(view, instance=instance, gpu_types=tuple(kind.name for kind in instance.cluster.gpu_types))
 
 
-def restricted(view: View, active: Bools) -> View:
+def restricted(view: OefView, active: Bools) -> OefView:
     """Return the view restricted to the virtual tenants of the mask `active` ``(v,)``.
 
     Each real tenant's weight is divided equally among its active virtual tenants.
@@ -129,7 +129,7 @@ class FairShares:
         noise: float = 0.0,
         noise_seed: int = 0,
     ) -> None:
-        self.view: View = PAPERS.get("oef").view(instance)
+        self.view: OefView = PAPERS.get("oef").view(instance)
         if noise:
             speedups = profiled(self.view.speedups, noise, np.random.default_rng(noise_seed))
             self.view = replace(self.view, speedups=speedups)
@@ -174,7 +174,7 @@ class FairShares:
         return self._shares[key]
 
 
-def _rows(instance: Instance, view: View, work: Workload) -> Ints:
+def _rows(instance: Instance, view: OefView, work: Workload) -> Ints:
     """Return every job's virtual tenant: the one of its tenant with the same model and the closest speedups."""
     rates = work.rates[:, [work.gpu_types.index(name) for name in view.gpu_types]]
     rows_of: dict[str, list[int]] = {}
@@ -278,7 +278,7 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
     ``gen/oef-20?load=8`` the shares of ``oef.cooperative`` promise 21 % more than those of
     ``oef.gavel?row_cap=true``, but 0.6 % more per device.
     """
-    view: View = PAPERS.get("oef").view(instance)
+    view: OefView = PAPERS.get("oef").view(instance)
     numbers = {"actual_throughput": float(actual(view, trace).sum(axis=1).mean()) if trace.rounds else math.nan}
     if isinstance(policy, FairShares) and trace.rounds:
         promised = numbers["estimated_throughput"] = float(np.sum(policy.estimates, axis=1).mean())
@@ -286,7 +286,7 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
     return numbers
 
 
-def actual(view: View, trace: Trace) -> Array:
+def actual(view: OefView, trace: Trace) -> Array:
     """Return the ``(R, t)`` throughput of each round and tenant, relative to the rate of one slowest GPU.
 
     It is NaN in rounds with jobs that cannot run on the slowest type, which policies without shares allow.

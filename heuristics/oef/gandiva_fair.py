@@ -23,7 +23,7 @@ import numpy as np
 
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array, Bools
-from schedgap.instances.views.oef import Allocation, View
+from schedgap.instances.views.oef import Allocation, OefView
 
 NOTHING = 1e-12
 """Fraction of a type's devices below which a trade is rounding noise."""
@@ -108,7 +108,7 @@ def _holders(key: Array, holds: Bools) -> list[int]:
     return [int(tenant) for tenant in order[holds[order]]]
 
 
-def shares(view: View) -> Array:
+def shares(view: OefView) -> Array:
     """Return the ``(v, k)`` devices after trading from the weight-proportional split."""
     return trade(view.speedups, view.equal_split)[0]
 
@@ -119,6 +119,6 @@ def shares(view: View) -> Array:
     source="Gandiva_fair (Chaudhary et al., EuroSys 2020), as described in OEF §2.4 and §6.1.3",
     claims=("sharing_incentive",),
 )
-def gandiva_fair(view: View, context: Context) -> Allocation:
+def gandiva_fair(view: OefView, context: Context) -> Allocation:
     """Return the allocation after trading."""
     return Allocation(shares(view))

@@ -49,7 +49,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import UsageError
-from schedgap.instances.views.oef import Allocation, View
+from schedgap.instances.views.oef import Allocation, OefView
 
 Rule = Literal["round", "largest_remainder", "tijdeman", "independent", "memoryless"]
 
@@ -199,7 +199,7 @@ _RULES: dict[Rule, Callable[[Ints, Ints, Ints, int], Ints]] = {
 }
 
 
-def round_shares(view: View, ideal: Array, rule: Rule, rounds: int = ROUNDS) -> Allocation:
+def round_shares(view: OefView, ideal: Array, rule: Rule, rounds: int = ROUNDS) -> Allocation:
     """Return whole devices for constant shares ``(v, k)`` in every round, and their average."""
     placer = Placer(view.size, view.capacity, rule)
     placed = np.stack([placer.place(ideal, view.min_demand) for _ in range(rounds)])

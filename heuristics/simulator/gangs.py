@@ -33,7 +33,7 @@ TYPES = Parameter(
 SEED = Parameter("seed", "seed of the generator that chooses among equal types", least=0)
 
 
-class Gangs:
+class GangOptions:
     """Options of the ``n`` jobs of a workload on the ``k`` GPU types of a cluster.
 
     `capacity` ``(k,)`` is the number of GPUs of each type, `usage` ``(n, k + 1, k)`` the GPUs that each option uses.
@@ -116,7 +116,7 @@ class GangPolicy(ABC):
     """A policy that gives out GPUs by type: subclasses choose the option of each job."""
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
-        self.gangs = Gangs(work, cluster)
+        self.gangs = GangOptions(work, cluster)
 
     def __call__(self, state: State) -> Assignment:
         """Return the gangs that run this round."""

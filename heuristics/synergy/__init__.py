@@ -30,7 +30,7 @@ from schedgap.heuristics.registry import Guarantee, heuristic
 from schedgap.heuristics.simulator.policies import policy
 from schedgap.heuristics.synergy.online import Scheduler, built, one_round, whole_run
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.synergy import FAIR, ROUND, RUN, View
+from schedgap.instances.views.synergy import FAIR, ROUND, RUN, SynergyView
 
 Kind = Literal["online", "baseline"]
 
@@ -131,7 +131,7 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, refe
     )(built(scheduler))
 
 
-def _too_large(view: View, programs: bool) -> str | None:
+def _too_large(view: SynergyView, programs: bool) -> str | None:
     """Return a message if a run has too many rounds; `programs` says whether each round solves programs."""
     if programs and view.rounds > PROGRAMS:
         limit = f"more than {PROGRAMS:,}; harness simulate runs it, too"

@@ -25,7 +25,7 @@ class Hosts(NamedTuple):
     capacity: Array
 
 
-class Gangs(NamedTuple):
+class PlacedGangs(NamedTuple):
     """Gangs, some of them placed: GPUs ``(m,)``, and held amount and base, CPUs and gigabytes ``(m, 2)`` each.
 
     A gang that has `fallen` ``(m,)`` holds its base. `entries` are gang, server and GPUs; their count is kept
@@ -120,7 +120,7 @@ def locate(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool, parts: 
 
 
 @compiled
-def hold(hosts: Hosts, gangs: Gangs, p: int, count: int, amount: Array) -> None:
+def hold(hosts: Hosts, gangs: PlacedGangs, p: int, count: int, amount: Array) -> None:
     """Take `amount` from the servers of gang `p`, in proportion to its GPUs; a negative amount is given back."""
     for e in range(count):
         if gangs.entries[e, 0] == p:
@@ -129,7 +129,7 @@ def hold(hosts: Hosts, gangs: Gangs, p: int, count: int, amount: Array) -> None:
 
 
 @compiled
-def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> bool:
+def reclaim(hosts: Hosts, gangs: PlacedGangs, h: int, count: int) -> bool:
     """Let gangs on an overfull server fall back, those furthest above their base first, until the server is not.
 
     Return whether one of them now holds more of something: then other servers that it is on may be overfull.
@@ -156,7 +156,7 @@ def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> bool:
 
 
 @compiled
-def reclaim_all(hosts: Hosts, gangs: Gangs, count: int) -> None:
+def reclaim_all(hosts: Hosts, gangs: PlacedGangs, count: int) -> None:
     """Let gangs fall back until no server is overfull: those that all hold at most their shares fit on any server."""
     more = True
     while more:
@@ -166,7 +166,7 @@ def reclaim_all(hosts: Hosts, gangs: Gangs, count: int) -> None:
 
 
 @compiled
-def put(hosts: Hosts, gangs: Gangs, p: int, parts: Ints, found: int, count: int) -> int:
+def put(hosts: Hosts, gangs: PlacedGangs, p: int, parts: Ints, found: int, count: int) -> int:
     """Append the parts of gang `p` to the first `count` entries, and take what they hold; return the new count."""
     for i in range(found):
         h, part = parts[i]
@@ -193,7 +193,7 @@ def pack(
     nothing = np.zeros(2)
     bare = Hosts(hosts.types, hosts.free, np.zeros(hosts.left.shape), hosts.capacity)
     fallen, entries = np.zeros(gpus.size, np.bool_), np.empty((gpus.sum(), 3), np.int64)
-    gangs = Gangs(gpus, np.zeros((gpus.size, 2)), base[:, 0].copy(), fallen, entries)
+    gangs = PlacedGangs(gpus, np.zeros((gpus.size, 2)), base[:, 0].copy(), fallen, entries)
     parts = np.empty((hosts.free.size, 2), np.int64)
     total, count = hosts.free.sum(), 0
     for p in range(gpus.size):
@@ -218,7 +218,7 @@ def pack(
 
 
 @compiled
-def occupied(servers: Hosts, gangs: Gangs) -> Hosts:
+def occupied(servers: Hosts, gangs: PlacedGangs) -> Hosts:
     """Return the servers with the CPUs and memory of gangs taken, but all GPUs free."""
     left = servers.left.copy()
     for p, h, part in gangs.entries:
@@ -233,14 +233,14 @@ def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts
 
     `entries` ``(entries, 3)`` are gang, server and GPUs; `amount` and `base` ``(m, 2)`` are CPUs and gigabytes.
     """
-    gangs = Gangs(gpus, amount.copy(), base, np.zeros(gpus.size, np.bool_), entries)
+    gangs = PlacedGangs(gpus, amount.copy(), base, np.zeros(gpus.size, np.bool_), entries)
     hosts = occupied(servers, gangs)
     reclaim_all(hosts, gangs, len(entries))
     return gangs.amount
 
 
 @compiled
-def spare(hosts: Hosts, gangs: Gangs, p: int, r: int) -> float:
+def spare(hosts: Hosts, gangs: PlacedGangs, p: int, r: int) -> float:
     """Return the total amount of resource `r` that gang `p` could hold: its own plus what its servers have left."""
     most = np.inf
     for q, h, part in gangs.entries:
@@ -259,7 +259,7 @@ def refill(
     one at which it is fastest; ties go to the fewest CPUs and the least memory. `entries` and `amount` are those of
     :func:`pack` with every gang placed; `kind` and `types` ``(m,)`` are the kinds of gangs and their GPU types.
     """
-    gangs = Gangs(gpus, amount.copy(), want, np.zeros(gpus.size, np.bool_), entries)
+    gangs = PlacedGangs(gpus, amount.copy(), want, np.zeros(gpus.size, np.bool_), entries)
     hosts = occupied(servers, gangs)
     for p in range(gpus.size):
         held = gangs.amount[p]
@@ -331,7 +331,7 @@ def align(gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, s
     """
     hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
     amount = np.zeros((gpus.size, 2))
-    gangs = Gangs(gpus, amount, amount, np.zeros(gpus.size, np.bool_), np.empty((gpus.sum(), 3), np.int64))
+    gangs = PlacedGangs(gpus, amount, amount, np.zeros(gpus.size, np.bool_), np.empty((gpus.sum(), 3), np.int64))
     scratch, parts, chosen = np.empty((3, hosts.types.size, 2), np.int64)
     following = first[:-1].copy()
     total, count = hosts.free.sum(), 0

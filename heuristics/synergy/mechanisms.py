@@ -36,7 +36,7 @@ import numpy as np
 from schedgap.heuristics.registry import Oracle
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.synergy import Schedule, View
+from schedgap.instances.views.synergy import Schedule, SynergyView
 
 PLACEMENT = "synergy.lp2.vertex"
 """Model whose decision Synergy-Opt rounds."""
@@ -83,7 +83,7 @@ class Mechanisms:
     ``first``) the choice of the server; `opt` needs the oracle.
     """
 
-    def __init__(self, view: View, oracle: Oracle, *, order: str = "demand", fit: str = "best") -> None:
+    def __init__(self, view: SynergyView, oracle: Oracle, *, order: str = "demand", fit: str = "best") -> None:
         from schedgap.heuristics.synergy import _kernels
 
         self.kernels, self.view, self.oracle = _kernels, view, oracle
@@ -268,27 +268,27 @@ def _totals(jobs: Ints, placed: Schedule | Placement) -> Array:
     return amount
 
 
-def demands(view: View, jobs: Ints) -> tuple[Array, Ints]:
+def demands(view: SynergyView, jobs: Ints) -> tuple[Array, Ints]:
     """Return the ``(a, 3)`` demands of jobs (GPUs, CPUs, memory) on their best GPU type, and ``(a,)`` that type."""
     kind = view.profiles.kind[jobs]
     first = view.preferred[kind]
     return np.column_stack((view.workload.gpus[jobs], view.needs.demand[kind, first])), first
 
 
-def dominant(view: View, jobs: Ints) -> Array:
+def dominant(view: SynergyView, jobs: Ints) -> Array:
     """Return the ``(a, 3)`` demands of jobs (GPUs, CPUs, memory) as fractions of the whole cluster."""
     pools = view.pools
     total = np.array([pools.gpus.sum(), pools.cpus.sum(), pools.memory_gb.sum()])
     return np.asarray(demands(view, jobs)[0] / total)
 
 
-def alignments(view: View, jobs: Ints) -> Array:
+def alignments(view: SynergyView, jobs: Ints) -> Array:
     """Return the ``(a,)`` alignments of jobs with an empty server of their best GPU type: sums of relative demands."""
     demand, first = demands(view, jobs)
     return np.asarray((demand / view.pools.largest[first]).sum(axis=1))
 
 
-def penalties(view: View, jobs: Ints, left_s: Array) -> Array:
+def penalties(view: SynergyView, jobs: Ints, left_s: Array) -> Array:
     """Return the ``(a,)`` penalties that Tetris subtracts from alignments: remaining work, scaled to mean alignment.
 
     The remaining work of a job is its demand, summed over resources, times its remaining time; the scale is

@@ -19,7 +19,7 @@ from schedgap.instances.parameters import passing
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, View
+from schedgap.instances.views.synergy import Schedule, SynergyView
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Scheduler:
         """The docstrings of the policy and the mechanism."""
         return f"{getdoc(ORDERS[self.policy])}\n\n{getdoc(getattr(Mechanisms, self.mechanism))}"
 
-    def place(self, view: View, oracle: Oracle) -> Mechanism:
+    def place(self, view: SynergyView, oracle: Oracle) -> Mechanism:
         """Return the mechanism for the servers of a view."""
         mechanism: Mechanism = getattr(Mechanisms(view, oracle, order=self.order, fit=self.fit), self.mechanism)
         return mechanism
 
-    def ranks(self, view: View, waiting: Waiting) -> Array:
+    def ranks(self, view: SynergyView, waiting: Waiting) -> Array:
         """Return the ``(a,)`` keys of the policy; the job with the smallest key is served first."""
         settings = {"ftf": {"first": self.first}, "drf": {"by": self.by}, "srtf": {"speed": self.speed}}
         return ORDERS[self.policy](view, waiting, **settings.get(self.policy, {}))
@@ -68,7 +68,7 @@ class Scheduler:
 class Policy:
     """A scheduler in the simulator: it decides by the tables of `view`, while jobs advance by the true ones."""
 
-    def __init__(self, scheduler: Scheduler, view: View, oracle: Oracle) -> None:
+    def __init__(self, scheduler: Scheduler, view: SynergyView, oracle: Oracle) -> None:
         self.view, self.scheduler, self.place = view, scheduler, scheduler.place(view, oracle)
 
     def __call__(self, state: State) -> Assignment:
@@ -92,7 +92,7 @@ class Policy:
         return Assignment(placement.job, placement.server, placement.gpus, shares=shares)
 
 
-def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
+def asked_round(view: SynergyView, queue: Ints, left_s: Array) -> Round:
     """Return the round of a queue, in which the jobs at its head fill the GPUs.
 
     On mixed clusters, GPU types are chosen to maximise the total progress of these jobs with their shares. This is not
@@ -121,7 +121,7 @@ def built(scheduler: Scheduler) -> Callable[..., Policy]:
         saturation: float = 0.0,
         **settings: str,
     ) -> Policy:
-        view: View = PAPERS.get("synergy").view(instance)
+        view: SynergyView = PAPERS.get("synergy").view(instance)
         if profiles != "true" or noise or saturation:
             tables = believed(view, profiles, noise, noise_seed)
             view = synergy.view(instance, tables=tables, saturation=saturation)
@@ -133,7 +133,7 @@ def built(scheduler: Scheduler) -> Callable[..., Policy]:
 def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
     """Return the heuristic that places the round of a view, once."""
 
-    def run(view: View, context: Context, **settings: str) -> Schedule:
+    def run(view: SynergyView, context: Context, **settings: str) -> Schedule:
         configured, jobs = replace(scheduler, **settings), view.runnable
         alone_s = view.workload.work[jobs] / view.fair[jobs]
         zero = np.zeros(jobs.size)
@@ -149,7 +149,7 @@ def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
 def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
     """Return the heuristic that runs all jobs of a view in its rounds without overheads."""
 
-    def run(view: View, context: Context, **settings: str) -> Schedule:
+    def run(view: SynergyView, context: Context, **settings: str) -> Schedule:
         policy = Policy(replace(scheduler, **settings), view, context.oracle)
         trace, number = in_slots(
             view.workload, view.servers, policy, view.slot_s, profiles=view.profiles, sensitive=True

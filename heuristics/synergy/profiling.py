@@ -21,7 +21,7 @@ from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.model_catalogue import MODELS
 from schedgap.instances.schema import MatrixSensitivity
 from schedgap.instances.sensitivity import Profiles, pipeline_rate
-from schedgap.instances.views.synergy import View
+from schedgap.instances.views.synergy import SynergyView
 
 THRESHOLD = 0.1
 """The search skips an upper half that gains less than this (section 3.1)."""
@@ -68,12 +68,12 @@ class Profiling:
         return np.asarray(POINT_S * self.points)
 
 
-def profiling(view: View, threshold: float = THRESHOLD) -> Profiling:
+def profiling(view: SynergyView, threshold: float = THRESHOLD) -> Profiling:
     """Profile all kinds of jobs of a view, within the limits of their gangs (:attr:`Needs.limit`)."""
     return profiled(view.profiles, fetching(view), view.needs.limit, threshold)
 
 
-def believed(view: View, source: str = "true", noise: float = 0.0, seed: int = 0) -> Profiles:
+def believed(view: SynergyView, source: str = "true", noise: float = 0.0, seed: int = 0) -> Profiles:
     """Return the tables of a scheduler that does not know the true ones.
 
     The cost, as mean completion time of jobs 1000 to 2000 of ``gen/synergy-128``: ``synergy.tune.srtf`` takes 15.0 h
@@ -158,7 +158,7 @@ def relative_error(estimate: Array, true: Array) -> Array:
     return np.divide(difference, true, out=error, where=true > 0)
 
 
-def fetching(view: View) -> Array:
+def fetching(view: SynergyView) -> Array:
     """Return ``(K, k, B)`` iterations per second that storage delivers to each kind at its memory levels.
 
     ``inf`` where nothing has to be fetched, 0 where the process does not fit into its memory.
@@ -181,7 +181,7 @@ def fetching(view: View) -> Array:
     return fetched
 
 
-def describe(view: View) -> list[str]:
+def describe(view: SynergyView) -> list[str]:
     """Return the costs and errors of profiling in words: a line for all jobs, and one for each of the first models."""
     result, tables = profiling(view), view.profiles
     kinds: dict[str, list[int]] = {}

@@ -24,7 +24,7 @@ import numpy as np
 
 from schedgap.heuristics.synergy.mechanisms import alignments, dominant, penalties
 from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.views.synergy import View
+from schedgap.instances.views.synergy import SynergyView
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +46,12 @@ Order = Callable[..., Array]
 """Returns ``(a,)`` keys from a view, the waiting jobs, and the policy's settings; the smallest key is served first."""
 
 
-def fifo(view: View, waiting: Waiting) -> Array:
+def fifo(view: SynergyView, waiting: Waiting) -> Array:
     """Return equal keys: jobs are served in order of arrival."""
     return np.zeros(waiting.jobs.size)
 
 
-def srtf(view: View, waiting: Waiting, *, speed: str = "share") -> Array:
+def srtf(view: SynergyView, waiting: Waiting, *, speed: str = "share") -> Array:
     """Return remaining times with the proportional share or at the ``fastest`` speed: the shortest is served first."""
     if speed == "share":
         return waiting.left_s
@@ -59,12 +59,12 @@ def srtf(view: View, waiting: Waiting, *, speed: str = "share") -> Array:
     return np.asarray(waiting.left_s * view.fair[waiting.jobs] / best[waiting.jobs])
 
 
-def las(view: View, waiting: Waiting) -> Array:
+def las(view: SynergyView, waiting: Waiting) -> Array:
     """Return attained service in GPU-seconds: the least is served first."""
     return waiting.attained_s
 
 
-def ftf(view: View, waiting: Waiting, *, first: str = "largest") -> Array:
+def ftf(view: SynergyView, waiting: Waiting, *, first: str = "largest") -> Array:
     """Return −ρ, so that the largest ρ is served first, as in Themis, which the paper cites; or ρ, ``smallest`` first.
 
     ρ is the total time of the job if it runs with its share from now on, divided by its time alone from its arrival on.
@@ -74,7 +74,7 @@ def ftf(view: View, waiting: Waiting, *, first: str = "largest") -> Array:
     return -rho if first == "largest" else rho
 
 
-def drf(view: View, waiting: Waiting, *, by: str = "job") -> Array:
+def drf(view: SynergyView, waiting: Waiting, *, by: str = "job") -> Array:
     """Return dominant shares of the jobs' demands, as in the artefact, or ranks by tenant; the smallest goes first.
 
     By tenant, this is progressive filling (Ghodsi et al., NSDI 2011): a job counts with all earlier jobs of its tenant.
@@ -82,7 +82,7 @@ def drf(view: View, waiting: Waiting, *, by: str = "job") -> Array:
     return filled(view, waiting) if by == "tenant" else dominant(view, waiting.jobs).max(axis=1)
 
 
-def filled(view: View, waiting: Waiting) -> Array:
+def filled(view: SynergyView, waiting: Waiting) -> Array:
     """Return ranks by progressive filling: the next job belongs to the tenant with the smallest dominant share.
 
     Jobs that do not fit with those before them count nothing and come after all that do. If every tenant has one job,
@@ -113,7 +113,7 @@ def filled(view: View, waiting: Waiting) -> Array:
     return rank
 
 
-def tetris(view: View, waiting: Waiting) -> Array:
+def tetris(view: SynergyView, waiting: Waiting) -> Array:
     """Return negative scores of Tetris (Grandl et al., SIGCOMM 2014): the largest score goes first.
 
     The score is the alignment with an empty server minus a penalty for the remaining work.

@@ -22,7 +22,7 @@ import numpy as np
 
 from schedgap.heuristics.registry import Context
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints, members
-from schedgap.instances.elastic import Found, Ledger, Options, runs_of
+from schedgap.instances.elastic import FoundRun, Ledger, Options, runs_of
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import Architecture, Schedule
 
@@ -33,7 +33,7 @@ PATIENCE = 8
 """Number of slots that a guaranteed job of AntMan waits before it runs as an opportunistic one."""
 
 
-def ideal(a: Architecture) -> list[Found]:
+def ideal(a: Architecture) -> list[FoundRun]:
     """Return each job's fastest run on the empty cluster; of equally fast ones the one that uses the least."""
     longest = int(a.options.shortest.max())
     ledger = Ledger(a.classes, a.options, longest, constant=True)
@@ -79,13 +79,13 @@ class Configurations:
 class _Running:
     """A running job: its placement, the first slot of the run, the rate, and the first slot in which it works."""
 
-    placement: Found
+    placement: FoundRun
     since: int
     rate: float
     works_from: int
 
 
-class Cluster:
+class SlotCluster:
     """The cluster slot by slot: running jobs, remaining work, and the runs so far."""
 
     def __init__(self, a: Architecture, restart_slots: int = 0) -> None:
@@ -96,7 +96,7 @@ class Cluster:
         self.left = a.work.copy()
         self.running: dict[int, _Running] = {}
         self.slot = 1
-        self.log: list[tuple[int, Found]] = []
+        self.log: list[tuple[int, FoundRun]] = []
 
     def waiting(self) -> list[int]:
         """Return the jobs that have arrived, are unfinished and do not run, by arrival."""
@@ -174,7 +174,7 @@ class Cluster:
             later = self.a.arrival[self.left > 0]
             self.slot = int(later.min()) if later.size else self.slot
 
-    def run(self, plan: Callable[[Cluster], None]) -> Schedule:
+    def run(self, plan: Callable[[SlotCluster], None]) -> Schedule:
         """Return the schedule until all jobs are done; `plan` is called at the start of every slot."""
         self.slot = int(self.a.arrival.min())
         while (self.left > 0).any():
@@ -189,10 +189,10 @@ def fifo(a: Architecture, context: Context) -> Schedule:
     The number is at most the largest that fits on the empty cluster. Otherwise the job would block the head of the
     queue forever.
     """
-    cluster = Cluster(a)
+    cluster = SlotCluster(a)
     drawn = np.minimum(context.rng.integers(1, MOST_WORKERS + 1, a.size), cluster.configurations.most)
 
-    def plan(cluster: Cluster) -> None:
+    def plan(cluster: SlotCluster) -> None:
         for job in cluster.waiting():
             if not cluster.start(job, int(drawn[job])):
                 break
@@ -203,14 +203,14 @@ def fifo(a: Architecture, context: Context) -> Schedule:
 def drf(a: Architecture, context: Context) -> Schedule:
     """Return DRF's schedule: workers go one by one to the waiting job with the smallest dominant share."""
 
-    def plan(cluster: Cluster) -> None:
+    def plan(cluster: SlotCluster) -> None:
         for job, number in _fair(cluster, cluster.waiting()).items():
             cluster.start_largest(job, number)
 
-    return Cluster(a).run(plan)
+    return SlotCluster(a).run(plan)
 
 
-def _fair(cluster: Cluster, waiting: list[int]) -> dict[int, int]:
+def _fair(cluster: SlotCluster, waiting: list[int]) -> dict[int, int]:
     """Return the number of workers of each waiting job that gets any, by progressive filling of the free resources."""
     a, configurations = cluster.a, cluster.configurations
     total = np.maximum(a.machines.total, 1e-300)
@@ -241,7 +241,7 @@ def tiresias(a: Architecture, context: Context, *, restart_slots: int = 0, know_
     Without `know_remaining`, jobs are ordered by their attained GPU slots, rounded down to a power of two, then by
     arrival; with the exact service, two equal jobs would preempt each other in every slot.
     """
-    cluster = Cluster(a, restart_slots)
+    cluster = SlotCluster(a, restart_slots)
     configurations = cluster.configurations
     option = [configurations.among(job, int(configurations.wanted[job])) for job in range(a.size)]
     worker_type = configurations.options.worker_type[[o.start for o in option]]
@@ -249,7 +249,7 @@ def tiresias(a: Architecture, context: Context, *, restart_slots: int = 0, know_
     speed = np.array([configurations.rate[o].max() for o in option])
     attained = np.zeros(a.size)
 
-    def plan(cluster: Cluster) -> None:
+    def plan(cluster: SlotCluster) -> None:
         active = [*cluster.running, *cluster.waiting()]
         remaining = cluster.left / speed * np.maximum(gpus, 1)
         first = remaining if know_remaining else np.floor(np.log2(1 + attained))
@@ -269,14 +269,14 @@ def antman(a: Architecture, context: Context, *, restart_slots: int = 0) -> Sche
     if not guaranteed.any():
         guaranteed[:] = True
 
-    def plan(cluster: Cluster) -> None:
+    def plan(cluster: SlotCluster) -> None:
         active = sorted([*cluster.running, *cluster.waiting()], key=lambda j: (a.arrival[j], j))
         first = [j for j in active if guaranteed[j]]
         patient = {j for j in first if cluster.slot - a.arrival[j] < PATIENCE}
         running_first = sorted(first, key=lambda j: j not in cluster.running)
         cluster.replan([*((j, False) for j in running_first), *((j, True) for j in active if j not in patient)])
 
-    return Cluster(a, restart_slots).run(plan)
+    return SlotCluster(a, restart_slots).run(plan)
 
 
 def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = "any") -> Schedule:

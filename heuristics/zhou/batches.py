@@ -36,7 +36,7 @@ import numpy as np
 
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import ROUNDING, Ints
-from schedgap.instances.elastic import Found, Ledger, Options, runs_of
+from schedgap.instances.elastic import FoundRun, Ledger, Options, runs_of
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, Schedule
 
@@ -46,7 +46,7 @@ LEAST = float(np.nextafter(0.0, 1.0))
 HOPELESS = 4
 """If an empty window this many times as long as the fastest run of any job schedules no job, no window ever will."""
 
-Plan = list[tuple[int, Found]]
+Plan = list[tuple[int, FoundRun]]
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ The search is here, among data, because pricing in :mod:`schedgap.models` and th
 
 from schedgap.instances.elastic.machines import Machines, classes, fitting, machines_of
 from schedgap.instances.elastic.options import Elastic, Options, Rates, Runs, options_of, printed_rings
-from schedgap.instances.elastic.search import Found, Ledger, runs_of
+from schedgap.instances.elastic.search import FoundRun, Ledger, runs_of
 
 __all__ = [
-    "Elastic", "Found", "Ledger", "Machines", "Options", "Rates", "Runs", "classes", "fitting", "machines_of",
+    "Elastic", "FoundRun", "Ledger", "Machines", "Options", "Rates", "Runs", "classes", "fitting", "machines_of",
     "options_of", "printed_rings", "runs_of",
 ]  # fmt: skip

@@ -55,7 +55,7 @@ class Tables(NamedTuple):
     ps_floor: Array
 
 
-class Choices(NamedTuple):
+class JobOptions(NamedTuple):
     """The options of one job, see :class:`schedgap.instances.elastic.options.Options`."""
 
     slots: Ints
@@ -65,7 +65,7 @@ class Choices(NamedTuple):
     workers: Ints
 
 
-class Goal(NamedTuple):
+class SearchGoal(NamedTuple):
     """Goal of a search: earliest and latest slot, cost of each end ``(T + 1,)``, limit, and flags (:data:`PRINTED`).
 
     Apart from the earliest run, only runs that begin or end at one of the stops ``(T + 1,)`` are considered. `extra`
@@ -265,7 +265,7 @@ def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> 
 
 
 @njit(cache=True)
-def turn(goal: Goal, o: int, begin: int, end: int) -> int:
+def turn(goal: SearchGoal, o: int, begin: int, end: int) -> int:
     """Return the tie-breaker of runs with equal totals: their end, or their place in the printed loops."""
     return int(o * goal.late.size + begin if goal.how & FIRST else end)
 
@@ -470,7 +470,7 @@ def printed(
 
 
 @njit(cache=True)
-def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best) -> None:
+def search(choices: JobOptions, goal: SearchGoal, servers: Servers, tables: Tables, window: Window, best: Best) -> None:
     """Find the option, start and placement of least ``late[end] + cost`` below the limit; `late` is non-decreasing.
 
     Ties are broken by the earliest end, then the least share of the cluster, then the order of options, starts and
@@ -518,13 +518,13 @@ def start(window: Window, tables: Tables, begin: int, end: int) -> None:
 
 
 @njit(cache=True)
-def lateness(goal: Goal, o: int, begin: int, end: int) -> float:
+def lateness(goal: SearchGoal, o: int, begin: int, end: int) -> float:
     """Return the cost of an option apart from its placement."""
     return float(goal.late[end] + goal.extra[o, end] - goal.extra[o, begin] if len(goal.extra) > 0 else goal.late[end])
 
 
 @njit(cache=True)
-def floored(choices: Choices, o: int, goal: Goal, tables: Tables, begin: int, end: int) -> float:
+def floored(choices: JobOptions, o: int, goal: SearchGoal, tables: Tables, begin: int, end: int) -> float:
     """Return a lower bound on the cost of an option in a window, whatever its placement."""
     m, p = choices.worker_type[o], choices.ps_type[o]
     paid = choices.workers[o] * (tables.worker_floor[m, end] - tables.worker_floor[m, begin])
@@ -535,7 +535,14 @@ def floored(choices: Choices, o: int, goal: Goal, tables: Tables, begin: int, en
 
 @njit(cache=True)
 def search_window(
-    choices: Choices, first: int, last: int, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best
+    choices: JobOptions,
+    first: int,
+    last: int,
+    goal: SearchGoal,
+    servers: Servers,
+    tables: Tables,
+    window: Window,
+    best: Best,
 ) -> None:
     """Offer the options of one duration and worker type in one window."""
     begin, end, m = window.at[0], window.at[1], choices.worker_type[first]
@@ -564,7 +571,7 @@ def search_window(
 
 
 @njit(cache=True)
-def place(choices: Choices, servers: Servers, tables: Tables, window: Window, best: Best, workers: Ints) -> None:
+def place(choices: JobOptions, servers: Servers, tables: Tables, window: Window, best: Best, workers: Ints) -> None:
     """Write the number of workers of the best run on each server ``(h,)``: on the host, the others where cheapest."""
     o, begin, end, host, inside = best.where[0], best.where[1], best.where[2], best.where[3], best.where[4]
     workers[:] = 0

@@ -26,7 +26,7 @@ from schedgap.instances.elastic.options import Options, Runs
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundRun:
     """A run of one job; its PS type is −1 in a ring.
 
     `total` is the minimised objective, `cost` the cost of resources in it; `workers` and `ps` are ``(h,)`` by server.
@@ -48,7 +48,7 @@ class Found:
         return self.start + self.slots
 
 
-def runs_of(chosen: Sequence[tuple[int, Found]], first_slot: int) -> Runs:
+def runs_of(chosen: Sequence[tuple[int, FoundRun]], first_slot: int) -> Runs:
     """Return the decision made up of runs of jobs; column 0 of the ledger is the slot `first_slot`."""
     rows = [(job, f.start + first_slot, f.slots, f.worker_type, f.ps_type) for job, f in chosen]
     job, start, slots, worker_type, ps_type = np.array(rows, np.int64).reshape(-1, 5).T.copy()
@@ -124,7 +124,7 @@ class Ledger:
         first: bool = False,
         among: slice | None = None,
         extra: Array | None = None,
-    ) -> Found | None:
+    ) -> FoundRun | None:
         """Return the run of least ``late[end] + cost`` on free resources, or ``None`` if none is below `limit`.
 
         Ties are broken by the earliest end, then the least share of the cluster, then the order of options, starts and
@@ -158,23 +158,23 @@ class Ledger:
             return None
         o = self.options
         fields = (o.slots, o.worker_type, o.ps_type, o.together, o.workers)
-        choices = kernels.Choices(*(field[chosen] for field in fields))
+        choices = kernels.JobOptions(*(field[chosen] for field in fields))
         last = self.slots if latest is None else min(latest, self.slots)
         ends = np.zeros(self.slots + 1) if late is None else late
         halts = self._all_stops if stops is None else stops
         more = np.zeros((0, 0)) if extra is None else extra
         how = printed * kernels.PRINTED | first * kernels.FIRST
-        goal = kernels.Goal(earliest, last, ends, halts, float(limit), how, more)
+        goal = kernels.SearchGoal(earliest, last, ends, halts, float(limit), how, more)
         kernels.search(choices, goal, self._servers, self._tables, self._window, self._best)
         return self._read(choices, chosen.start) if self._best.where[0] >= 0 else None
 
-    def _read(self, choices: Any, first: int) -> Found:
+    def _read(self, choices: Any, first: int) -> FoundRun:
         workers, ps = np.zeros(self.machines.size, np.int64), np.zeros(self.machines.size, np.int64)
         self._kernels.place(choices, self._servers, self._tables, self._window, self._best, workers)
         option, start, end, host, _, servers = self._best.where.tolist()
         if servers:
             ps[host] = servers
-        return Found(
+        return FoundRun(
             total=float(self._best.value[0]),
             cost=float(self._best.value[1]),
             option=first + option,
@@ -186,7 +186,7 @@ class Ledger:
             ps=ps,
         )
 
-    def use(self, found: Found) -> Array:
+    def use(self, found: FoundRun) -> Array:
         """Return ``(h, R)`` resources that a run takes on each server in each of its slots."""
         return self.machines.use(found.worker_type, found.ps_type, found.workers, found.ps)
 
@@ -199,7 +199,7 @@ class Ledger:
             self.free[servers] = free[servers]
             self._changed(servers, int(slots[0]), int(slots[-1]) + 1)
 
-    def book(self, found: Found, sign: int = 1) -> Ints:
+    def book(self, found: FoundRun, sign: int = 1) -> Ints:
         """Book the resources of a run (release them with `sign` −1); return its servers."""
         touched = np.flatnonzero(found.workers + found.ps)
         self.free[touched, :, found.start : found.end] -= sign * self.use(found)[touched][:, :, None]

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import pandas as pd
 
 from schedgap.instances.canonical import one_line, read_bytes, shown
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers import history
+from schedgap.instances.importers import history, mapped, philly_json, sacct, swf
 from schedgap.instances.importers.clusters import chip
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.mapped import read_as
@@ -303,11 +303,15 @@ MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": ga
 """Functions that turn the lines of a table into jobs, for formats where :func:`plain` does not suffice."""
 
 
+READERS: Mapping[str, Any] = {"mapped": mapped, "philly_json": philly_json, "sacct": sacct, "swf": swf}
+"""Modules that read formats which are no tables, by the name that ``reader`` gives."""
+
+
 def spec_of(id: str, facts: dict[str, Any]) -> ImporterSpec:
     """Return the spec of a format: a table, or the functions and docstring of the module that ``reader`` names."""
     words = {name: facts.pop(name, "") for name in ("title", "layout", "source", "licence")}
     if "reader" in facts:
-        reader = import_module(f"{__package__}.{facts['reader']}")
+        reader = READERS[facts["reader"]]
         recognise = getattr(reader, "recognise", lambda line: 0)
         words["layout"] = reader.__doc__
         return ImporterSpec(

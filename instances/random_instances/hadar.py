@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, cluster, pick
+from schedgap.instances.random_instances.registry import RANDOM, RandomSpec, Source, cluster, pick
 from schedgap.instances.schema import Instance
 
 TYPES = ("fast", "middle", "slow")

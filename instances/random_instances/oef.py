@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import RANDOM, RandomSpec, cluster
+from schedgap.instances.random_instances.registry import RANDOM, RandomSpec, cluster
 from schedgap.instances.schema import Instance
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedgap.instances.canonical import validate
 from schedgap.instances.model_catalogue import MODELS, gpu_type, rates_on
-from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, pick
+from schedgap.instances.random_instances.registry import RANDOM, RandomSpec, Source, pick
 from schedgap.instances.schema import Instance
 
 JobLike = Mapping[str, Any] | Sequence[Any]

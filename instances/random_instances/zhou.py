@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import MB_PER_S, RANDOM, RandomSpec, Source, cluster, pick
+from schedgap.instances.random_instances.registry import MB_PER_S, RANDOM, RandomSpec, Source, cluster, pick
 from schedgap.instances.schema import Instance
 
 Part = Mapping[str, Any]

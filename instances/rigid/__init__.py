@@ -29,7 +29,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class View:
+class RigidView:
     """``n`` jobs on ``P`` pools. Times are whole numbers of ticks.
 
     Attributes
@@ -85,7 +85,7 @@ class View:
         return np.where(self.pool[:, None] == np.arange(len(self.pools)), self.duration[:, None], -1)
 
     @cached_property
-    def relaxed(self) -> View:
+    def relaxed(self) -> RigidView:
         """Relaxation without moves: pools among which jobs may choose are merged; jobs take their least duration."""
         if self.moves is None:
             return self
@@ -104,7 +104,7 @@ class View:
         )
 
     @cached_property
-    def settled(self) -> View:
+    def settled(self) -> RigidView:
         """View in which each job is assigned, by release, to the pool where it would end first after the work ahead."""
         if self.moves is None:
             return self
@@ -116,7 +116,7 @@ class View:
             ahead[pool[j]] += self.gpus[j] * self.moves[j, pool[j]]
         return self.within(pool)
 
-    def within(self, pool: Ints) -> View:
+    def within(self, pool: Ints) -> RigidView:
         """Return the view in which each job is assigned to its `pool` ``(n,)``."""
         lasts = self.lasts[np.arange(self.size), pool]
         return replace(self, moves=None, pool=pool, duration=lasts, requested=np.maximum(self.requested, lasts))
@@ -141,19 +141,19 @@ OBJECTIVES = {
 """Objectives to minimise: title and unit."""
 
 
-def starts_of(view: View, starts: Ints) -> Schedule:
+def starts_of(view: RigidView, starts: Ints) -> Schedule:
     """Return the schedule in which each job runs once, from its start in `starts` ``(n,)``."""
     return Schedule(np.arange(view.size), starts, starts + view.duration, view.pool)
 
 
-def completions(view: View, schedule: Schedule) -> Ints:
+def completions(view: RigidView, schedule: Schedule) -> Ints:
     """Return ``(n,)`` completion time of each job."""
     ends = np.zeros(view.size, np.int64)
     np.maximum.at(ends, schedule.job, schedule.end)
     return ends
 
 
-def first_starts(view: View, schedule: Schedule) -> Ints:
+def first_starts(view: RigidView, schedule: Schedule) -> Ints:
     """Return ``(n,)`` first start of each job."""
     starts = np.full(view.size, np.iinfo(np.int64).max)
     np.minimum.at(starts, schedule.job, schedule.start)

@@ -30,7 +30,7 @@ from schedgap.instances.workload import MAX_SERVERS, slots_from
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class View(Elastic):
+class AdmissionView(Elastic):
     """Jobs, servers and slots. Resources are the worker types, then the PS type; a worker or PS takes 1 of its own.
 
     Attributes
@@ -58,7 +58,7 @@ class View(Elastic):
         return self.arrival + (problem != FROM_ARRIVAL.id)
 
 
-def view(instance: Instance) -> View:
+def view(instance: Instance) -> AdmissionView:
     """Return the admission view of `instance`.
 
     A server holds as many workers of a type as its GPUs allow; for each GPU type, only the worker type with the fewest
@@ -93,7 +93,7 @@ def view(instance: Instance) -> View:
     arrival = slots_from(np.array([job.submit_s for job in jobs]), slot_s)
     due = [math.inf if job.deadline_s is None else job.deadline_s / slot_s * (1 + ROUNDING) for job in jobs]
     best = np.array([max(job.rates.values(), default=0.0) for job in jobs])
-    return View(
+    return AdmissionView(
         instance=instance,
         machines=_machines(instance, workers, server),
         rates=with_servers,
@@ -118,7 +118,7 @@ def _machines(instance: Instance, workers: Sequence[WorkerType], server: PSType)
     return machines_of(instance, workers, [server], names, np.array(rows, float), (unit[:-1], unit[-1:]), able)
 
 
-def describe(v: View) -> str:
+def describe(v: AdmissionView) -> str:
     """Return the caption of a comparison: sizes and slots."""
     room = ", ".join(f"{total:g} {name}" for total, name in zip(v.machines.total, v.machines.resources, strict=True))
     return (

@@ -12,21 +12,21 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
-from schedgap.instances.views.hadar import Schedule, View
+from schedgap.instances.views.hadar import HadarView, Schedule
 
 
-def view(instance: Instance) -> View:
+def view(instance: Instance) -> HadarView:
     """Return Gavel's view of `instance`, which is Hadar's.
 
     It raises `NotApplicableError` if some job can complete in no schedule, since there is no makespan then.
     """
-    shared: View = PAPERS.get("hadar").view(instance)
+    shared: HadarView = PAPERS.get("hadar").view(instance)
     if reasons := [reason for reason in shared.hopeless if reason]:
         raise NotApplicableError(f"Gavel's makespan: {reasons[0]}")
     return shared
 
 
-def describe(v: View) -> str:
+def describe(v: HadarView) -> str:
     """Return the caption of a comparison: jobs, GPUs, slots."""
     return f"{counted(v.size, 'job')} on {v.gpus}, slots of {v.slot_s:g} s; objective: end of the last job's last slot"
 

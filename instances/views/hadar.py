@@ -32,7 +32,7 @@ SLOTS = 2000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class View(GangView):
+class HadarView(GangView):
     """Slots, jobs and GPUs. ``n`` jobs, ``k`` GPU types, ``T`` slots.
 
     Attributes
@@ -94,7 +94,7 @@ class Schedule(Decision):
         return Schedule(table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 
 
-def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Schedule:
+def placed(view: HadarView, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Schedule:
     """Return a schedule with the given GPUs by type placed on servers, which are filled in order.
 
     If spreading costs nothing, as in P1, capacity by type suffices for a placement. Within a slot and type, entries are
@@ -133,7 +133,7 @@ def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Sch
     return Schedule.of(np.concatenate(rows))
 
 
-def view(instance: Instance) -> View:
+def view(instance: Instance) -> HadarView:
     """Return Hadar's view of `instance`.
 
     An instance without horizon gets a slot length of :data:`SLOT_LENGTHS_S` and a horizon that suffices for first come,
@@ -158,7 +158,7 @@ def view(instance: Instance) -> View:
             # Rounding: gangs that never fit side by side run one after another, each in whole slots.
             slots = math.ceil(min(end_s / slot_s, 1e9)) + int(math.sqrt(jobs.size)) + 2
         arrival = slots_from(jobs.arrival_s, slot_s)
-        return View(
+        return HadarView(
             instance=instance,
             workload=jobs,
             servers=hosts,
@@ -191,7 +191,7 @@ def _hopeless(jobs: Workload, capacity: Ints, slot_s: float, left: Ints) -> Iter
             yield None
 
 
-def describe(v: View) -> str:
+def describe(v: HadarView) -> str:
     """Return the caption of a comparison: slots, GPUs, and the jobs that can never complete."""
     derived = "" if v.instance.horizon else " (derived)"
     slots = f"{v.slots} slots of {v.slot_s:g} s{derived}{hopeless_note(v.hopeless, 'complete')}"

@@ -30,7 +30,7 @@ so that beyond this ratio the smaller coefficients of a row are lost. GPUs diffe
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class OefView:
     """Arrays of the OEF models. ``v`` virtual tenants, ``k`` GPU types from slowest to fastest (by mean true rates).
 
     Attributes
@@ -111,7 +111,7 @@ def efficiency(speedups: Array, devices: Array) -> Array:
     return np.asarray(np.einsum("lj,lj->l", speedups, devices))
 
 
-def replicated(v: View, largest: int = 10_000) -> tuple[View, Ints]:
+def replicated(v: OefView, largest: int = 10_000) -> tuple[OefView, Ints]:
     """Return the unweighted view of §4.2.3, with replicas of each virtual tenant in proportion to its weight.
 
     Returns
@@ -135,13 +135,13 @@ def replicated(v: View, largest: int = 10_000) -> tuple[View, Ints]:
     return _rows(v, original, labels, np.ones(len(original))), original
 
 
-def _rows(v: View, rows: Ints, labels: tuple[str, ...], weight: Array) -> View:
+def _rows(v: OefView, rows: Ints, labels: tuple[str, ...], weight: Array) -> OefView:
     """Return the view of these rows of virtual tenants, which may repeat, with new labels and weights."""
     arrays = {name: getattr(v, name)[rows] for name in ("owner", "speedups", "true_speedups", "min_demand")}
     return replace(v, labels=labels, weight=weight, **arrays)
 
 
-def merged(v: View) -> tuple[View, Ints]:
+def merged(v: OefView) -> tuple[OefView, Ints]:
     """Return the view in which virtual tenants with equal speedups are merged and their weights added.
 
     It has the same optima if only efficiency per weight counts. Dividing the bundle of a merged tenant in proportion to
@@ -159,7 +159,7 @@ def merged(v: View) -> tuple[View, Ints]:
     return _rows(v, first, tuple(v.labels[i] for i in first), weight), group
 
 
-def matrix_view(speedups: ArrayLike, capacity: ArrayLike, weight: ArrayLike | None = None) -> View:
+def matrix_view(speedups: ArrayLike, capacity: ArrayLike, weight: ArrayLike | None = None) -> OefView:
     """Return the view of :func:`matrix_instance`, for tests and notebooks."""
     instance = matrix_instance(speedups, capacity, weight)
     return view(instance, order=[kind.name for kind in instance.cluster.gpu_types])
@@ -198,7 +198,7 @@ def matrix_instance(
     return Instance(name="matrix", cluster=cluster, tenants=tuple(tenants))
 
 
-def view(instance: Instance, order: Sequence[str] | None = None) -> View:
+def view(instance: Instance, order: Sequence[str] | None = None) -> OefView:
     """Return the OEF view of `instance`; `order` has its GPU types from slowest to fastest, by default by mean rates.
 
     Job types come from the tenants if any tenant declares some, otherwise from the tenants' jobs (one job type per
@@ -224,7 +224,7 @@ def view(instance: Instance, order: Sequence[str] | None = None) -> View:
     _check_range("weights of tenants", np.array([[row.weight for row in rows]]))
     count = Counter(row.tenant for row in rows)
     tenants = tuple(count)
-    return View(
+    return OefView(
         instance=instance,
         tenants=tenants,
         labels=tuple(f"{row.tenant}/{row.kind.name}" if count[row.tenant] > 1 else row.tenant for row in rows),
@@ -273,7 +273,7 @@ def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
     return rows
 
 
-def describe(v: View) -> str:
+def describe(v: OefView) -> str:
     """Return the caption of a comparison: tenants and devices."""
     devices = ", ".join(f"{m:g} {name}" for name, m in zip(v.gpu_types, v.capacity, strict=True))
     virtual = f" ({v.size} virtual tenants by job type)" if v.size > len(v.tenants) else ""

@@ -20,7 +20,7 @@ import numpy as np
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
-from schedgap.instances.rigid import OBJECTIVES, Schedule, View
+from schedgap.instances.rigid import OBJECTIVES, RigidView, Schedule
 from schedgap.instances.schema import History, Instance
 from schedgap.instances.workload import server_names, workload
 
@@ -31,7 +31,7 @@ LONGEST_S = 2.0**60 * FINE_S
 """Latest time: ticks are 64-bit integers, and sums of two times must not overflow."""
 
 
-def view(instance: Instance) -> View:
+def view(instance: Instance) -> RigidView:
     """Return the jobs of `instance` as gangs of fixed duration.
 
     It raises `NotApplicableError` if some jobs have a history and others do not, a job runs on no GPU type, or its gang
@@ -58,7 +58,7 @@ def view(instance: Instance) -> View:
     if work.arrival_s.max() + lasts.sum() > LONGEST_S:
         raise NotApplicableError(f"rigid: {instance.name}: run one by one, the jobs take more than {LONGEST_S:g} s")
     duration = np.ceil(lasts / FINE_S).astype(np.int64)
-    return View(
+    return RigidView(
         instance=instance,
         tick_s=FINE_S,
         release=ticks(work.arrival_s, FINE_S),
@@ -74,7 +74,7 @@ def view(instance: Instance) -> View:
     )
 
 
-def _of_log(instance: Instance, histories: Sequence[History]) -> View:
+def _of_log(instance: Instance, histories: Sequence[History]) -> RigidView:
     jobs = instance.jobs
     index = {g.name: i for i, g in enumerate(instance.cluster.gpu_types)}
     runs = [(j, *run) for j, history in enumerate(histories) for run in history.runs]
@@ -108,7 +108,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
     if too_large.any():
         name, where = jobs[int(too_large.argmax())].id, list(index)[pool[too_large.argmax()]]
         raise NotApplicableError(f"rigid: {instance.name}: the gang of job {name} does not fit in pool {where}")
-    return View(
+    return RigidView(
         instance=instance,
         tick_s=tick_s,
         release=ticks(release, tick_s),
@@ -142,7 +142,7 @@ def _capacity(instance: Instance) -> Ints:
     return np.array(list(instance.cluster.gpus_by_type.values()), np.int64)
 
 
-def describe(v: View) -> str:
+def describe(v: RigidView) -> str:
     """Return the caption of a comparison: jobs, pools, load."""
     pools = ", ".join(f"{count:,} {name}" for name, count in zip(v.pools, v.capacity.tolist(), strict=True))
     span = int((v.release + v.duration).max() - v.release.min())

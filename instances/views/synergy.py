@@ -8,9 +8,9 @@ The servers with GPUs of one type form a *pool*. A gang runs on GPUs of one type
 cluster with one GPU type is Synergy's homogeneous one. If servers of a type differ, shares are based on the least CPUs
 and memory per GPU among them. A gang gets at most the CPUs and memory of the servers that its GPUs need (section 6).
 
-The view serves two kinds of problems. *One round*: the jobs :attr:`View.runnable`, which fill the GPUs in the order of
-arrival as if all were queued. *The whole run*: all jobs from their arrivals, in rounds of :attr:`View.slot_s`; they
-stay until they complete, even if their tenants leave earlier.
+The view serves two kinds of problems. *One round*: the jobs :attr:`SynergyView.runnable`, which fill the GPUs in the
+order of arrival as if all were queued. *The whole run*: all jobs from their arrivals, in rounds of
+:attr:`SynergyView.slot_s`; they stay until they complete, even if their tenants leave earlier.
 
 Objectives: for a round, the progress of its jobs in units of each job's fair progress on its best GPU type, since rates
 of different models do not add (with ``raw=True``, iterations per second); for the run, the mean completion time.
@@ -106,7 +106,7 @@ class Needs:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class View(GangView):
+class SynergyView(GangView):
     """Jobs, servers, rate tables and derived arrays. ``n`` jobs, ``k`` GPU types, ``K`` kinds. A slot is a round.
 
     ``replace(view, runnable=jobs)`` is the view of the same cluster in a round with other jobs.
@@ -215,7 +215,9 @@ class Schedule(Decision):
     offered_job: Ints
 
 
-def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = None, saturation: float = 0.0) -> View:
+def view(
+    instance: Instance, *, raw: bool = False, tables: Profiles | None = None, saturation: float = 0.0
+) -> SynergyView:
     """Return Synergy's view of `instance`.
 
     Parameters
@@ -255,7 +257,7 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
     run_s = min(max(used_s, last_s), float(alone_s.sum()))
     fitting = (length for length in ROUNDS_S if run_s <= ROUNDS * length)
     slot_s = instance.horizon.slot_s if instance.horizon else next(fitting, ROUNDS_S[-1])
-    result = View(
+    result = SynergyView(
         instance=instance,
         workload=jobs,
         servers=hosts,
@@ -311,7 +313,7 @@ def _hopeless(jobs: Workload, tables: Profiles, pools: Pools, needs: Needs) -> I
             yield f"{name}: makes no progress with CPUs and memory in proportion to its GPUs"
 
 
-def describe(v: View) -> str:
+def describe(v: SynergyView) -> str:
     """Return the caption of a comparison: GPUs, CPUs, memory, the round, and the jobs that can never run."""
     pools = v.pools
     amounts = zip(v.workload.gpu_types, pools.gpus, pools.cpus, pools.memory_gb, strict=True)

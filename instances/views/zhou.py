@@ -277,7 +277,7 @@ def _largest_part(needs: Array, capacity: Array, fits: Bools) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ZhouView:
     """Jobs and slots, and both architectures, ``ps`` and ``ra``; slots count from 1."""
 
     instance: Instance
@@ -320,7 +320,7 @@ class Schedule(Runs):
     window_tau: Ints = field(default_factory=nothing)
 
 
-def view(instance: Instance) -> View:
+def view(instance: Instance) -> ZhouView:
     """Return Zhou's view of `instance`.
 
     It raises `NotApplicableError` if there are no jobs or worker types, if jobs lack rates, or if there are too many
@@ -360,7 +360,7 @@ def view(instance: Instance) -> View:
         )
         for name, own in zip(ARCHITECTURES, both, strict=True)
     }
-    return View(instance=instance, slot_s=slot_s, architectures=architectures, **fields)  # type: ignore[arg-type]
+    return ZhouView(instance=instance, slot_s=slot_s, architectures=architectures, **fields)  # type: ignore[arg-type]
 
 
 def _machines(instance: Instance, ring: bool) -> Machines:
@@ -371,7 +371,7 @@ def _machines(instance: Instance, ring: bool) -> Machines:
     return machines_of(instance, workers, servers, RESOURCES, takes(groups), needs, runs_on)
 
 
-def describe(v: View) -> str:
+def describe(v: ZhouView) -> str:
     """Return the caption of a comparison: sizes and slots.
 
     Assumptions and promises of theorems are left to the methods' guarantees, since they take all options of all jobs.

@@ -9,14 +9,14 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.elastic import Runs
-from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
+from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
 from schedgap.models import elastic
 from schedgap.models.registry import model
 from schedgap.models.solve import counted
 from schedgap.models.statements import bounding, followed, grouped, largest, matching
 
 
-def schedules(view: View, problem: str) -> Runs:
+def schedules(view: AdmissionView, problem: str) -> Runs:
     """Enumerate all schedules of the jobs that meet their deadlines, as runs of one decision.
 
     Raises
@@ -27,7 +27,7 @@ def schedules(view: View, problem: str) -> Runs:
     return elastic.schedules(view.machines, view.options, view.first_start(problem), view.deadline)
 
 
-def _common(view: View, runs: Runs) -> pyo.ConcreteModel:
+def _common(view: AdmissionView, runs: Runs) -> pyo.ConcreteModel:
     """Return the part shared by the ILP and its dual: schedules, their utilities, and their use of servers by slot."""
     m = pyo.ConcreteModel()
     m.runs = runs
@@ -58,7 +58,7 @@ def _common(view: View, runs: Runs) -> pyo.ConcreteModel:
     return m
 
 
-def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) -> pyo.ConcreteModel:
+def build_offline(view: AdmissionView, problem: str = UTILITY.id, relaxed: bool = False) -> pyo.ConcreteModel:
     r"""Return the ILP over schedules, which decides what jobs are admitted and by which schedule.
 
     Parameters
@@ -109,7 +109,7 @@ def _turned(held: Any, schedules: Any) -> dict[Any, list[int]]:
     return grouped((cell, k) for k in schedules for cell in held[k])
 
 
-def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
+def build_dual(view: AdmissionView, problem: str = UTILITY.id) -> pyo.ConcreteModel:
     r"""Return (18a), the LP over prices and payoffs at which no schedule is worth more than its cost and payoff.
 
     - ``alpha`` :math:`\alpha_{s,w,t} \ge 0`: price of a worker of type w on server s in slot t.
@@ -145,12 +145,12 @@ def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
     return m
 
 
-def _none_in_time(view: View, problem: str) -> str | None:
+def _none_in_time(view: AdmissionView, problem: str) -> str | None:
     times = elastic.starts(view.options, view.first_start(problem), view.deadline)
     return None if times.any() else "no job can meet its deadline"
 
 
-def _too_many(view: View, problem: str) -> str | None:
+def _too_many(view: AdmissionView, problem: str) -> str | None:
     try:
         schedules(view, problem)
     except elastic.TooManyError as error:

@@ -15,8 +15,8 @@ from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.elastic._kernels import (
     Best,
-    Choices,
-    Goal,
+    JobOptions,
+    SearchGoal,
     Servers,
     Tables,
     Window,
@@ -39,7 +39,7 @@ and of 1.2 % if moves may begin with any job (with HOT at 0.5); ``admission.colu
 1.44 % and 1.78 %."""
 
 
-class Jobs(NamedTuple):
+class AnnealedJobs(NamedTuple):
     """Options of all jobs, those of j at ``first[j] … first[j + 1] − 1``, with earliest starts and costs of ends.
 
     ``late (n, T + 1)`` is the cost of each end, and ``none (n,)`` that of having no run. Insertion scales prices by one
@@ -77,7 +77,7 @@ class Runs(NamedTuple):
     workers: Ints
 
 
-class Cluster(NamedTuple):
+class SearchServers(NamedTuple):
     """Servers, which are ``able (M, h)`` to run workers, the tables of the search, and its output.
 
     ``ends (T + 1,)`` counts the runs that end before each slot, where other runs may begin or end. ``changed (2, h)``
@@ -96,7 +96,7 @@ class Cluster(NamedTuple):
 
 
 @njit(cache=True)
-def book(runs: Runs, job: int, sign: int, cluster: Cluster) -> None:
+def book(runs: Runs, job: int, sign: int, cluster: SearchServers) -> None:
     """Reserve the resources of a job's run, or release them with `sign` −1."""
     servers, m, p = cluster.servers, runs.worker_type[job], runs.ps_type[job]
     begin, end = runs.begin[job], runs.end[job]
@@ -117,7 +117,7 @@ def book(runs: Runs, job: int, sign: int, cluster: Cluster) -> None:
 
 
 @njit(cache=True)
-def settle(cluster: Cluster) -> None:
+def settle(cluster: SearchServers) -> None:
     """Count again how many workers fit wherever free capacity has changed."""
     for h in range(cluster.servers.copies.size):
         first, last = cluster.changed[:, h]
@@ -127,7 +127,7 @@ def settle(cluster: Cluster) -> None:
 
 
 @njit(cache=True)
-def remove(runs: Runs, job: int, jobs: Jobs, cluster: Cluster) -> None:
+def remove(runs: Runs, job: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Remove a job's run, if it has one."""
     if runs.worker_type[job] >= 0:
         book(runs, job, -1, cluster)
@@ -136,15 +136,15 @@ def remove(runs: Runs, job: int, jobs: Jobs, cluster: Cluster) -> None:
 
 
 @njit(cache=True)
-def insert(runs: Runs, job: int, way: int, jobs: Jobs, cluster: Cluster) -> None:
+def insert(runs: Runs, job: int, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Give a job the run of least total cost within free capacity, if there is one."""
     a, z = jobs.first[job], jobs.first[job + 1]
     if a == z:
         return
     kinds = jobs.slots[a:z], jobs.worker_type[a:z], jobs.ps_type[a:z]
-    choices = Choices(kinds[0], kinds[1], kinds[2], jobs.together[a:z], jobs.workers[a:z])
+    choices = JobOptions(kinds[0], kinds[1], kinds[2], jobs.together[a:z], jobs.workers[a:z])
     late = jobs.asked[way, job]
-    goal = Goal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, np.empty((0, 0)))
+    goal = SearchGoal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, np.empty((0, 0)))
     found = cluster.best.where
     settle(cluster)
     search(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best)
@@ -158,7 +158,7 @@ def insert(runs: Runs, job: int, way: int, jobs: Jobs, cluster: Cluster) -> None
 
 
 @njit(cache=True)
-def put(runs: Runs, job: int, known: Runs, cluster: Cluster) -> None:
+def put(runs: Runs, job: int, known: Runs, cluster: SearchServers) -> None:
     """Give a job its run in `known`, if it has one and it fits."""
     m, p = known.worker_type[job], known.ps_type[job]
     if m < 0:
@@ -175,7 +175,7 @@ def put(runs: Runs, job: int, known: Runs, cluster: Cluster) -> None:
 
 
 @njit(cache=True)
-def load(runs: Runs, known: Runs, order: Ints, jobs: Jobs, cluster: Cluster) -> None:
+def load(runs: Runs, known: Runs, order: Ints, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Replace all runs by those of `known`, as far as they fit, in the given order."""
     for job in range(runs.begin.size):
         remove(runs, job, jobs, cluster)
@@ -188,7 +188,7 @@ def load(runs: Runs, known: Runs, order: Ints, jobs: Jobs, cluster: Cluster) -> 
 
 
 @njit(cache=True)
-def complete(runs: Runs, order: Ints, way: int, jobs: Jobs, cluster: Cluster) -> None:
+def complete(runs: Runs, order: Ints, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Insert the jobs that have no run, in the given order."""
     for job in order:
         if runs.worker_type[job] < 0:
@@ -205,7 +205,7 @@ def copy(source: Runs, i: int, target: Runs, j: int) -> None:
 
 
 @njit(cache=True)
-def ruin(rng: Generator, runs: Runs, jobs: Jobs, chosen: Ints, near: Ints) -> int:
+def ruin(rng: Generator, runs: Runs, jobs: AnnealedJobs, chosen: Ints, near: Ints) -> int:
     """Choose the jobs of a move: one, often without run, and some that run when it could start; return their number."""
     n, end = runs.begin.size, jobs.late.shape[1] - 1
     without = np.flatnonzero(runs.worker_type < 0)
@@ -251,7 +251,14 @@ def ordered(rng: Generator, chosen: Ints, rank: Array) -> Ints:
 
 @njit(cache=True)
 def anneal(
-    rng: Generator, moves: int, temperature: float, ruined: int, runs: Runs, best: Runs, jobs: Jobs, cluster: Cluster
+    rng: Generator,
+    moves: int,
+    temperature: float,
+    ruined: int,
+    runs: Runs,
+    best: Runs,
+    jobs: AnnealedJobs,
+    cluster: SearchServers,
 ) -> int:
     """Ruin and recreate for a number of moves, accepting by the Metropolis rule; return the number of insertions.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import Found, Ledger
+from schedgap.instances.elastic import FoundRun, Ledger
 from schedgap.models.columns import Packer, PackingOptions, Start
 from schedgap.models.elastic.jobs import ElasticJobs, Grid, Scheduled
 
@@ -55,14 +55,14 @@ class Annealer(Packer):
         self.kernels, self.ledger = kernels, Ledger(jobs.machines, jobs.options, jobs.slots)
         self.ledger.post(prices.reshape(self.ledger.price.shape))
         ends, changed = np.zeros(jobs.slots + 1, np.int64), np.zeros((2, jobs.machines.size), np.int64)
-        self.cluster = kernels.Cluster(*(*self.ledger.parts, ends > 0, ends, changed))
+        self.cluster = kernels.SearchServers(*(*self.ledger.parts, ends > 0, ends, changed))
         o, free = jobs.options, jobs.beyond is None
         none = np.zeros(jobs.size) if free else np.full(jobs.size, self.reward)
         # Scaling prices by a factor is the same as dividing the costs of ends by it.
         asked = np.stack([jobs.late / factor for factor in NOISE])
         most = np.full((len(NOISE), jobs.size), 0.0 if free else np.inf)
         kinds = o.slots, o.worker_type, o.ps_type, o.together, o.workers
-        self.problem = kernels.Jobs(o.first, *kinds, jobs.earliest, jobs.late, none, asked, most, self.ranks())
+        self.problem = kernels.AnnealedJobs(o.first, *kinds, jobs.earliest, jobs.late, none, asked, most, self.ranks())
         self.runs, self.kept = self.nothing(), self.nothing()
         self.inserted, self.moving_s = 0, 0.0
 
@@ -99,7 +99,7 @@ class Annealer(Packer):
         ps = np.zeros(self.jobs.machines.size, np.int64)
         if kept.ps[job]:
             ps[kept.host[job]] = kept.ps[job]
-        run = Found(0.0, 0.0, -1, begin, end - begin, *types, kept.workers[job].copy(), ps)
+        run = FoundRun(0.0, 0.0, -1, begin, end - begin, *types, kept.workers[job].copy(), ps)
         return Scheduled(-float(self.jobs.late[job, end]), *self.grid.taken(self.ledger.use(run), run), run)
 
     def load(self, known: Start) -> None:

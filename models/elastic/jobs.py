@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.elastic import Found, Machines, Options, Runs, runs_of
+from schedgap.instances.elastic import FoundRun, Machines, Options, Runs, runs_of
 from schedgap.models.columns import Choice, Packed, Packing
 
 COVERED = 500
@@ -127,7 +127,7 @@ class Grid:
         by_slot = self.by_slot(prices)
         return (by_slot if self.machines is jobs.machines else by_slot[jobs.machines.kind]).ravel()
 
-    def taken(self, use: Array, run: Found) -> tuple[Ints, Array]:
+    def taken(self, use: Array, run: FoundRun) -> tuple[Ints, Array]:
         """Return the rows that a run uses, and the amounts; `use` ``(h, R)`` is its use per slot."""
         used = np.flatnonzero(use)
         rows = used[:, None] * self.slots + np.arange(run.start, run.end)
@@ -147,7 +147,7 @@ def bends(late: Array) -> Bools:
 class Scheduled(Choice):
     """A column with the run that it represents."""
 
-    found: Found
+    found: FoundRun
 
 
 def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
@@ -160,7 +160,7 @@ def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[t
         server = decision.server[entries[i]]
         workers[server], ps[server] = decision.workers[entries[i]], decision.ps[entries[i]]
         types = int(decision.worker_type[i]), int(decision.ps_type[i])
-        run = Found(0.0, 0.0, -1, int(decision.start[i]) - first_slot, int(decision.slots[i]), *types, workers, ps)
+        run = FoundRun(0.0, 0.0, -1, int(decision.start[i]) - first_slot, int(decision.slots[i]), *types, workers, ps)
         if run.end <= jobs.slots:
             taken = real.taken(jobs.machines.use(*types, workers, ps), run)
             yield job, Scheduled(-float(jobs.late[job, run.end]), *taken, run)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
+from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarView, Schedule, placed
 from schedgap.models.columns import (
     Answer,
     Choice,
@@ -60,7 +60,7 @@ HOT, COLD = 0.0005, 0.0001
 """First and last temperature of the search, which starts from a dive's solution: hotter ones destroy that solution."""
 
 
-def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
+def build_master(view: HadarView, complete: bool = False) -> pyo.ConcreteModel:
     r"""Build the relaxation of P2 over the schedules :math:`S_j' \subseteq S_j` that column generation made.
 
     Parameters
@@ -87,7 +87,7 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
     return master(pricing.packing, generate(pricing.anything, pricing).columns)
 
 
-def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
+def columns(view: HadarView, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
     """Solve P2 by branch and price, starting with column generation at smoothed prices.
 
     Prices move until bound and master agree up to the error of the grids of progress. Under a limit, prices change
@@ -201,7 +201,7 @@ def read(worth: Array, kind: Ints, decision: Schedule) -> dict[int, Choice]:
     return columns
 
 
-def decode(view: View, chosen: Columns) -> Schedule:
+def decode(view: HadarView, chosen: Columns) -> Schedule:
     """Return the schedule of chosen columns, with their GPUs placed on servers."""
     use = chosen.use.tocoo()
     gpus = np.rint(use.data).astype(np.int64)

@@ -9,30 +9,30 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 
 LARGEST = 40_000_000
 """Jobs times slots up to which column generation runs by default: it keeps utilities and prices of all in memory."""
 
 
-def usable(view: View, job: int) -> Ints:
+def usable(view: HadarView, job: int) -> Ints:
     """Return the GPU types that exist in the cluster and on which `job` has a positive rate, ascending."""
     return np.flatnonzero((view.workload.rates[job] > 0) & (view.capacity > 0))
 
 
-def best_progress(view: View, job: int) -> float:
+def best_progress(view: HadarView, job: int) -> float:
     """Return the largest progress that a gang alone on the cluster can make in a slot, in iterations; 0 if none."""
     progress, capacity = (x[usable(view, job)] for x in (view.progress[job], view.capacity))
     return max((p for p in progress.tolist() if capacity[progress >= p].sum() >= view.workload.gpus[job]), default=0.0)
 
 
-def earliest_finish(view: View, job: int) -> int:
+def earliest_finish(view: HadarView, job: int) -> int:
     """Return the first slot in which a gang can finish: alone, at its best rate in every slot from its arrival on."""
     slots = max(1, math.ceil(float(view.workload.work[job]) / best_progress(view, job) * (1 - ROUNDING)))
     return int(view.arrival[job]) + slots - 1
 
 
-def add_finish(m: pyo.ConcreteModel, view: View, complete: bool) -> None:
+def add_finish(m: pyo.ConcreteModel, view: HadarView, complete: bool) -> None:
     """Add ``v[j, f]`` (job j's last slot is f), ``pending[j, t] = Σ_{f ≥ t} v[j, f]`` and `everybody` if `complete`.
 
     `pending` is written as a recursion: its nonzeros then grow linearly with the slots, not quadratically.
@@ -59,18 +59,18 @@ def add_finish(m: pyo.ConcreteModel, view: View, complete: bool) -> None:
             return m.pending[j, m.first[j]] == 1
 
 
-def nobody_completes(view: View) -> str | None:
+def nobody_completes(view: HadarView) -> str | None:
     """Return the reason to skip a model when no job can complete, or ``None``."""
     return None if view.possible.size else f"no job can complete: {view.hopeless[0]}"
 
 
-def somebody_rejected(view: View) -> str | None:
+def somebody_rejected(view: HadarView) -> str | None:
     """Return the reason to skip a model that completes every job when some job never can, or ``None``."""
     reasons = [reason for reason in view.hopeless if reason]
     return f"not every job can complete: {reasons[0]}" if reasons else None
 
 
-def too_large(view: View) -> str | None:
+def too_large(view: HadarView) -> str | None:
     """Return the reason why column generation runs only on request, or ``None``."""
     size = view.size * view.slots
     return f"{view.size:,} jobs in {view.slots:,} slots, more than {LARGEST:,} together" if size > LARGEST else None
@@ -90,7 +90,7 @@ class Classes(NamedTuple):
     progress: Array
 
 
-def classes(view: View) -> Classes:
+def classes(view: HadarView) -> Classes:
     """Return the classes of servers, with the most GPUs that the copies of a job can hold and their progress."""
     hosts, work = view.servers, view.workload
     kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
@@ -100,7 +100,7 @@ def classes(view: View) -> Classes:
     return Classes(sizes[:, 0], sizes[:, 1] * count, kind.ravel(), limit, progress)
 
 
-def able(view: View, of: Classes) -> Ints:
+def able(view: HadarView, of: Classes) -> Ints:
     """Return the jobs that can complete when they run as copies."""
     alone = (of.limit * of.progress).sum(axis=1) * (view.slots - view.arrival)
     return np.flatnonzero(alone >= view.workload.work * (1 - ROUNDING))

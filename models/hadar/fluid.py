@@ -10,17 +10,17 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.views.hadar import COMPLETE, FORKED, UTILITY, View
+from schedgap.instances.views.hadar import COMPLETE, FORKED, UTILITY, HadarView
 from schedgap.models.columns import Generated
 from schedgap.models.hadar.common import able, best_progress, classes, somebody_rejected, too_large
-from schedgap.models.intervals import NOBODY, Fluid, Goal, Pricing, Tightest, first_edges, stated, tightest
+from schedgap.models.intervals import NOBODY, Fluid, IntervalValues, Pricing, Tightest, first_edges, stated, tightest
 from schedgap.models.registry import Outcome, model, no_reason
-from schedgap.models.single_machine import Jobs, Ways
+from schedgap.models.single_machine import FluidJobs, Ways
 from schedgap.models.solve import SolveOptions
 
 
 @dataclass(frozen=True, eq=False)
-class Gangs(Jobs):
+class FluidGangs(FluidJobs):
     """Jobs with indices `which` ``(n,)``, times in slots; resources are GPU types.
 
     On type r, the whole work of a job takes `amount` ``(n, k)`` slots of all GPUs of the type (infinite where it cannot
@@ -50,7 +50,7 @@ class Gangs(Jobs):
         return np.where(np.arange(k) == which[:, None] % k, self.amount.ravel()[which, None], 0.0)
 
 
-def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
+def gangs(view: HadarView, forks: bool = False, grain: float = 1.0) -> FluidGangs:
     """Return the jobs that can complete, with their resource use and shortest times.
 
     Parameters
@@ -78,7 +78,7 @@ def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
     if not forks:  # a gang holds its GPUs for whole slots, even if it needs less than one
         amount *= np.maximum(grain / time, 1.0)
     start, alone = view.arrival[jobs].astype(float), np.maximum(needed[:, 0] / fastest, grain)
-    return Gangs(
+    return FluidGangs(
         start=start,
         alone=alone,
         earliest=start + (np.ceil(alone) if grain else alone),
@@ -92,7 +92,7 @@ def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
     )
 
 
-def utilities(view: View, run: Gangs, edges: Array) -> Goal:
+def utilities(view: HadarView, run: FluidGangs, edges: Array) -> IntervalValues:
     """Return the value of ending in each interval; edges are whole slots.
 
     Within an interval, the flattest line from the utility of its first end to that of a later one is above all others.
@@ -113,15 +113,15 @@ def utilities(view: View, run: Gangs, edges: Array) -> Goal:
         slopes = np.divide(lost, later, out=np.full(len(slot), np.inf), where=later > 0)
         flattest = np.minimum.reduceat(slopes, begin - cuts[0])
         slope[i] = np.where(np.isfinite(flattest), flattest, 0.0) * run.alone[i]
-    return Goal(value, slope, free)
+    return IntervalValues(value, slope, free)
 
 
-def posed(view: View, run: Gangs, must: bool, edges: Array) -> Pricing:
+def posed(view: HadarView, run: FluidGangs, must: bool, edges: Array) -> Pricing:
     """Return the pricing oracle over intervals with edges in whole slots."""
     return Pricing(Fluid(run, edges, utilities(view, run, edges), must))
 
 
-def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.ConcreteModel:
+def build_fluid(view: HadarView, complete: bool = False, forks: bool = False) -> pyo.ConcreteModel:
     r"""Build the fluid relaxation over intervals, restricted to the columns that column generation made.
 
     - :math:`i`: intervals of :math:`|i|` slots.
@@ -147,7 +147,7 @@ def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.
     return stated(posed(view, run, complete, first_edges(run, float(view.slots), whole=True)))
 
 
-def relaxed(view: View, run: Gangs, must: bool, options: SolveOptions) -> Tightest:
+def relaxed(view: HadarView, run: FluidGangs, must: bool, options: SolveOptions) -> Tightest:
     """Run column generation over intervals, and halve the intervals where that can tighten the bound."""
     edges = first_edges(run, float(view.slots), whole=True)
     return tightest(partial(posed, view, run, must), edges, True, options)
@@ -161,7 +161,7 @@ class OverIntervals:
 
     tightest: Tightest
 
-    def __init__(self, view: View, complete: bool, options: SolveOptions) -> None:
+    def __init__(self, view: HadarView, complete: bool, options: SolveOptions) -> None:
         self.view, self.must, self.options = view, complete, options
 
     def relax(self, time_limit_s: float | None) -> Generated:
@@ -179,7 +179,7 @@ class OverIntervals:
         return by_slot
 
 
-def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:
+def bound(view: HadarView, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:
     """Bound the optimum by column generation over intervals, halving those where that can tighten the bound.
 
     See Also

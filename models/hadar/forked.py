@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.views.hadar import FORKED, Schedule, View
+from schedgap.instances.views.hadar import FORKED, HadarView, Schedule
 from schedgap.models.columns import (
     Choice,
     Columns,
@@ -54,7 +54,7 @@ class ForkedPricing(Oracle):
         Jobs, GPUs, slots.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: HadarView) -> None:
         self.view = view
         servers = classes(view)
         self.kind, self.limit, self.progress = servers.kind, servers.limit, servers.progress
@@ -110,7 +110,7 @@ class ForkedPricing(Oracle):
         return Columns(job, self.worth[job, last], use, last)
 
 
-def build_master(view: View) -> pyo.ConcreteModel:
+def build_master(view: HadarView) -> pyo.ConcreteModel:
     r"""Build the relaxation over columns: the GPUs that the copies of every job hold (§V).
 
     - :math:`s \in S_j'`: columns, ways to do all work of a job by a last slot with up to :math:`m_j^i` GPUs of class i.
@@ -136,7 +136,7 @@ def build_master(view: View) -> pyo.ConcreteModel:
     return statement(pricing.packing, generate(pricing.anything, pricing).columns)
 
 
-def forked_bound(view: View, options: SolveOptions) -> Outcome:
+def forked_bound(view: HadarView, options: SolveOptions) -> Outcome:
     """Bound the optimum by column generation until bound and master agree to 1e-4; returns no schedule."""
     began = clock.now()
     pricing = ForkedPricing(view)
@@ -147,7 +147,7 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
     return Outcome(solution, None, generated.prices.reshape(-1, view.slots))
 
 
-def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcome:
+def columns(view: HadarView, options: SolveOptions, *, seeded: bool = True) -> Outcome:
     """Solve the problem with copies by branch and price, starting with column generation.
 
     Parameters
@@ -175,7 +175,7 @@ def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcom
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(pricing.room.shape), answer.root)
 
 
-def some_columns(view: View) -> tuple[float, bool]:
+def some_columns(view: HadarView) -> tuple[float, bool]:
     """Return log10 of a lower bound on the number of columns, and ``True`` because it is only a bound.
 
     It counts columns on the class that does most in a slot: full slots, and the remaining work in one more slot.

@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, Ints
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.hadar import BETA, COMPLETE, UTILITY, Schedule, View, placed
+from schedgap.instances.views.hadar import BETA, COMPLETE, UTILITY, HadarView, Schedule, placed
 from schedgap.models.hadar.common import add_finish, nobody_completes, somebody_rejected, usable
 from schedgap.models.registry import Start, model
 from schedgap.models.solve import Solution, counted
@@ -38,13 +38,13 @@ class Places:
     server: Ints
 
     @staticmethod
-    def by_type(view: View) -> Places:
+    def by_type(view: HadarView) -> Places:
         """Return one place per GPU type."""
         types = np.arange(len(view.capacity))
         return Places(types, view.capacity, types)
 
     @staticmethod
-    def by_server(view: View) -> Places:
+    def by_server(view: HadarView) -> Places:
         """Return one place per server and GPU type on it."""
         return Places(view.servers.gpu_type, view.servers.gpus, view.servers.machine)
 
@@ -53,7 +53,7 @@ class Places:
 class _Index:
     """Index sets of P1 as plain lists: the slots, levels (paces) and places in which each job may run."""
 
-    view: View
+    view: HadarView
     places: Places
 
     @cached_property
@@ -107,7 +107,7 @@ class _Index:
         return {(t, p): jobs for (t, p), jobs in users.items() if gpus[jobs].sum() > self.places.gpus[p]}
 
 
-def build_p1(view: View, places: Places, complete: bool = False, beta: float = 0.0) -> pyo.ConcreteModel:
+def build_p1(view: HadarView, places: Places, complete: bool = False, beta: float = 0.0) -> pyo.ConcreteModel:
     r"""Build P1: the GPUs of each type that every gang holds in every slot, and the slot in which each job completes.
 
     Parameters
@@ -272,7 +272,7 @@ def _add_work(m: pyo.ConcreteModel) -> None:
     counted(m, ((part[j, t], m.EN[j] / WORK) for part in (m.done, m.done_by, m.work_1a) for j, t in part))
 
 
-def decode(view: View, model: pyo.ConcreteModel, solution: Solution, by_server: bool) -> Schedule:
+def decode(view: HadarView, model: pyo.ConcreteModel, solution: Solution, by_server: bool) -> Schedule:
     """Return the schedule of an incumbent."""
     gpus = np.rint(solution.array(model.w)).astype(np.int64)
     job, slot, place = np.array(list(model.w.keys()), np.int64).reshape(-1, 3)[gpus > 0].T
@@ -280,7 +280,7 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution, by_server: 
     return Schedule(job, slot, place, gpus) if by_server else placed(view, job, slot, place, gpus)
 
 
-def start(view: View, model: pyo.ConcreteModel, decision: Schedule, by_server: bool) -> Start | None:
+def start(view: HadarView, model: pyo.ConcreteModel, decision: Schedule, by_server: bool) -> Start | None:
     """Return the values of a schedule, or ``None`` if a gang is slower than every level of its job."""
     place = decision.server if by_server else view.servers.gpu_type[decision.server]
     rate = view.workload.rates[decision.job, view.servers.gpu_type[decision.server]]
@@ -298,7 +298,7 @@ def start(view: View, model: pyo.ConcreteModel, decision: Schedule, by_server: b
     return {"w": held, "z": runs, "v": dict.fromkeys(last.items(), 1.0)}
 
 
-def _too_large(view: View, places: Callable[[View], Places]) -> str | None:
+def _too_large(view: HadarView, places: Callable[[HadarView], Places]) -> str | None:
     index = _Index(view, places(view))
     runs = sum(len(index.levels[j]) for j, _ in index.window)
     holds = sum(len(index.hosts[j]) for j, _ in index.window)
@@ -308,7 +308,11 @@ def _too_large(view: View, places: Callable[[View], Places]) -> str | None:
 
 
 def _register(
-    name: str, places: Callable[[View], Places], complete: bool, source: str, parameters: tuple[Parameter, ...] = ()
+    name: str,
+    places: Callable[[HadarView], Places],
+    complete: bool,
+    source: str,
+    parameters: tuple[Parameter, ...] = (),
 ) -> None:
     model(
         f"hadar.{name}",

@@ -15,7 +15,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
+from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarView, Schedule, placed
 from schedgap.models.hadar.common import nobody_completes, somebody_rejected
 from schedgap.models.hadar.schedules import Prices, Schedules, schedules
 from schedgap.models.registry import Outcome, model, no_decision, solve_built, total
@@ -32,7 +32,7 @@ EXAMPLE = "paper/hadar-fig1?slot_s=2"
 """Fig. 1 with half the slots."""
 
 
-def _common(view: View, columns: Schedules) -> pyo.ConcreteModel:
+def _common(view: HadarView, columns: Schedules) -> pyo.ConcreteModel:
     """Build the sets and parameters of both P2 and P3: jobs, schedules, (slot, type) cells, and GPUs by schedule."""
     m = pyo.ConcreteModel()
     cells = list(zip(columns.slot.tolist(), columns.gpu_type.tolist(), strict=True))
@@ -46,7 +46,7 @@ def _common(view: View, columns: Schedules) -> pyo.ConcreteModel:
     return m
 
 
-def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bool = False) -> pyo.ConcreteModel:
+def build_p2(view: HadarView, columns: Schedules, complete: bool = False, relaxed: bool = False) -> pyo.ConcreteModel:
     r"""Build P2: each job follows at most one of its schedules.
 
     Parameters
@@ -94,7 +94,7 @@ def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bo
     return m
 
 
-def build_p3(view: View, columns: Schedules) -> pyo.ConcreteModel:
+def build_p3(view: HadarView, columns: Schedules) -> pyo.ConcreteModel:
     r"""Build P3, the dual of P2: GPU prices and job payoffs at which no schedule pays more than its job's payoff.
 
     - ``price`` :math:`k^r_t \ge 0`: price of a GPU of type r in slot t.
@@ -129,7 +129,7 @@ def build_p3(view: View, columns: Schedules) -> pyo.ConcreteModel:
     return m
 
 
-def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+def decode(view: HadarView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
     """Return the schedule of an incumbent of P2."""
     chosen = solution.array(model.x) > 0.5
     owner = {s: j for j in model.JOBS for s in model.OWN[j] if chosen[s]}
@@ -137,17 +137,17 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule
     return placed(view, *np.array(held, np.int64).reshape(-1, 4).T)
 
 
-def relax(view: View, options: SolveOptions, complete: bool = False) -> Solution:
+def relax(view: HadarView, options: SolveOptions, complete: bool = False) -> Solution:
     """Solve the LP relaxation of P2 over the schedules of extreme mixes; its optimum equals that over all schedules."""
     builder = _builder(complete, relaxed=True)
     return solve_built(builder, no_decision, view, options).solution
 
 
-def _builder(complete: bool, relaxed: bool = False) -> Callable[[View], pyo.ConcreteModel]:
+def _builder(complete: bool, relaxed: bool = False) -> Callable[[HadarView], pyo.ConcreteModel]:
     return wraps(build_p2)(lambda view: build_p2(view, schedules(view, extreme=relaxed), complete, relaxed))
 
 
-def prices(view: View, relaxed: Solution, slack: float) -> Prices:
+def prices(view: HadarView, relaxed: Solution, slack: float) -> Prices:
     """Return the GPU prices of a solved relaxation, and each job's payoff less `slack` as its least payoff."""
     gpu = np.zeros((view.slots, len(view.capacity)))
     payoff = np.zeros(view.size)
@@ -160,10 +160,10 @@ def prices(view: View, relaxed: Solution, slack: float) -> Prices:
     return Prices(gpu, payoff - slack)
 
 
-def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
+def enumerated(complete: bool) -> Callable[[HadarView, SolveOptions], Outcome]:
     """Return the procedure that solves P2 under one rule: every job completes, or jobs may be rejected."""
 
-    def procedure(view: View, options: SolveOptions) -> Outcome:
+    def procedure(view: HadarView, options: SolveOptions) -> Outcome:
         """Solve the relaxation, then P2 over the schedules that an optimum can contain at its prices.
 
         The relaxation needs schedules of extreme mixes only. At its prices, if a solution contains a schedule whose
@@ -207,7 +207,7 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
 
 
 @wraps(build_p3)
-def _build_p3(view: View) -> pyo.ConcreteModel:
+def _build_p3(view: HadarView) -> pyo.ConcreteModel:
     return build_p3(view, schedules(view, extreme=True))
 
 

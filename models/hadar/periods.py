@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.models.columns import Domain, Generated, GenerationOptions, Oracle, Packing, Price, Priced, generate
 from schedgap.models.hadar.common import earliest_finish
 from schedgap.models.hadar.pricing import Pricing
@@ -33,7 +33,7 @@ CLOSE = 3e-4
 """Relative difference between bound and master at which column generation stops."""
 
 
-def periods(view: View, worth: Array, number: int) -> Ints:
+def periods(view: HadarView, worth: Array, number: int) -> Ints:
     """Return the edges of at most `number` periods, given the `worth` ``(n, T)`` of jobs by last slot.
 
     Utilities of effective throughput halve each time that the time since arrival doubles, so periods grow with time if

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.models.columns import Choice, Columns, Domain, Oracle, Packing, Price, Priced
 
 COARSE, FINE = 1_500, 60_000
@@ -47,7 +47,7 @@ NEARLY = 5e-7
 
 
 @dataclass(frozen=True, eq=False)
-class Jobs:
+class PricedJobs:
     """Kernel inputs for ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
 
     Attributes
@@ -78,7 +78,7 @@ class Jobs:
         return self.arrival, self.gpus, self.work, self.order, self.among, self.progress
 
 
-def levels(view: View) -> Jobs:
+def levels(view: HadarView) -> PricedJobs:
     """Return the levels of all jobs: the rates at which enough GPUs are at least as fast."""
     work = view.workload
     n, k = work.rates.shape
@@ -92,7 +92,7 @@ def levels(view: View) -> Jobs:
         count[j] = len(last)
         among[j, : len(last)] = last + 1
         progress[j, : len(last)] = work.gpus[j] * rates[last] * view.slot_s
-    return Jobs(view.arrival, work.gpus, work.work, order, among, progress, count)
+    return PricedJobs(view.arrival, work.gpus, work.work, order, among, progress, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ class Pricing(Oracle):
         Whether to return also each job's best schedule with another last slot: saves a fifth to a third of the rounds.
     """
 
-    def __init__(self, view: View, complete: bool = False, several: bool = True) -> None:
+    def __init__(self, view: HadarView, complete: bool = False, several: bool = True) -> None:
         self.view, self.several = view, several
         self.jobs = levels(view)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)

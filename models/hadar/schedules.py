@@ -16,7 +16,7 @@ import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.models.hadar.common import usable
 
 MOST_SCHEDULES = 60_000
@@ -64,12 +64,12 @@ class Prices:
     least: Array
 
     @staticmethod
-    def none(view: View) -> Prices:
+    def none(view: HadarView) -> Prices:
         """Return prices that exclude no schedule."""
         return Prices(np.zeros((view.slots, len(view.capacity))), np.full(view.size, -math.inf))
 
 
-def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]]:
+def mixes(view: HadarView, job: int, extreme: bool = False) -> list[tuple[Mix, float]]:
     """Return the mixes of GPUs by type that the gang may hold in a slot, each with its progress in iterations.
 
     In an `extreme` mix, at most one type is partly held: it is a vertex of ``Σ_r n_r = W, 0 ≤ n_r ≤ C^r``.
@@ -105,7 +105,7 @@ def _splits(total: int, room: list[int]) -> Iterator[list[int]]:
 
 
 def job_schedules(
-    view: View, job: int, prices: Prices | None = None, extreme: bool = False
+    view: HadarView, job: int, prices: Prices | None = None, extreme: bool = False
 ) -> Iterator[list[tuple[int, Mix]]]:
     """Yield every minimal schedule of `job`: its slots in ascending order, each with the GPUs held by type.
 
@@ -149,7 +149,7 @@ def job_schedules(
     yield from extend(int(view.arrival[job]), 0.0, math.inf, 0.0, [])
 
 
-def schedules(view: View, prices: Prices | None = None, extreme: bool = False) -> Schedules:
+def schedules(view: HadarView, prices: Prices | None = None, extreme: bool = False) -> Schedules:
     """Return the minimal schedules of all jobs that can complete; see :func:`job_schedules`.
 
     Raises
@@ -180,7 +180,7 @@ def schedules(view: View, prices: Prices | None = None, extreme: bool = False) -
     return Schedules(np.array(owner, np.int64), np.array(worth, float), *table.T)
 
 
-def gang_schedules(view: View) -> tuple[float, bool]:
+def gang_schedules(view: HadarView) -> tuple[float, bool]:
     """Return log10 of the number of minimal schedules of all gangs, and whether it is only a lower bound.
 
     Whether a schedule is minimal depends on the number of slots at each pace, not on which slots these are. The number

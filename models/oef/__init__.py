@@ -30,7 +30,7 @@ from __future__ import annotations
 from functools import partial
 
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, View
+from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, OefView
 from schedgap.models.oef import printed
 from schedgap.models.oef.lazy import cooperative
 from schedgap.models.registry import model
@@ -39,7 +39,7 @@ FULL_LIMIT = 150
 """Tenants up to which the full envy-free LP (n(n−1) rows) runs by default: about a second."""
 
 
-def _full_is_large(view: View) -> str | None:
+def _full_is_large(view: OefView) -> str | None:
     if view.size <= FULL_LIMIT:
         return None
     rows = view.size * (view.size - 1)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.views.oef import Allocation, View, merged
+from schedgap.instances.views.oef import Allocation, OefView, merged
 from schedgap.models.oef.printed import build_cooperative, build_efficiency, decode
 from schedgap.models.registry import Outcome, solve_built, total
 from schedgap.models.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
@@ -23,7 +23,7 @@ ENVY_TOLERANCE = 1e-9
 """Envy, relative to the tenant's efficiency with an equal split, up to which a row counts as satisfied."""
 
 
-def cooperative(view: View, options: SolveOptions) -> Outcome:
+def cooperative(view: OefView, options: SolveOptions) -> Outcome:
     """Solve (10) as printed for few tenants; otherwise merge equal tenants and add rows (10c) when violated.
 
     With 1000 tenants, 2 % of the rows are needed; the reported sizes are those of the full program. Real traces have
@@ -35,7 +35,7 @@ def cooperative(view: View, options: SolveOptions) -> Outcome:
     return merged_cooperative(view, options)
 
 
-def merged_cooperative(view: View, options: SolveOptions) -> Outcome:
+def merged_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     """Solve (10) on the merged tenants (:func:`schedgap.instances.views.oef.merged`), and divide their devices."""
     small, group = merged(view)
     outcome = lazy_cooperative(small, options)
@@ -54,7 +54,7 @@ class Envy(NamedTuple):
     multiplier: Array
 
 
-def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
+def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     """Solve (10) by lazy rows: neighbours in speedup space first, then each tenant's worst envies until none is left.
 
     Every master is a relaxation of (10), so its optimum is always a bound. Tenants with similar speedups envy each
@@ -122,7 +122,7 @@ class _EnvyRows:
     NEAREST = 4
     PER_TENANT = 4
 
-    def __init__(self, view: View, column_of: dict[int, int], model: pyo.ConcreteModel, before: int) -> None:
+    def __init__(self, view: OefView, column_of: dict[int, int], model: pyo.ConcreteModel, before: int) -> None:
         n, k = view.speedups.shape
         self.view, self.before = view, before
         self.columns = np.array([column_of[id(v)] for v in model.x.values()]).reshape(n, k)

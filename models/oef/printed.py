@@ -10,12 +10,12 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, View, efficiency
+from schedgap.instances.views.oef import Allocation, OefView, efficiency
 from schedgap.models.registry import MODELS, Outcome, solve_built, total
 from schedgap.models.solve import TIES, Solution, SolveOptions, counted
 
 
-def shares(view: View) -> pyo.ConcreteModel:
+def shares(view: OefView) -> pyo.ConcreteModel:
     """Build the common part of all programs: devices within capacity (4)."""
     m = pyo.ConcreteModel()
     m.TENANTS = pyo.RangeSet(0, view.size - 1)
@@ -35,7 +35,7 @@ def shares(view: View) -> pyo.ConcreteModel:
     return m
 
 
-def in_equal_splits(m: pyo.ConcreteModel, rows: Any, view: View) -> None:
+def in_equal_splits(m: pyo.ConcreteModel, rows: Any, view: OefView) -> None:
     """Let the solver count one row per tenant in equal splits: its tolerance then means the same for all tenants."""
     counted(m, ((rows[l], view.split_efficiency[l]) for l in m.TENANTS))
 
@@ -47,7 +47,7 @@ def prefer(m: pyo.ConcreteModel, worth: Array) -> None:
     getattr(m, TIES).update(zip(m.x.values(), worth.ravel().tolist(), strict=True))
 
 
-def assortative(view: View) -> Array:
+def assortative(view: OefView) -> Array:
     """Return the values ``(v, k)`` of devices in the second objective, which matches fast types with large speedups.
 
     Tenants are ranked by their speedup on the fastest type, then on the next one, then by their order. A device of the
@@ -72,7 +72,7 @@ def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
     return m
 
 
-def build_efficiency(view: View) -> pyo.ConcreteModel:
+def build_efficiency(view: OefView) -> pyo.ConcreteModel:
     r"""Build (4): the largest total efficiency within capacity, whichever tenants get it.
 
     .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{4}
@@ -82,7 +82,7 @@ def build_efficiency(view: View) -> pyo.ConcreteModel:
     return maximise_efficiency(shares(view))
 
 
-def build_maxmin(view: View) -> pyo.ConcreteModel:
+def build_maxmin(view: OefView) -> pyo.ConcreteModel:
     r"""Build the max-min LP over devices: the largest fraction of the equal split that all tenants can have.
 
     - ``s`` :math:`s \ge 0`: fraction of the equal split that every tenant has.
@@ -104,7 +104,7 @@ def build_maxmin(view: View) -> pyo.ConcreteModel:
     return m
 
 
-def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
+def build_gavel(view: OefView, *, row_cap: bool = False) -> pyo.ConcreteModel:
     r"""Build Gavel's max-min LP: the worst-off tenant, relative to its equal split, is as well off as possible.
 
     - ``z`` :math:`z \ge 0`: the least efficiency, as a multiple of that with the equal split.
@@ -142,14 +142,14 @@ def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
     return m
 
 
-def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcome:
+def gavel(view: OefView, options: SolveOptions, *, row_cap: bool = False) -> Outcome:
     """Solve the max-min LP, then maximise total efficiency at its ratio, whatever vertex the solver returns."""
     first = solve_built(lambda v: build_gavel(v, row_cap=row_cap), decode, view, options).solution
     if first.status != "optimal" or first.objective is None:
         return Outcome(first, None)
     ratio = first.objective * (1 - 1e-9)
 
-    def at_ratio(v: View) -> pyo.ConcreteModel:
+    def at_ratio(v: OefView) -> pyo.ConcreteModel:
         m = build_gavel(v, row_cap=row_cap)
         m.least.deactivate()
         m.z.setlb(ratio)
@@ -160,7 +160,7 @@ def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcom
     return Outcome(replace(second.solution, times=times), second.decision)
 
 
-def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.ConcreteModel:
+def build_sharing_incentive(view: OefView, least: Array | None = None) -> pyo.ConcreteModel:
     r"""Build the LP of largest total efficiency with at least the equal split for every tenant (§3.1, Theorem 3.3).
 
     The paper prints the rows for (6) without a number; (8) is the row of the slowest tenant, as an equation.
@@ -185,7 +185,7 @@ def build_sharing_incentive(view: View, least: Array | None = None) -> pyo.Concr
     return maximise_efficiency(m)
 
 
-def build_noncooperative(view: View) -> pyo.ConcreteModel:
+def build_noncooperative(view: OefView) -> pyo.ConcreteModel:
     r"""Build (9a)–(9c): the largest efficiency, per weight, that all tenants can have equally.
 
     - ``E`` :math:`E \ge 0`: efficiency per weight of every tenant. It replaces the equations between all pairs: n rows,
@@ -212,7 +212,7 @@ def build_noncooperative(view: View) -> pyo.ConcreteModel:
     return maximise_efficiency(m)
 
 
-def build_cooperative(view: View) -> pyo.ConcreteModel:
+def build_cooperative(view: OefView) -> pyo.ConcreteModel:
     r"""Build (10a)–(10c): the largest total efficiency at which no tenant prefers another's share, per weight.
 
     .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{10a}
@@ -245,13 +245,13 @@ def build_cooperative(view: View) -> pyo.ConcreteModel:
     return maximise_efficiency(m)
 
 
-def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Allocation:
+def decode(view: OefView, model: pyo.ConcreteModel, solution: Solution) -> Allocation:
     """Return the allocation of an incumbent, with solver noise below zero set to zero."""
     devices = solution.array(model.x, (view.size, len(view.gpu_types)))
     return Allocation(np.maximum(devices, 0.0))
 
 
-def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
+def pareto_gain(view: OefView, devices: Array) -> tuple[float, Array]:
     """Return the largest total gain that hurts nobody, and an allocation ``(v, k)`` that achieves it (§2.3.1).
 
     The gain over `devices` ``(v, k)``, which must lie within capacity, is 0 (up to solver tolerance) if and only if
@@ -265,7 +265,7 @@ def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
     return float(outcome.solution.objective - now.sum()), outcome.decision.devices
 
 
-def least_over_optima(model: str, view: View, worth: Array) -> float:
+def least_over_optima(model: str, view: OefView, worth: Array) -> float:
     """Return the least Σ ``worth[l, j]``·x_l^j over all optimal allocations of a model.
 
     The result does not depend on the vertex that a solver, or a second objective, picks. `model` must be one linear
@@ -273,7 +273,7 @@ def least_over_optima(model: str, view: View, worth: Array) -> float:
     model has no optimum on this view.
     """
 
-    def preferring(v: View) -> pyo.ConcreteModel:
+    def preferring(v: OefView) -> pyo.ConcreteModel:
         m = MODELS.get(model).build(v)
         prefer(m, -worth)
         return m

@@ -55,17 +55,17 @@ Capacity = Callable[[Any], Array]
 """Returns a view's capacities ``(d,)`` of resources."""
 
 
-def of_gangs(view: hadar.View) -> Array:
+def of_gangs(view: hadar.HadarView) -> Array:
     """Return the GPUs of each type."""
     return view.capacity.astype(float)
 
 
-def of_rounds(view: synergy.View) -> Array:
+def of_rounds(view: synergy.SynergyView) -> Array:
     """Return the GPUs, CPUs and memory of each type."""
     return capacity(view).ravel()
 
 
-def of_slots(view: zhou.View, problem: str) -> Array:
+def of_slots(view: zhou.ZhouView, problem: str) -> Array:
     """Return what each class of servers has of each resource."""
     return view.of(problem).classes.allowed.ravel()
 
@@ -99,7 +99,7 @@ def percentile(
     return content | {"times": [max(time, 0.0) * slots for time in least], "slot_s": view.slot_s}
 
 
-def last_gang(view: hadar.View, outcome: Outcome, options: SolveOptions, *, forks: bool) -> Content | None:
+def last_gang(view: hadar.HadarView, outcome: Outcome, options: SolveOptions, *, forks: bool) -> Content | None:
     """Return prices of GPU seconds, and of the durations of jobs or their copies, for Gavel's makespan."""
     if outcome.solution.row_duals is None:
         return None
@@ -109,7 +109,7 @@ def last_gang(view: hadar.View, outcome: Outcome, options: SolveOptions, *, fork
     return normalised(prices, -duals(outcome.solution, rows, shape), capacity) | {"slot_s": view.slot_s}
 
 
-def last_round(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Content | None:
+def last_round(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions) -> Content | None:
     """Return prices of GPUs, CPUs and memory, and of the longest job, for Synergy's makespan."""
     if outcome.solution.row_duals is None:
         return None
@@ -126,7 +126,7 @@ def normalised(prices: Array, own: Array, capacity: Array) -> Content:
     return {name: listed(whole(np.maximum(x, 0.0), unit)) for name, x in (("prices", prices), ("jobs", own))}
 
 
-def of_pools(view: rigid.View, outcome: Outcome, options: SolveOptions, *, objective: str) -> Content:
+def of_pools(view: rigid.RigidView, outcome: Outcome, options: SolveOptions, *, objective: str) -> Content:
     """Return multipliers for gangs of fixed duration: prices over starts or of a fluid, or parts of weights.
 
     That GPUs are idle for 0 hours or more needs none.

@@ -10,7 +10,7 @@ import numpy as np
 
 from schedgap.certificates.basics import STRETCH
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.synergy import PLACEMENT, View
+from schedgap.instances.views.synergy import PLACEMENT, SynergyView
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import MARGIN, listed, unit_of, whole
 from schedgap.models.registry import Outcome
@@ -28,7 +28,7 @@ SURE = 1e-6
 """Excess over a whole number of jobs from which the bound is rounded up to one more split job."""
 
 
-def fewest(view: View, outcome: Outcome, options: SolveOptions) -> Content:
+def fewest(view: SynergyView, outcome: Outcome, options: SolveOptions) -> Content:
     r"""Return worths of jobs and prices that bound the number of fragmented jobs among the demands of the outcome.
 
     Let a whole job of demand d be worth :math:`\alpha_d \ge 0`, and a split one :math:`\alpha_d - 1`. All jobs of a GPU

@@ -93,7 +93,7 @@ def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOption
     return Tree([{}], [root], [Leaf(domain, 0, ())])
 
 
-def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
+def gangs(view: hadar.HadarView, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
     """Return prices of GPUs for one of Hadar's problems, from the outcome or from column generation."""
     evidence = outcome.evidence
     content: Content = {"slot_s": view.slot_s, "slots": view.slots}
@@ -142,12 +142,12 @@ def elastic(
     return by_prices(outcome, pricing.domain, pricing, tree, content, sense)
 
 
-def of_zhou(view: zhou.View, problem: str) -> ElasticJobs:
+def of_zhou(view: zhou.ZhouView, problem: str) -> ElasticJobs:
     """Return the elastic jobs of one of Zhou's problems."""
     return (weighing if problem.endswith("weight") else completing)(view.of(problem))
 
 
-def cheapest(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content:
+def cheapest(view: zhou.ZhouView, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content:
     """Return the base of prices for Zhou's cheapest run; the rule places all choices that might be cheaper."""
     a = view.of(problem)
     return {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}

@@ -19,12 +19,12 @@ from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
 
 
-def devices(view: oef.View, outcome: Outcome, options: SolveOptions) -> Content:
+def devices(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content:
     """Return no multipliers: without rows of tenants, a device is worth most to whom it is fastest for."""
     return {"unit": 1.0}
 
 
-def tenants(view: oef.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
+def tenants(view: oef.OefView, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
     """Return multipliers of the rows of tenants in (9), or of those of an equal split.
 
     Tenants with equal speedups are merged (:func:`schedgap.instances.views.oef.merged`).
@@ -46,7 +46,7 @@ ROWS = {
 }
 
 
-def envies(view: oef.View, outcome: Outcome, options: SolveOptions) -> Content:
+def envies(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content:
     """Return multipliers of envy rows (10c), of tenants with equal speedups merged.
 
     Only few rows have one, and lazy rows find these without the others. If time runs out before, there are none, and
@@ -60,7 +60,7 @@ def envies(view: oef.View, outcome: Outcome, options: SolveOptions) -> Content:
     return {"unit": unit, "envy": [[*pair, n] for pair, n in zip(found.pairs.tolist(), numbers, strict=True) if n]}
 
 
-def rounds(view: synergy.View, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Content | None:
+def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Content | None:
     """Return prices of GPUs, CPUs and memory for the progress of a round; a job has one configuration."""
     chosen = choices(view, rule)
     group, held, at = chosen.classes, chosen.held, chosen.at

@@ -39,10 +39,10 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter
-from schedgap.instances.rigid import OBJECTIVES, SHORT_S, View
+from schedgap.instances.rigid import OBJECTIVES, SHORT_S, RigidView
 from schedgap.models import intervals, single_machine
 from schedgap.models.registry import Outcome, model
-from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times, shortest_first_ends
+from schedgap.models.single_machine import FluidJobs, Ways, blended, mean_busy_times, shortest_first_ends
 from schedgap.models.solve import SolveOptions
 
 TINY = 1e-9
@@ -65,7 +65,7 @@ SUMS = ("flow", "slowdown", "weighted")
 
 
 @dataclass(frozen=True, eq=False)
-class Gangs(Jobs):
+class MachineGangs(FluidJobs):
     """Gangs on ``d`` machines; the run of each job takes the volumes `uses` ``(n, d)``."""
 
     uses: Array
@@ -85,23 +85,23 @@ class Gangs(Jobs):
         return self.uses[which]
 
 
-class Goal(NamedTuple):
+class WeightedDelay(NamedTuple):
     """A weighted sum of times since release: the `weight` ``(n,)``, and the `earliest` ``(n,)`` end that counts."""
 
     weight: Array
     earliest: Array
 
 
-def goal_of(view: View, objective: str) -> Goal:
+def goal_of(view: RigidView, objective: str) -> WeightedDelay:
     """Return an objective as a weighted sum, in the unit of its problem; no job ends before its shortest duration."""
     view = view.relaxed
     alone = view.release + view.duration
     if objective == "slowdown":
         long = np.maximum(view.duration, round(SHORT_S / view.tick_s))
-        return Goal(1 / long / view.size, (view.release + long).astype(float))
+        return WeightedDelay(1 / long / view.size, (view.release + long).astype(float))
     weight = view.weight if objective == "weighted" else np.ones(view.size)
     total = weight.sum()
-    return Goal(weight / (total or 1.0) / view.ticks_of_hour, alone.astype(float))
+    return WeightedDelay(weight / (total or 1.0) / view.ticks_of_hour, alone.astype(float))
 
 
 class Share(NamedTuple):
@@ -139,7 +139,7 @@ class Least(NamedTuple):
     pools: Sequence[Mapping[str, Any]] = ()
 
 
-def least_sum(view: View, objective: str) -> Least:
+def least_sum(view: RigidView, objective: str) -> Least:
     """Return the best bound on a weighted sum of flow times."""
     goal, names, total, pools = goal_of(view, objective), [], 0.0, []
     completion = np.zeros(view.size)
@@ -160,14 +160,14 @@ def least_sum(view: View, objective: str) -> Least:
     return Least("; ".join(dict.fromkeys(names)), max(total, sure), completion, pools)
 
 
-def gangs(start: Array, alone: Array, goal: Goal, jobs: Ints, uses: Array) -> Gangs:
+def gangs(start: Array, alone: Array, goal: WeightedDelay, jobs: Ints, uses: Array) -> MachineGangs:
     """Return jobs with durations `alone` whose runs take the volumes `uses` ``(n, d)`` of machines."""
     machines = uses.shape[1]
     weight, earliest = goal.weight[jobs], goal.earliest[jobs]
-    return Gangs(start, alone, earliest, weight, np.zeros(machines, np.int64), np.ones(machines), uses)
+    return MachineGangs(start, alone, earliest, weight, np.zeros(machines, np.int64), np.ones(machines), uses)
 
 
-def _by_period(run: Gangs, volumes: Array, part: Array) -> tuple[str, Array]:
+def _by_period(run: MachineGangs, volumes: Array, part: Array) -> tuple[str, Array]:
     """Return the best bound in each busy period of the machine: its name for most jobs, and its completions."""
     busy = mean_busy_times(run.start, volumes, part * run.weight)
     bounds = {
@@ -185,7 +185,7 @@ def _by_period(run: Gangs, volumes: Array, part: Array) -> tuple[str, Array]:
     return list(bounds)[most], np.choose(chosen, list(bounds.values()))
 
 
-def least_makespan(view: View) -> Least:
+def least_makespan(view: RigidView) -> Least:
     """Return the best bound on the makespan, in hours."""
     name, last, pools = "every job alone", float((view.release + view.duration).max()), []
     for jobs, capacity in view.by_pool():
@@ -200,7 +200,7 @@ def least_makespan(view: View) -> Least:
     return Least(name, max(value, 0.0), (view.release + view.duration).astype(float), pools)
 
 
-def least(view: View, objective: str) -> Least:
+def least(view: RigidView, objective: str) -> Least:
     """Return the best closed-form bound on an objective, in the unit of its problem."""
     view = view.relaxed
     if objective == "idle":
@@ -208,7 +208,7 @@ def least(view: View, objective: str) -> Least:
     return least_makespan(view) if objective == "makespan" else least_sum(view, objective)
 
 
-def bound(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
+def bound(view: RigidView, options: SolveOptions, objective: str = "flow") -> Outcome:
     """Bound an objective by the best relaxation to one machine per pool, without the LP.
 
     See Also
@@ -219,7 +219,7 @@ def bound(view: View, options: SolveOptions, objective: str = "flow") -> Outcome
     return replace(outcome, prices=outcome.evidence.completion)
 
 
-def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
+def build(view: RigidView, objective: str = "flow") -> pyo.ConcreteModel:
     r"""Return the relaxation to one machine per pool as an LP over its busy intervals.
 
     - :math:`v_j`: volume, the least time that the run of j takes its whole pool (here, its area over the GPUs).
@@ -274,7 +274,7 @@ def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     return m
 
 
-def _cells(view: View) -> single_machine.Cells:
+def _cells(view: RigidView) -> single_machine.Cells:
     """Return the cells of jobs in intervals, with begins in hours; the intervals of all pools are numbered in turn."""
     found = {}
     for n, (jobs, capacity) in enumerate(view.by_pool()):
@@ -285,7 +285,7 @@ def _cells(view: View) -> single_machine.Cells:
     return found
 
 
-def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
+def by_intervals(view: RigidView, options: SolveOptions, objective: str = "flow") -> Outcome:
     """Bound a weighted sum of flow times by column generation over intervals, with a price per pool and interval.
 
     See Also
@@ -296,7 +296,7 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     began = clock.now()
     weight, earliest = goal_of(view, objective)
     start, alone = view.release / hour, np.maximum(view.duration / hour, TINY)
-    goal = Goal(weight * hour, earliest / hour)
+    goal = WeightedDelay(weight * hour, earliest / hour)
     machines = machines_of(view)
     uses = alone[:, None] * np.stack([machine.value for machine in machines], axis=1)
     run = gangs(start, alone, goal, np.arange(view.size), uses)
@@ -305,7 +305,7 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     return tightest.outcome(began, -1, lambda bound: safely(view, objective, bound, before))
 
 
-def safely(view: View, objective: str, bound: float, before: float = 0.0) -> float:
+def safely(view: RigidView, objective: str, bound: float, before: float = 0.0) -> float:
     """Return a bound on a sum of flow times, computed as `bound` less `before`, rounded down, and at least 0.
 
     Flow times can be much smaller than the times of which they are differences, which are rounded.
@@ -315,7 +315,7 @@ def safely(view: View, objective: str, bound: float, before: float = 0.0) -> flo
     return max(bound * (1 - MARGIN) - before - rounding, 0.0)
 
 
-def arrived(view: View, weight: Array) -> float:
+def arrived(view: RigidView, weight: Array) -> float:
     """Return the weighted sum of releases, by which completions exceed flow times, plus a margin for short runs.
 
     A run takes at least :data:`TINY` hours in the fluid, and no job is delayed by more than all runs that are shorter.
@@ -324,7 +324,7 @@ def arrived(view: View, weight: Array) -> float:
     return float(weight @ view.release + weight.sum() * TINY * view.ticks_of_hour * short)
 
 
-def machines_of(view: View) -> list[Share]:
+def machines_of(view: RigidView) -> list[Share]:
     """Return the machines that pools are relaxed to, all at once, one per dual feasible function; codes name pools."""
     machines: dict[bytes, Share] = {}
     for jobs, capacity in view.by_pool():
@@ -336,7 +336,7 @@ def machines_of(view: View) -> list[Share]:
     return list(machines.values())
 
 
-def too_many(view: View, most: int = MOST_JOBS) -> str | None:
+def too_many(view: RigidView, most: int = MOST_JOBS) -> str | None:
     """Return the reason if there are too many jobs for intervals, or ``None``."""
     return f"{view.size} jobs in intervals (more than {most})" if view.size > most else None
 

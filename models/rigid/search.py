@@ -16,9 +16,9 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.rigid import Schedule, View, first_starts, kernels, starts_of
+from schedgap.instances.rigid import RigidView, Schedule, first_starts, kernels, starts_of
 from schedgap.models.registry import SEEDED, Outcome, model
-from schedgap.models.rigid.bounds import SUMS, Goal, Least, goal_of, least, minimised
+from schedgap.models.rigid.bounds import SUMS, Least, WeightedDelay, goal_of, least, minimised
 from schedgap.models.solve import Size, Solution, SolveOptions, Status, Times, TracePoint, checked, peak_mb
 
 MOST_EXACT = 9
@@ -43,7 +43,7 @@ REGULAR = (*SUMS, "makespan")
 """Regular objectives: they never improve when a job ends later."""
 
 
-def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
+def build_exact(view: RigidView, objective: str = "flow") -> pyo.ConcreteModel:
     r"""Return the MILP over precedences and flows of GPUs from job to job.
 
     - :math:`T`: a time by which all jobs of the pool can be done.
@@ -130,7 +130,7 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     return m
 
 
-def holding(view: View) -> list[tuple[Ints, int]]:
+def holding(view: RigidView) -> list[tuple[Ints, int]]:
     """Return, for each pool, its jobs that hold GPUs for some time, in the order of release, and its number of GPUs."""
     pools = [(jobs[view.duration[jobs] > 0], capacity) for jobs, capacity in view.by_pool()]
     return [(jobs, capacity) for jobs, capacity in pools if jobs.size]
@@ -139,7 +139,9 @@ def holding(view: View) -> list[tuple[Ints, int]]:
 class Pool:
     """Search in one pool, among jobs that hold GPUs for some time: by neighbourhoods, or of all lists."""
 
-    def __init__(self, view: View, jobs: Ints, capacity: int, goal: Goal, latest: bool, seed: int) -> None:
+    def __init__(
+        self, view: RigidView, jobs: Ints, capacity: int, goal: WeightedDelay, latest: bool, seed: int
+    ) -> None:
         self.jobs, self.latest, self.rng = jobs, latest, np.random.default_rng(seed)
         self.of = view.release[jobs], view.duration[jobs], view.gpus[jobs], capacity
         self.goal = np.ascontiguousarray(goal.weight[jobs]), np.rint(goal.earliest[jobs]).astype(np.int64), latest
@@ -179,7 +181,9 @@ class Pool:
 class Pools:
     """The pools of a view with settled jobs, and the best schedule that the searches in them have found."""
 
-    def __init__(self, view: View, objective: str, goal: Goal, bound: Least, budget: clock.Budget, seed: int) -> None:
+    def __init__(
+        self, view: RigidView, objective: str, goal: WeightedDelay, bound: Least, budget: clock.Budget, seed: int
+    ) -> None:
         self.view, self.objective, self.goal, self.bound = view, objective, goal, bound
         self.budget = budget
         self.pools = [Pool(view, *jobs, goal, objective == "makespan", seed) for jobs in holding(view)]
@@ -236,7 +240,7 @@ class Pools:
         return Outcome(solution, starts_of(self.view, self.starts), prices=self.bound.completion, evidence=self.bound)
 
 
-def exact(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
+def exact(view: RigidView, options: SolveOptions, objective: str = "flow") -> Outcome:
     """Enumerate the lists by which jobs take their earliest places, in whole ticks; one of them is optimal.
 
     See Also
@@ -262,7 +266,7 @@ def exact(view: View, options: SolveOptions, objective: str = "flow") -> Outcome
     return replace(found, solution=checked(found.solution, options, build_exact, view, objective))
 
 
-def search(view: View, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
+def search(view: RigidView, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
     """Search for the best schedule, and bound it by the best closed-form relaxation.
 
     The first schedules are list schedules by duration, area, weight and release, what really ran and, if `seeded`, the
@@ -287,7 +291,7 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
     return pools.outcome(status, f"bound: {pools.bound.name}", pools.bound.value)
 
 
-def _too_many(view: View) -> str | None:
+def _too_many(view: RigidView) -> str | None:
     return f"{view.size} jobs to branch on (more than {MOST_EXACT})" if view.size > MOST_EXACT else None
 
 

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
-from schedgap.instances.rigid import View
+from schedgap.instances.rigid import RigidView
 from schedgap.models.columns import Columns, Domain, Generated, Packing, Priced
 from schedgap.models.intervals import SLIVER, UNSURE, IntervalOracle, stated, tightest
 from schedgap.models.registry import Outcome, model
@@ -49,7 +49,7 @@ class Starts(IntervalOracle):
 
     must = True
 
-    def __init__(self, view: View, objective: str, edges: Array) -> None:
+    def __init__(self, view: RigidView, objective: str, edges: Array) -> None:
         goal, self.hour, self.edges = goal_of(view, objective), view.ticks_of_hour, edges
         self.release, self.duration = view.release / self.hour, view.duration / self.hour
         self.weight, self.earliest = goal.weight * self.hour, goal.earliest / self.hour
@@ -104,7 +104,7 @@ class Starts(IntervalOracle):
         return np.asarray(np.sort(at[dearest[once]]))
 
 
-def first_edges(view: View) -> Array:
+def first_edges(view: RigidView) -> Array:
     """Return the first edges of intervals, in hours, up to a time by which all jobs can be done."""
     alone = np.unique(np.concatenate([view.release, view.release + view.duration])).astype(float)
     spaced = alone[np.unique(np.linspace(0, len(alone) - 1, FIRST).round().astype(int))]
@@ -116,7 +116,7 @@ def first_edges(view: View) -> Array:
     return np.asarray(edges[np.append(True, np.diff(edges) > least)] / view.ticks_of_hour)
 
 
-def build_starts(view: View, objective: str = "flow") -> pyo.ConcreteModel:
+def build_starts(view: RigidView, objective: str = "flow") -> pyo.ConcreteModel:
     r"""Return the relaxation over starts and intervals, with the columns generated for it.
 
     - :math:`i`: intervals of :math:`|i|` hours; :math:`d`: machines of the pools, one per dual feasible function.
@@ -138,7 +138,7 @@ def build_starts(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     return stated(Starts(view, objective, first_edges(view)))
 
 
-def by_starts(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
+def by_starts(view: RigidView, options: SolveOptions, objective: str = "flow") -> Outcome:
     """Bound a weighted sum of flow times without preemption, by columns over starts and ever shorter intervals.
 
     See Also

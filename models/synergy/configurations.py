@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array, Bools, Ints
-from schedgap.instances.views.synergy import Schedule, View
+from schedgap.instances.views.synergy import Schedule, SynergyView
 
 SMALLEST = 2e-9
 """Smallest coefficient (HiGHS drops those up to 1e-9), and smallest fraction of a job on a server that counts."""
@@ -42,13 +42,13 @@ class Configurations:
         """Return ``(q, 3)`` GPUs, CPUs and gigabytes of each configuration."""
         return np.column_stack((self.gpus.astype(float), self.cpus, self.memory_gb))
 
-    def amount(self, view: View) -> Array:
+    def amount(self, view: SynergyView) -> Array:
         """Return :meth:`held`, with amounts that HiGHS would drop (when counted in :func:`units`) set to 0."""
         held = self.held()
         return np.where(held < SMALLEST * units(view)[self.gpu_type], 0.0, held)
 
 
-def units(view: View) -> Array:
+def units(view: SynergyView) -> Array:
     """Return the ``(k, 3)`` units of GPUs, CPUs and gigabytes: 1, and the amounts per GPU of the type's largest server.
 
     The solver counts resources in these units, so coefficients are about as large as gangs.
@@ -58,18 +58,18 @@ def units(view: View) -> Array:
     return np.where(per_gpu > 0, per_gpu, 1.0)
 
 
-def capacity(view: View) -> Array:
+def capacity(view: SynergyView) -> Array:
     """Return the ``(k, 3)`` GPUs of each type, which are whole, and the CPUs and gigabytes that models' rows allow."""
     return np.column_stack((view.pools.gpus, view.pools.cpus * (1 + SLACK), view.pools.memory_gb * (1 + SLACK)))
 
 
-def fitting(view: View) -> Bools:
+def fitting(view: SynergyView) -> Bools:
     """Return ``(K, k)`` whether each type has enough GPUs for a gang of each kind, even if it makes no progress."""
     return np.asarray(view.profiles.gpus[:, None] <= view.pools.gpus)
 
 
 def configurations(
-    view: View, where: Bools, kinds: Ints | None = None, *, pruned: bool = True, idle: bool = False
+    view: SynergyView, where: Bools, kinds: Ints | None = None, *, pruned: bool = True, idle: bool = False
 ) -> Configurations:
     """Return the configurations within ``needs.limit`` of `kinds` (default: all) on the GPU types `where` ``(K, k)``.
 
@@ -122,7 +122,7 @@ class Classes:
     floor: Array
 
 
-def classes(view: View, jobs: Ints, floor: Array) -> Classes:
+def classes(view: SynergyView, jobs: Ints, floor: Array) -> Classes:
     """Return the classes of `jobs` ``(m,)`` with floors ``(m, k)``."""
     kind, weight = view.profiles.kind[jobs], view.weight[jobs]
     alike = np.column_stack((kind, weight, floor))
@@ -130,12 +130,12 @@ def classes(view: View, jobs: Ints, floor: Array) -> Classes:
     return Classes(jobs[np.argsort(which.ravel(), kind="stable")], count, kind[first], weight[first], floor[first])
 
 
-def one_round(view: View, job: Ints, server: Ints, amount: Array) -> Schedule:
+def one_round(view: SynergyView, job: Ints, server: Ints, amount: Array) -> Schedule:
     """Return a round in which jobs ``(x,)`` hold GPUs, CPUs and gigabytes ``(x, 3)``; the runnable jobs are offered."""
     offered, (gpus, cpus, memory_gb) = view.runnable, amount.T
     return Schedule(np.zeros_like(job), job, server, gpus, cpus, memory_gb, np.zeros_like(offered), offered)
 
 
-def ideal_schedule(view: View, job: Ints, held: Configurations, at: Ints) -> Schedule:
+def ideal_schedule(view: SynergyView, job: Ints, held: Configurations, at: Ints) -> Schedule:
     """Return the round in which each job ``(x,)`` holds the configuration ``at`` ``(x,)`` on its GPU type."""
     return one_round(view, job, held.gpu_type[at], held.held()[at])

@@ -16,7 +16,7 @@ import numpy as np
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Bools, Ints
-from schedgap.instances.views.synergy import IDEAL, Schedule, View
+from schedgap.instances.views.synergy import IDEAL, Schedule, SynergyView
 from schedgap.models.registry import Outcome, total
 from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, checked
 from schedgap.models.solve.form import RowBlocks
@@ -30,7 +30,7 @@ FRACTION = 1e-6
 """Distance from a whole number at which a column of the LP counts as fractional."""
 
 
-def round_form(view: View, chosen: throughput.Choices) -> StandardForm:
+def round_form(view: SynergyView, chosen: throughput.RoundChoices) -> StandardForm:
     """Return the integer model of a round in which every job runs at its floor or above: eq. (1)–(5) with GPU rows."""
     group, held, at = chosen.classes, chosen.held, chosen.at
     gpu_type = held.gpu_type[at]
@@ -45,7 +45,7 @@ def round_form(view: View, chosen: throughput.Choices) -> StandardForm:
     return rows.form(gain, integer=np.ones(len(at), bool), maximise=True)
 
 
-def ideal_round(view: View, options: SolveOptions) -> tuple[Solution, Schedule | None]:
+def ideal_round(view: SynergyView, options: SolveOptions) -> tuple[Solution, Schedule | None]:
     """Solve ILP1 (or its extension to several GPU types) for ``c*`` and ``m*`` of every runnable job."""
     began = clock.now()
     chosen = throughput.choices(view, throughput.FLOORED)
@@ -110,7 +110,7 @@ def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
     return replace(solution, column_values=values)
 
 
-def solve_ideal(view: View, options: SolveOptions) -> Outcome:
+def solve_ideal(view: SynergyView, options: SolveOptions) -> Outcome:
     """Solve ILP1 on arrays: first the relaxation, then the few classes that are fractional in it choose again.
 
     Columns that are left out cannot be in a better solution. The reported sizes are those of the whole program.

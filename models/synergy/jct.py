@@ -9,17 +9,17 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.views.synergy import MAKESPAN, P99, RUN, View
+from schedgap.instances.views.synergy import MAKESPAN, P99, RUN, SynergyView
 from schedgap.models import percentile, single_machine
 from schedgap.models.registry import Outcome
 from schedgap.models.simulated import bounds_simulations
-from schedgap.models.single_machine import INTERVALS, Jobs, Ways, closed_form
+from schedgap.models.single_machine import INTERVALS, FluidJobs, Ways, closed_form
 from schedgap.models.solve import SolveOptions, counted
 from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Jobs):
+class ConfiguredJobs(FluidJobs):
     """Jobs whose work is done in configurations, times in seconds; resources are those of each GPU type.
 
     `work` ``(n,)`` is in iterations; `kind` ``(n,)`` is the index of each job's kind in `first` ``(K,)``, the position
@@ -47,7 +47,7 @@ class Run(Jobs):
         return np.asarray(self.use[which])
 
 
-def run_of(view: View) -> Run:
+def run_of(view: SynergyView) -> ConfiguredJobs:
     """Return the jobs of the whole run with their configurations; work is reduced by the rounding of levels."""
     jobs = view.possible
     kinds, kind = np.unique(view.profiles.kind[jobs], return_inverse=True)
@@ -63,7 +63,7 @@ def run_of(view: View) -> Run:
     start = view.arrival[jobs].astype(float) * view.slot_s
     work = view.workload.work[jobs] * (1 - ROUNDING)
     alone = work / best[kind.ravel()]
-    return Run(
+    return ConfiguredJobs(
         start=start,
         alone=alone,
         earliest=start + alone,
@@ -78,7 +78,7 @@ def run_of(view: View) -> Run:
     )
 
 
-def bound(view: View, options: SolveOptions) -> Outcome:
+def bound(view: SynergyView, options: SolveOptions) -> Outcome:
     """Bound the mean completion time, in seconds, by the best single-machine relaxation, in closed form.
 
     See Also
@@ -91,7 +91,7 @@ def bound(view: View, options: SolveOptions) -> Outcome:
 
 
 def build_intervals(
-    view: View, weights: Array | None = None, *, capped: bool = True, intervals: int = INTERVALS
+    view: SynergyView, weights: Array | None = None, *, capped: bool = True, intervals: int = INTERVALS
 ) -> pyo.ConcreteModel:
     r"""Build the bound by mean busy times on the mean completion time as an LP: the cluster as a single machine.
 
@@ -116,13 +116,13 @@ def build_intervals(
     )
 
 
-def bound_p99(view: View, options: SolveOptions) -> Outcome:
+def bound_p99(view: SynergyView, options: SolveOptions) -> Outcome:
     """Bound the 99th percentile of completion times, in seconds; see :mod:`schedgap.models.percentile`."""
     since = view.workload.arrival_s[view.possible]
     return closed_form(lambda: run_of(view), float, lambda run: percentile.tail(run, since))
 
 
-def build_p99(view: View) -> pyo.ConcreteModel:
+def build_p99(view: SynergyView) -> pyo.ConcreteModel:
     """Build the MILP of the jobs in time on a single machine, with the volumes of :func:`build_intervals`.
 
     See Also
@@ -164,7 +164,7 @@ bounds_simulations(
     source="after Synergy's LP1, eq. (1)–(3), over the whole run",
     example="paper/synergy-example",
 )
-def build_makespan(view: View) -> pyo.ConcreteModel:
+def build_makespan(view: SynergyView) -> pyo.ConcreteModel:
     r"""Build the fluid makespan LP: the time that the jobs of each kind spend in each configuration.
 
     - :math:`k`: kinds of jobs; :math:`q \in Q_k` their configurations, CPUs and memory on a GPU type.

@@ -17,7 +17,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import SLACK, Array, Ints
-from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
+from schedgap.instances.views.synergy import PLACEMENT, Schedule, SynergyView
 from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
 from schedgap.models.solve.form import RowBlocks, StandardForm
@@ -47,7 +47,7 @@ class Demands:
     part: Array
 
 
-def demands(view: View, ideal: Schedule) -> Demands:
+def demands(view: SynergyView, ideal: Schedule) -> Demands:
     """Return the demands of a round in which every job holds a configuration on its GPU type."""
     rows = np.column_stack((ideal.server.astype(float), ideal.gpus, ideal.cpus, ideal.memory_gb))
     distinct, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
@@ -65,7 +65,7 @@ def demands(view: View, ideal: Schedule) -> Demands:
     )
 
 
-def _demands_of(view: View) -> Demands:
+def _demands_of(view: SynergyView) -> Demands:
     """Return the demands at the optimum of ILP1."""
     ideal = ideal_round(view, SolveOptions())[1]
     if ideal is None:
@@ -73,7 +73,7 @@ def _demands_of(view: View) -> Demands:
     return demands(view, ideal)
 
 
-def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
+def build_vertex(view: SynergyView, wanted: Demands | None = None) -> pyo.ConcreteModel:
     r"""Build LP2: it places the jobs of ILP1's optimum on servers, and may split them.
 
     Parameters
@@ -118,7 +118,7 @@ def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     return m
 
 
-def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
+def build_fewest(view: SynergyView, wanted: Demands | None = None) -> pyo.ConcreteModel:
     r"""Build the MILP of the fewest fragmented jobs: LP2 with each job whole on one server, or split over several.
 
     Parameters
@@ -169,7 +169,7 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     return m
 
 
-def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
+def _servers(view: SynergyView, wanted: Demands) -> pyo.ConcreteModel:
     """Build the sets and parameters of both models: demands, servers, and the amounts that a whole job takes."""
     cells = list(zip(wanted.demand.tolist(), wanted.host.tolist(), strict=True))
     guests = grouped((i, d) for d, i in cells)
@@ -195,7 +195,7 @@ def in_servers(m: pyo.ConcreteModel) -> None:
     counted(m, ((m.capacity_15_17[r, i], m.room[r, i] or 1.0) for r in m.RESOURCES for i in m.HOSTS))
 
 
-def placed(view: View, wanted: Demands, x: Array) -> Schedule:
+def placed(view: SynergyView, wanted: Demands, x: Array) -> Schedule:
     """Return the round in which `x` ``(cells,)`` jobs of each demand are on each server.
 
     The view's runnable jobs are offered. The numbers `x` may be fractional, and add up to the demand's jobs up to
@@ -235,7 +235,7 @@ def _filled(jobs: list[int], hosts: list[int], x: Array) -> list[tuple[int, int,
     return rows
 
 
-def vertex(view: View, options: SolveOptions) -> Outcome:
+def vertex(view: SynergyView, options: SolveOptions) -> Outcome:
     """Solve ILP1, then LP2 by the simplex method, both on arrays; the reported sizes are those of LP2."""
     first, ideal = ideal_round(view, options)
     if ideal is None:
@@ -279,7 +279,7 @@ def placement_form(held: Array, server: Ints, demand: Ints, jobs: Ints, room: Ar
     return rows.form(cost, integer=np.zeros(len(cost), bool))
 
 
-def fewest(view: View, options: SolveOptions) -> Outcome:
+def fewest(view: SynergyView, options: SolveOptions) -> Outcome:
     """Solve ILP1, then the MILP of the fewest fragmented jobs, and place the split jobs by LP2."""
     began = clock.now()
     first, ideal = ideal_round(view, options)
@@ -319,7 +319,7 @@ def _after(first: Solution, solution: Solution, build_s: float, decision: Schedu
     return Outcome(solution, decision, evidence=wanted)
 
 
-def too_many(view: View) -> str | None:
+def too_many(view: SynergyView) -> str | None:
     """Return the reason why the fewest fragments are searched for only on request, or ``None``."""
     size = view.runnable.size * int((view.servers.gpus > 0).sum())
     return f"{size:,} jobs times servers, more than {LARGEST:,}" if size > LARGEST else None

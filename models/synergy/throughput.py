@@ -17,7 +17,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints, members
 from schedgap.instances.registry import Problem
-from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
+from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, SynergyView
 from schedgap.models.registry import Kind, model, no_decision, no_reason, solve_built
 from schedgap.models.solve import Solution, SolveOptions, counted
 from schedgap.models.statements import grouped
@@ -50,19 +50,19 @@ class Rule:
         whether dominated configurations are dropped.
     """
 
-    floor: Callable[[View], Array] | None
+    floor: Callable[[SynergyView], Array] | None
     integer: bool
     everybody: bool = True
     gpu_rows: bool = True
     pruned: bool = True
 
 
-def own_floor(view: View) -> Array:
+def own_floor(view: SynergyView) -> Array:
     """Return the ``(m, k)`` fair progress of each runnable job on each GPU type: the right-hand side of (5)."""
     return view.needs.fair[view.profiles.kind[view.runnable]]
 
 
-def equal_split(view: View) -> Array:
+def equal_split(view: SynergyView) -> Array:
     """Return the ``(m,)`` W^Fair of the runnable jobs if each gets 1/n of every GPU type; this oracle is our own.
 
     For several types, the throughput of "an appropriate definition fair allocation" is in section A.2.2 "given to us by
@@ -81,7 +81,7 @@ def equal_split(view: View) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Choices:
+class RoundChoices:
     """Index set of a round's model: choice q is configuration ``at[q]`` for the jobs of class ``owner[q]``."""
 
     classes: Classes
@@ -90,7 +90,7 @@ class Choices:
     at: Ints
 
 
-def choices(view: View, rule: Rule) -> Choices:
+def choices(view: SynergyView, rule: Rule) -> RoundChoices:
     """Return the configurations that the runnable jobs may hold under a rule.
 
     With integers, (5) and (26) remove the configurations below the floor, because ``Σ W·y ≥ floor`` with a single y of
@@ -107,10 +107,10 @@ def choices(view: View, rule: Rule) -> Choices:
     if rule.integer:
         enough = held.rate[at] >= groups.floor[owner, held.gpu_type[at]] * (1 - ROUNDING)
         owner, at = owner[enough], at[enough]
-    return Choices(groups, held, owner, at)
+    return RoundChoices(groups, held, owner, at)
 
 
-def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
+def build_round(view: SynergyView, rule: Rule) -> pyo.ConcreteModel:
     r"""Build the model of a round: the CPUs and memory that its jobs hold if every GPU type is one machine.
 
     Parameters
@@ -202,7 +202,7 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     return m
 
 
-def _nobody(chosen: Choices, rule: Rule) -> pyo.ConcreteModel:
+def _nobody(chosen: RoundChoices, rule: Rule) -> pyo.ConcreteModel:
     """Build the model of a round in which no job has a configuration at its floor (an oracle may demand too much)."""
     m = pyo.ConcreteModel()
     m.chosen = chosen
@@ -213,7 +213,7 @@ def _nobody(chosen: Choices, rule: Rule) -> pyo.ConcreteModel:
     return m
 
 
-def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
+def _add_floors(m: pyo.ConcreteModel, chosen: RoundChoices) -> None:
     """Add (5) for mixes: the progress of a class on a GPU type is at least the floor times its jobs that run there.
 
     Rows are divided by the floor: the share itself then has a coefficient of exactly 0, and the row can always be met.
@@ -241,12 +241,12 @@ def _members(owner: Ints) -> dict[int, list[int]]:
     return grouped((e, q) for q, e in enumerate(owner.tolist()))
 
 
-def decode_round(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+def decode_round(view: SynergyView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
     """Return the round of an incumbent: the configuration of each job on its GPU type."""
     return held_by(view, model.chosen, np.rint(solution.array(model.y)).astype(np.int64))
 
 
-def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
+def held_by(view: SynergyView, chosen: RoundChoices, times: Ints) -> Schedule:
     """Return the round in which `times` ``(q,)`` jobs make each choice; the jobs of a class choose in turn."""
     order = np.argsort(chosen.owner, kind="stable")
     owner, at = np.repeat(chosen.owner[order], times[order]), np.repeat(chosen.at[order], times[order])
@@ -256,14 +256,14 @@ def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
 
 
 def passes(
-    view: View, queue: Sequence[int] | None = None, *, fair: Callable[[View], Array] = equal_split
+    view: SynergyView, queue: Sequence[int] | None = None, *, fair: Callable[[SynergyView], Array] = equal_split
 ) -> list[Schedule]:
     """Return the decisions, by GPU type, of repeated passes over unassigned GPUs (A.2, "Improving utilization").
 
     The paper solves (22)–(26), in which every job runs or there is no solution, yet mentions jobs without one. Here
     each pass may leave jobs out, and the next jobs of the queue get the remaining resources. The result runs jobs
-    beyond :attr:`View.runnable <instances.views.synergy.View.runnable>`, so it solves no problem of a single round, and
-    this is not a registered method.
+    beyond :attr:`schedgap.instances.views.synergy.SynergyView.runnable`, so it solves no problem of a single round,
+    and this is not a registered method.
 
     Jobs wait in the order of `queue`, by default all jobs that can run, by arrival. ``fair(view)`` returns the ``(m,)``
     W^Fair of the runnable jobs of a pass; the view's pools are the remaining resources.
@@ -290,12 +290,12 @@ def passes(
     return decisions
 
 
-def mixed_cluster(view: View) -> str | None:
+def mixed_cluster(view: SynergyView) -> str | None:
     """Return the reason to skip LP1 on servers with several GPU types, or ``None``."""
     return "servers have GPUs of several types: synergy.hetero.lp1 and .ilp1 count them apart" if view.mixed else None
 
 
-def one_type(view: View) -> str | None:
+def one_type(view: SynergyView) -> str | None:
     """Return the reason to skip the extension if there is only one GPU type, or ``None``."""
     return None if view.mixed else "all GPUs are of one type: this is synergy.lp1 (or synergy.ilp1) here"
 
@@ -308,7 +308,7 @@ WITH_ORACLE = Rule(lambda view: np.repeat(equal_split(view)[:, None], view.types
 
 
 def register(
-    name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[View], str | None], **more: Any
+    name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[SynergyView], str | None], **more: Any
 ) -> None:
     """Register the model of a rule; `more` holds other fields of its spec."""
     kind: Kind = "exact" if rule.integer else "relaxation"

@@ -8,7 +8,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING
-from schedgap.instances.views.synergy import IDEAL, Schedule, View
+from schedgap.instances.views.synergy import IDEAL, Schedule, SynergyView
 from schedgap.models.registry import model
 from schedgap.models.solve import Solution
 from schedgap.models.synergy.configurations import Configurations, capacity, configurations, ideal_schedule
@@ -18,7 +18,7 @@ LARGEST = 20_000
 """Binaries up to which it runs by default: 128 jobs with pipelines have 30,000, and take HiGHS seconds."""
 
 
-def build_unpruned(view: View) -> pyo.ConcreteModel:
+def build_unpruned(view: SynergyView) -> pyo.ConcreteModel:
     r"""Build ILP1 exactly as printed: a binary for every job and every cell of its table, and (5) as rows.
 
     The only cells left out have more CPUs or memory than the servers that the gang needs (section 6).
@@ -77,17 +77,17 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
     return m
 
 
-def _cells(view: View) -> Configurations:
+def _cells(view: SynergyView) -> Configurations:
     """Return all cells of the round's kinds, including those without progress."""
     return configurations(view, view.needs.able, view.profiles.kind[view.runnable], pruned=False, idle=True)
 
 
-def _decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+def _decode(view: SynergyView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
     chosen = np.array(list(model.y.keys()), np.int64)[solution.array(model.y) > 0.5]
     return ideal_schedule(view, chosen[:, 0], model.held, chosen[:, 1])
 
 
-def _too_large(view: View) -> str | None:
+def _too_large(view: SynergyView) -> str | None:
     held = _cells(view)
     cells = np.bincount(held.kind, minlength=view.profiles.kinds)[view.profiles.kind[view.runnable]].sum()
     return f"{cells:,} binaries, more than {LARGEST:,}: synergy.ilp1 has the same optimum" if cells > LARGEST else None

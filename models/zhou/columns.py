@@ -9,7 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.elastic import Runs
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, ZhouView
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
 from schedgap.models.elastic.placements import elastic_schedules
@@ -43,7 +43,7 @@ def weighing(a: Architecture) -> ElasticJobs:
     return ElasticJobs(a.machines, a.options, slots, np.zeros(a.size, np.int64), late, None)
 
 
-def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteModel:
+def build_master(view: ZhouView, arch: str, weight: bool = False) -> pyo.ConcreteModel:
     r"""Build the relaxation over the schedules :math:`\Gamma_j' \subseteq \Gamma_j` that column generation made.
 
     - :math:`i`: classes of :math:`n_i` equal servers.
@@ -76,7 +76,7 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
     return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 
-def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
+def columns(view: ZhouView, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
     """Branch and price with smoothed prices over classes of servers, and search for a schedule on single servers.
 
     Returns
@@ -99,11 +99,11 @@ def decode(runs: Runs) -> Schedule:
     return Schedule(**vars(runs))
 
 
-def _implied(view: View, arch: str, weight: bool) -> tuple[float, bool]:
+def _implied(view: ZhouView, arch: str, weight: bool) -> tuple[float, bool]:
     return elastic_schedules((weighing if weight else completing)(view.architectures[arch]))
 
 
-def _too_large(view: View, arch: str) -> str | None:
+def _too_large(view: ZhouView, arch: str) -> str | None:
     a = view.architectures[arch]
     return None if a.reason else too_large(a.size, a.machines, _slots(a))
 

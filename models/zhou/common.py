@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from schedgap.instances.arrays import Bools, Ints, members
 from schedgap.instances.elastic import Options
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.zhou import Architecture, View
+from schedgap.instances.views.zhou import Architecture, ZhouView
 from schedgap.models.elastic import starts
 
 MOST = 250_000
@@ -23,7 +23,7 @@ TINY = "gen/20jobs?jobs=3"
 TINIER = "gen/20jobs?jobs=2&servers_per_type=1&slot_s=21600"
 
 
-def skip(name: str) -> Callable[[View], str | None]:
+def skip(name: str) -> Callable[[ZhouView], str | None]:
     """Return a function that gives the reason why models of an architecture cannot run on a view, or ``None``."""
     return lambda view: view.architectures[name].reason
 
@@ -57,7 +57,7 @@ def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Choices:
+class StartChoices:
     """``c`` choices of jobs: an option (its PS type is −1 in a ring) and its start."""
 
     job: Ints
@@ -73,14 +73,14 @@ class Choices:
         """Number of choices."""
         return len(self.job)
 
-    def take(self, which: Ints) -> Choices:
+    def take(self, which: Ints) -> StartChoices:
         """Return the choices with the indices `which`."""
-        return Choices(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
+        return StartChoices(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
 
-def choices(options: Options, earliest: Ints, end: int) -> Choices:
+def choices(options: Options, earliest: Ints, end: int) -> StartChoices:
     """Return all choices that start in slots `earliest` ``(n,)`` or later and complete by the beginning of `end`."""
     which, later = members(starts(options, earliest, end))
     job = options.job[which]
     same = ("slots", "worker_type", "ps_type", "workers", "together")
-    return Choices(job=job, start=earliest[job] + later, **{name: getattr(options, name)[which] for name in same})
+    return StartChoices(job=job, start=earliest[job] + later, **{name: getattr(options, name)[which] for name in same})

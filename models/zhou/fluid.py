@@ -18,10 +18,10 @@ from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, View
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouView
 from schedgap.models import intervals
 from schedgap.models.registry import Outcome, model
-from schedgap.models.single_machine import Jobs, Ways, build_intervals, closed_form
+from schedgap.models.single_machine import FluidJobs, Ways, build_intervals, closed_form
 from schedgap.models.solve import Solution, SolveOptions
 from schedgap.models.zhou.common import skip
 
@@ -47,7 +47,7 @@ class Types(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Jobs):
+class ElasticFluid(FluidJobs):
     """Jobs, times in slots; the ``d`` resources are those of every class of servers.
 
     The ``(q,)`` choices of each job begin at `first` ``(n,)``. Each has a type of workers and of PSs (0 in a ring), and
@@ -86,7 +86,7 @@ class Run(Jobs):
         return np.asarray(taken.reshape(len(which), len(weights)))
 
 
-def run_of(a: Architecture) -> Run:
+def run_of(a: Architecture) -> ElasticFluid:
     """Return the jobs with a positive weight (at least one), with the choices that can have the least cost."""
     jobs, m = np.flatnonzero(a.weight > 0), a.classes
     alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
@@ -94,7 +94,7 @@ def run_of(a: Architecture) -> Run:
     total = m.allowed
     start = a.arrival[jobs].astype(float)
     hosts = np.array([fitting(m.capacity, z) > 0 for z in m.ps], bool).reshape(len(m.ps), m.size)
-    return Run(
+    return ElasticFluid(
         start=start,
         alone=alone,
         earliest=start + np.ceil(alone),
@@ -212,7 +212,7 @@ def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Servin
     return Serving(np.where((beside >= 0) & (elsewhere >= 1), beside + elsewhere, 0).astype(np.int64))
 
 
-def bound(view: View, options: SolveOptions, name: str) -> Outcome:
+def bound(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
     """Bound the weighted sum of completion times, in slots, by the best single-machine relaxation, in closed form.
 
     See Also
@@ -226,7 +226,7 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
     return closed_form(lambda: run_of(a), lambda total: total * (1 - ROUNDING))
 
 
-def _build(view: View, name: str) -> pyo.ConcreteModel:
+def _build(view: ZhouView, name: str) -> pyo.ConcreteModel:
     r"""Build the bound by mean busy times as an LP: the cluster as a single machine, on which jobs may be interrupted.
 
     Put weights :math:`\alpha` on the resources r of every class i of servers, and count each class's total
@@ -258,7 +258,7 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
     return build_intervals(run_of(view.architectures[name]))
 
 
-def by_intervals(view: View, options: SolveOptions, name: str) -> Outcome:
+def by_intervals(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
     """Bound the weighted sum of completion times, in slots, by column generation over intervals.
 
     See Also
@@ -272,7 +272,7 @@ def by_intervals(view: View, options: SolveOptions, name: str) -> Outcome:
     return tightest.outcome(began, -1, lambda least: least * (1 - ROUNDING))  # work is rounded
 
 
-def _build_intervals(view: View, name: str) -> pyo.ConcreteModel:
+def _build_intervals(view: ZhouView, name: str) -> pyo.ConcreteModel:
     r"""Build the fluid relaxation over intervals, restricted to the columns that column generation made.
 
     - :math:`i`: intervals of :math:`|i|` slots, the last one without end; :math:`k, r`: classes, resources.

@@ -17,12 +17,12 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options_of
-from schedgap.instances.views.zhou import Architecture, Schedule, View
+from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
 from schedgap.models.registry import Outcome, model
 from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
 from schedgap.models.statements import largest
 from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
-from schedgap.models.zhou.common import TINIER, TINY, Choices, choices, refuse_huge, skip
+from schedgap.models.zhou.common import TINIER, TINY, StartChoices, choices, refuse_huge, skip
 from schedgap.models.zhou.placement import decode, statement
 
 TIES = 1e-9
@@ -38,7 +38,7 @@ class Offer:
     free: Array
     price: Array
 
-    def choices(self) -> Choices:
+    def choices(self) -> StartChoices:
         """Return all choices of the job in these slots, including dominated ones: this is the whole problem."""
         a, own_row = self.architecture, slice(self.job, self.job + 1)
         rates = Rates(a.rates.compute[own_row], a.rates.update[own_row], a.rates.transfer[own_row], a.rates.ring)
@@ -52,7 +52,7 @@ class Offer:
         return self.free[:, :, within].min(axis=2), self.price[:, :, within].sum(axis=2)
 
 
-def offer(view: View, name: str) -> Offer:
+def offer(view: ZhouView, name: str) -> Offer:
     """Return the problem of the heaviest job, given the loads of a view and the prices that follow from them.
 
     Raises
@@ -65,14 +65,14 @@ def offer(view: View, name: str) -> Offer:
     return Offer(a, a.priced_job, a.machines.capacity[:, :, None] - a.loads, a.prices(a.loads))
 
 
-def kind(offered: Offer, chosen: Choices, k: int) -> Choice:
+def kind(offered: Offer, chosen: StartChoices, k: int) -> Choice:
     """Return the data of (13) for choice `k`."""
     types = int(chosen.worker_type[k]), int(chosen.ps_type[k])
     most = int(offered.architecture.most[offered.job])
     return Choice(*types, bool(chosen.together[k]), int(chosen.workers[k]), most)
 
 
-def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.ConcreteModel:
+def build_mincost(offered: Offer, chosen: StartChoices | None = None) -> pyo.ConcreteModel:
     r"""Build (12) or (20): the cheapest schedule of one job at given prices, on the resources that other jobs leave.
 
     Parameters
@@ -128,11 +128,11 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
 
 
 @wraps(build_mincost)
-def _build(view: View, name: str) -> pyo.ConcreteModel:
+def _build(view: ZhouView, name: str) -> pyo.ConcreteModel:
     return build_mincost(offer(view, name))
 
 
-def lower_bounds(offered: Offer, chosen: Choices) -> Array:
+def lower_bounds(offered: Offer, chosen: StartChoices) -> Array:
     """Return lower bounds ``(c,)`` on the costs of choices, infinite for a choice that does not fit."""
     machines, most = offered.architecture.machines, int(offered.architecture.most[offered.job])
     bound = np.full(chosen.size, np.inf)
@@ -223,7 +223,7 @@ class Cheapest:
     solved: int
 
 
-def cheapest(offered: Offer, chosen: Choices, bounds: Array, options: SolveOptions) -> Cheapest:
+def cheapest(offered: Offer, chosen: StartChoices, bounds: Array, options: SolveOptions) -> Cheapest:
     """Find the cheapest run among choices with lower bounds `bounds` ``(c,)``; limits hold for the whole search."""
     began, machines = clock.now(), offered.architecture.machines
     best = Cheapest(None, -1, np.inf, 0)
@@ -244,7 +244,7 @@ def cheapest(offered: Offer, chosen: Choices, bounds: Array, options: SolveOptio
     return best
 
 
-def mincost(view: View, options: SolveOptions, name: str) -> Outcome:
+def mincost(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
     """Solve (12) or (20) choice by choice, as arrays, in the order of lower bounds, until the next is no better."""
     began = clock.now()
     offered = offer(view, name)
@@ -268,7 +268,7 @@ def mincost(view: View, options: SolveOptions, name: str) -> Outcome:
     return Outcome(checked(solution, options, build_mincost, offered, choice), decision)
 
 
-def _solution(best: Cheapest, chosen: Choices, options: SolveOptions) -> Solution:
+def _solution(best: Cheapest, chosen: StartChoices, options: SolveOptions) -> Solution:
     message = f"{best.solved} of {chosen.size:,} choices placed, the others cost more"
     if best.placed is None:
         late = np.isfinite(best.bound)

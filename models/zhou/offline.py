@@ -10,7 +10,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Options, options_of
-from schedgap.instances.views.zhou import Architecture, View
+from schedgap.instances.views.zhou import Architecture, ZhouView
 from schedgap.models.elastic import starts
 from schedgap.models.registry import model
 from schedgap.models.solve import counted
@@ -92,7 +92,7 @@ def _count(a: Architecture, earliest: Ints, end: int) -> int:
     return int(starts(every_option(a), earliest, end).sum())
 
 
-def _too_large(view: View, name: str, weight: bool) -> str | None:
+def _too_large(view: ZhouView, name: str, weight: bool) -> str | None:
     a = view.architectures[name]
     earliest, end = (np.ones_like(a.arrival), a.deadline) if weight else (a.arrival, horizon(a))
     if (size := max(_count(a, earliest, end), end) * a.machines.size) <= LARGEST:

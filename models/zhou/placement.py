@@ -11,14 +11,14 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
-from schedgap.instances.views.zhou import Architecture, Schedule, View
+from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
 from schedgap.models.registry import Start
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
-from schedgap.models.zhou.common import Choices
+from schedgap.models.zhou.common import StartChoices
 
 
-def room(m: Machines, chosen: Choices, most: Ints) -> tuple[Ints, Ints]:
+def room(m: Machines, chosen: StartChoices, most: Ints) -> tuple[Ints, Ints]:
     """Return the ``(c, h)`` workers and PSs of each choice that fit on each empty server, up to `most` ``(c,)``."""
     workers = np.minimum(m.room[chosen.worker_type], most[:, None])
     if not len(m.ps):
@@ -33,7 +33,7 @@ def room(m: Machines, chosen: Choices, most: Ints) -> tuple[Ints, Ints]:
     return np.where(out, 0, workers), np.where(out, 0, ps).astype(np.int64)
 
 
-def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = False) -> pyo.ConcreteModel:
+def statement(a: Architecture, chosen: StartChoices, free: Array, optional: bool = False) -> pyo.ConcreteModel:
     r"""Build (2a)–(2o), or (15a) and (15b) in a ring, over choices of the jobs, without an objective.
 
     Parameters
@@ -82,7 +82,7 @@ def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = Fa
     workers, ps = room(a.machines, chosen, most)
     m = pyo.ConcreteModel()
     m.CHOICES = pyo.RangeSet(0, chosen.size - 1)
-    for field in fields(Choices):
+    for field in fields(StartChoices):
         values = getattr(chosen, field.name).tolist()
         setattr(m, field.name, pyo.Param(m.CHOICES, initialize=dict(enumerate(values)), within=pyo.Any))
     m.most = pyo.Param(m.CHOICES, initialize=dict(enumerate(np.minimum(most, workers.sum(axis=1)).tolist())))
@@ -130,7 +130,7 @@ def _add_amounts(m: Any, ring: bool) -> None:
         return sum(m.s[k, h] for h in m.HOSTS_OF[k]) >= m.x[k]
 
 
-def _add_together(m: Any, chosen: Choices) -> None:
+def _add_together(m: Any, chosen: StartChoices) -> None:
     """Add (2d) for choices with everything on one server."""
     if not chosen.together.any():
         return
@@ -153,7 +153,7 @@ def _add_together(m: Any, chosen: Choices) -> None:
             return m.s[k, h] <= m.room_s[k, h] * m.one[k, h]
 
 
-def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
+def _add_apart(m: Any, machines: Machines, chosen: StartChoices) -> None:
     """Add (2d), by which no server holds everything, and (2i) for choices spread over several servers."""
     if chosen.together.all():
         return
@@ -186,7 +186,7 @@ def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
         return others <= m.covers[k] * m.s[k, h] + m.most[k] * (m.x[k] - m.has[k, h])
 
 
-def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> None:
+def _add_capacity(m: Any, machines: Machines, chosen: StartChoices, free: Array) -> None:
     """Add (2h)."""
     capacity = machines.capacity
     running: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
@@ -219,7 +219,7 @@ def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> N
     counted(m, ((m.capacity_2h[h, r, t], float(capacity[h, r])) for h, r, t in cells))
 
 
-def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+def decode(view: ZhouView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
     """Return the schedule of an incumbent."""
     picked = np.flatnonzero(solution.array(model.x) > 0.5)
     workers, ps = _amounts(solution, model.y), _amounts(solution, model.s)
@@ -239,7 +239,7 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule
     )  # fmt: skip
 
 
-def start(view: View, model: pyo.ConcreteModel, decision: Schedule) -> Start | None:
+def start(view: ZhouView, model: pyo.ConcreteModel, decision: Schedule) -> Start | None:
     """Return the values of a schedule, or ``None`` if one of its runs is not among the choices."""
     columns = (model.job, model.start, model.slots, model.worker_type, model.ps_type, model.together)
     choices = grouped((tuple(column[k] for column in columns), k) for k in model.CHOICES)

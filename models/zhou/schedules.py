@@ -10,7 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
-from schedgap.instances.views.zhou import Architecture, Schedule, View
+from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
 from schedgap.models import elastic
 from schedgap.models.registry import model, no_decision
 from schedgap.models.solve import counted
@@ -174,23 +174,23 @@ def _unit(a: Architecture, columns: Schedule) -> float:
 def _register(name: str) -> None:
     """Register (8), its variants and (9) for an architecture."""
 
-    def candidates(view: View, complete: bool) -> Schedule:
+    def candidates(view: ZhouView, complete: bool) -> Schedule:
         return (offline_schedules if complete else weight_schedules)(view.architectures[name])
 
-    def too_many(view: View, complete: bool) -> str | None:
+    def too_many(view: ZhouView, complete: bool) -> str | None:
         try:
             candidates(view, complete)
         except elastic.TooManyError as error:
             return f"{error}; zhou.{name}.columns makes them as needed"
         return None
 
-    def primal(complete: bool = False, relaxed: bool = False) -> Callable[[View], pyo.ConcreteModel]:
+    def primal(complete: bool = False, relaxed: bool = False) -> Callable[[ZhouView], pyo.ConcreteModel]:
         return wraps(build_schedules)(
             lambda view: build_schedules(view.architectures[name], candidates(view, complete), complete, relaxed)
         )
 
     @wraps(build_dual)
-    def dual(view: View) -> pyo.ConcreteModel:
+    def dual(view: ZhouView) -> pyo.ConcreteModel:
         return build_dual(view.architectures[name], candidates(view, False))
 
     where, ilp, lp = ("§5.1", "(8)–(8c)", "(9)–(9b)") if name == "ps" else ("§6.2", "(17)–(17c)", "(18)–(18b)")

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from schedgap.harness import environment
+from schedgap.harness.engine import environment
 from schedgap.instances.canonical import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from typing import Any
 
 from certified import EXAMPLES, checker, signed
 
-from schedgap.harness.compare.run import compare
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.studies.compare.run import compare
 
 
 def refused(files: list[Path]) -> dict[str, str]:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from schedgap import instances, models
-from schedgap.harness.text import number, percent
+from schedgap.harness.show.text import number, percent
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.zhou import Architecture

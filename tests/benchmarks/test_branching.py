@@ -13,7 +13,7 @@ import pytest
 from test_hadar_forked import optimum
 
 from schedgap import instances, models
-from schedgap.harness.verify import judge_asked
+from schedgap.harness.check import judge_asked
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS

@@ -10,7 +10,7 @@ from promised import within_the_promised_gaps
 
 from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.views.hadar import View
+from schedgap.instances.views.hadar import HadarView
 from schedgap.models.columns import GenerationOptions, Inserting, PackingOptions, generate
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.solve import SolveOptions
@@ -27,11 +27,11 @@ WHOLE_S = 30.0
 """Seconds for bound and schedule of 2000 jobs."""
 
 
-def view_of(ref: str) -> View:
+def view_of(ref: str) -> HadarView:
     return PAPERS.get("hadar").view(instances.load(ref))
 
 
-def bound(view: View, **options: float) -> float:
+def bound(view: HadarView, **options: float) -> float:
     pricing = Pricing(view)
     return generate(pricing.anything, pricing, GenerationOptions(**options)).bound  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner,
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import simulate
-from schedgap.instances.views.hadar import View, view
+from schedgap.instances.views.hadar import HadarView, view
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -26,19 +26,19 @@ from plain import plain_python
 PAPER = "paper: < 7 min"
 
 
-def queued(jobs: int) -> View:
+def queued(jobs: int) -> HadarView:
     """Jobs of ``gen/200jobs`` on a cluster that grows with them, as in Fig. 5 (1 GPU per 3.3 jobs)."""
     return view(instances.load(f"gen/200jobs?jobs={jobs}&servers_per_type={max(1, jobs // 40)}"))
 
 
-def first_round(v: View, jobs: int | None = None) -> Round:
+def first_round(v: HadarView, jobs: int | None = None) -> Round:
     """All jobs have just come, the cluster is empty."""
     rows = np.arange(v.size if jobs is None else jobs)
     nothing, held = np.zeros(v.servers.size, np.int64), np.zeros((0, 3), np.int64)
     return Round(rows, v.workload.work[rows], 0, nothing, held)
 
 
-def planner(v: View, beam: int) -> Planner:
+def planner(v: HadarView, beam: int) -> Planner:
     here = replace(v, arrival=np.zeros(v.size, np.int64))
     return Planner(here, prices(here), beam=beam)
 

@@ -11,7 +11,7 @@ import pytest
 
 from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.views.oef import View
+from schedgap.instances.views.oef import OefView
 from schedgap.models.oef.lazy import lazy_cooperative
 from schedgap.models.solve import Session, SolveOptions
 from schedgap.models.solve.session import PRIMAL_SIMPLEX
@@ -24,7 +24,7 @@ FULL_S = 60.0
 """Seconds that HiGHS gets for the full LP of 1000 tenants."""
 
 
-def scale(tenants: int) -> View:
+def scale(tenants: int) -> OefView:
     """Tenants with random increasing speedups on ten GPU types."""
     return PAPERS.get("oef").view(instances.load(f"gen/oef-scale?tenants={tenants}"))
 

@@ -72,7 +72,7 @@ def test_linopy(bench) -> None:  # type: ignore[no-untyped-def]
     bench.absent("n = 200 by linopy", "linopy is not among the packages that this project needs")
 
 
-def rounds_of(jobs: int) -> synergy.View:
+def rounds_of(jobs: int) -> synergy.SynergyView:
     """Jobs of one GPU each that fill Synergy's servers."""
     return synergy.view(small.pipelines(jobs, [small.servers(jobs // 8)], gangs=(1,)))
 

@@ -10,14 +10,14 @@ from schedgap import instances, models
 from schedgap.instances.random_instances.synergy import mix, pipelines, servers
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import View
+from schedgap.instances.views.synergy import SynergyView
 from schedgap.models.solve import SolveOptions, Times
 
 Make = Callable[..., Instance]
 FAMILIES = [pytest.param(mix, id="catalogue"), pytest.param(pipelines, id="pipelines")]
 
 
-def full(make: Make, jobs: int) -> View:
+def full(make: Make, jobs: int) -> SynergyView:
     """Jobs of one GPU each that fill Synergy's servers."""
     return synergy.view(make(jobs, [servers(jobs // 8)], gangs=(1,)))
 

@@ -15,7 +15,7 @@ from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Trace, simulate
 from schedgap.heuristics.synergy.online import Scheduler, asked_round
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import View
+from schedgap.instances.views.synergy import SynergyView
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -26,16 +26,16 @@ STATIC_S, DYNAMIC_S, DYNAMIC_LAS_S = (0.7, 1.1), 34.0, 229.0
 """Seconds of Synergy's own simulator: 100 static jobs on 32 GPUs; 5 jobs per hour on 128 GPUs, FIFO and LAS."""
 
 
-def view(ref: str) -> View:
+def view(ref: str) -> SynergyView:
     return synergy.view(instances.load(ref))
 
 
-def run(seen: View, policy: str) -> Trace:
+def run(seen: SynergyView, policy: str) -> Trace:
     built = POLICIES.get(policy).build(seen.instance, models.oracle)
     return simulate(seen.workload, seen.servers, built, profiles=seen.profiles, sensitive=True)
 
 
-def placing(seen: View, mechanism: str) -> Any:
+def placing(seen: SynergyView, mechanism: str) -> Any:
     """Return a function that places the view's round anew every time."""
     place = Scheduler("fifo", mechanism).place(seen, models.oracle)
     owner = place.__self__  # type: ignore[attr-defined]

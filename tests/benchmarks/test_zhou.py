@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from schedgap import heuristics, instances
-from schedgap.harness.verify import judge
+from schedgap.harness.check import judge
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture

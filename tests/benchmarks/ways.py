@@ -20,18 +20,18 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 
 from schedgap import instances
 from schedgap.instances.views import oef
-from schedgap.instances.views.oef import View
+from schedgap.instances.views.oef import OefView
 from schedgap.models.oef.printed import build_cooperative, build_efficiency
 from schedgap.models.solve import Session, SolveOptions, StandardForm, build, building, compile_model
 from schedgap.models.solve.session import peak_mb
 
 
-def scale(tenants: int) -> View:
+def scale(tenants: int) -> OefView:
     """Tenants with random increasing speedups on ten GPU types."""
     return oef.view(instances.load(f"gen/oef-scale?tenants={tenants}"))
 
 
-def matrix(view: View) -> sp.csc_array:
+def matrix(view: OefView) -> sp.csc_array:
     """Return capacity rows and envy rows over ``x[l, j]``, by tenant and type."""
     n, k = view.speedups.shape
     l, i = np.nonzero(~np.eye(n, dtype=bool))
@@ -44,7 +44,7 @@ def matrix(view: View) -> sp.csc_array:
     return sp.csc_array((entries, where), shape=(k + len(l), n * k))
 
 
-def arrays(view: View) -> StandardForm:
+def arrays(view: OefView) -> StandardForm:
     """Return the LP from scipy arrays: what any modelling layer is measured against."""
     n, k = view.speedups.shape
     rows = matrix(view)
@@ -64,7 +64,7 @@ def arrays(view: View) -> StandardForm:
     )
 
 
-def floor(view: View, seconds: float | None = None) -> float:
+def floor(view: OefView, seconds: float | None = None) -> float:
     """Solve straight from scipy arrays; returns HiGHS's own seconds."""
     return passed(arrays(view), seconds)
 
@@ -74,30 +74,30 @@ def passed(form: StandardForm, seconds: float | None = None) -> float:
     return Session(form, SolveOptions(method="simplex", time_limit_s=seconds)).run().times.solve_s
 
 
-def variables_and_matrix(view: View) -> float:
+def variables_and_matrix(view: OefView) -> float:
     """Pyomo for variables and objective, a scipy matrix for the rows."""
     compile_model(build(build_efficiency, view))
     return passed(arrays(view))
 
 
-def ours(view: View) -> float:
+def ours(view: OefView) -> float:
     """Templated rules, compiled to arrays, passed to HiGHS."""
     return passed(compile_model(build(build_cooperative, view)))
 
 
-def rules(view: View) -> float:
+def rules(view: OefView) -> float:
     """Rules as expression trees, compiled to arrays, passed to HiGHS."""
     return passed(compile_model(build_cooperative(view)))
 
 
-def linear_expressions(view: View) -> float:
+def linear_expressions(view: OefView) -> float:
     """Rows as linear expressions, the garbage collector paused, compiled to arrays, passed to HiGHS."""
     with PauseGC():
         model = _by_rows(view)
     return passed(compile_model(model))
 
 
-def _by_rows(view: View) -> pyo.ConcreteModel:
+def _by_rows(view: OefView) -> pyo.ConcreteModel:
     model = build(build_efficiency, view)
     n, k = view.speedups.shape
     x = [[model.x[l, j] for j in range(k)] for l in range(n)]
@@ -111,12 +111,12 @@ def _by_rows(view: View) -> pyo.ConcreteModel:
     return model
 
 
-def contrib(view: View) -> float:
+def contrib(view: OefView) -> float:
     """Rules, Pyomo's newer interface to HiGHS."""
     return _contrib(build_cooperative(view))
 
 
-def templates_contrib(view: View) -> float:
+def templates_contrib(view: OefView) -> float:
     """Templated rules, Pyomo's newer interface to HiGHS."""
     with building():
         model = build_cooperative(view)
@@ -131,7 +131,7 @@ def _contrib(model: Any) -> float:
     return float(solver._solver_model.getRunTime())
 
 
-def appsi(view: View) -> float:
+def appsi(view: OefView) -> float:
     """Rules, Pyomo's older persistent interface to HiGHS."""
     from pyomo.contrib.appsi.solvers import Highs
 
@@ -141,7 +141,7 @@ def appsi(view: View) -> float:
     return float(solver._solver_model.getRunTime())
 
 
-WAYS: dict[str, Callable[[View], float]] = {
+WAYS: dict[str, Callable[[OefView], float]] = {
     "floor": floor,
     "variables_and_matrix": variables_and_matrix,
     "ours": ours,

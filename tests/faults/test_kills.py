@@ -21,7 +21,7 @@ import pytest
 from clusters import start_scheduler, start_worker
 from conftest import HARNESS
 
-from schedgap.harness.engine.study import reopen
+from schedgap.harness.studies.folders import reopen
 
 KILLS, RUNS = 6, 3
 """Most kills of one study, and runs that they fall into: each goes on where the one before was killed."""

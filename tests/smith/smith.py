@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 import schedgap as sg
 from schedgap.certificates import register
 from schedgap.certificates.basics import Data, require
-from schedgap.harness.audit.lab import Lab, certified
-from schedgap.harness.audit.row import claim
-from schedgap.harness.plots.results import Compared
-from schedgap.harness.plots.style import rows
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, differ
+from schedgap.harness.check import VERIFIERS, Verdict, VerifierSpec, differ
+from schedgap.harness.show.plots.results import Compared
+from schedgap.harness.show.plots.style import rows
+from schedgap.harness.studies.audit.lab import Lab, certified
+from schedgap.harness.studies.audit.row import claim
 from schedgap.heuristics.registry import Context
 from schedgap.heuristics.simulator import Assignment, Policy, State
-from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.heuristics.simulator.gangs import GangOptions, in_order
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
 from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
@@ -195,7 +195,7 @@ def as_given(view: View, context: Context) -> Order:
 @sg.policy("smith.spt", source="Smith 1956, as a policy: the shortest job first, alone", reference="smith.spt")
 def alone(instance: Instance, oracle: Any) -> Policy:
     """Return the policy that runs the shortest active job alone."""
-    gangs = Gangs(workload(instance), servers(instance))
+    gangs = GangOptions(workload(instance), servers(instance))
 
     def shortest_alone(state: State) -> Assignment:
         left_s = state.remaining / (state.gpus * gangs.best_rate[state.jobs])

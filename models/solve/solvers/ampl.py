@@ -19,7 +19,7 @@ from pyomo.opt import TerminationCondition
 from schedgap.instances.registry import Status
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.solution import Solution, SolveOptions
-from schedgap.models.solve.solvers.answer import Run, absent
+from schedgap.models.solve.solvers.answer import SolverRun, absent
 
 BOUND = "bestbound"
 """Name of the suffix in which a driver returns the bound."""
@@ -37,7 +37,7 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     name = options.solver
     if shutil.which(name) is None:
         raise absent(name, f"put AMPL's driver {name!r} on the path, and its licence where the driver expects it")
-    attempt, model = Run(form, options), form.model
+    attempt, model = SolverRun(form, options), form.model
     solver = pyo.SolverFactory("asl", executable=shutil.which(name))
     settings = {"mip:gap": options.rel_gap, "tech:threads": options.threads, "mip:bestbound": 1, "solver": name}
     solver.options.update(settings | ({} if options.time_limit_s is None else {"lim:time": options.time_limit_s}))

@@ -51,7 +51,7 @@ def wait(process: subprocess.Popen[bytes], options: SolveOptions) -> int:
 
 
 @dataclass
-class Run:
+class SolverRun:
     """One run of a solver: created before the model is passed, it records times and trace, and returns the solution."""
 
     form: StandardForm

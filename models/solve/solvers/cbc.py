@@ -15,7 +15,7 @@ from schedgap.instances.registry import Status
 from schedgap.models.solve import files
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.solution import Solution, SolveOptions
-from schedgap.models.solve.solvers.answer import Run, absent, wait
+from schedgap.models.solve.solvers.answer import SolverRun, absent, wait
 
 NUMBER = r"(-?[\d.]+(?:[eE][-+]?\d+)?)"
 PROGRESS = re.compile(rf"After (\d+) nodes, .*?{NUMBER} best solution, best possible {NUMBER} \({NUMBER} seconds\)")
@@ -48,7 +48,7 @@ def executable() -> str:
 
 def run(form: StandardForm, options: SolveOptions) -> Solution:
     """Solve a form with CBC; if it is killed or interrupted, keep the last bound and incumbent value in its log."""
-    program, attempt = executable(), Run(form, options)
+    program, attempt = executable(), SolverRun(form, options)
     settings = ["-timeMode", "elapsed", "-ratio", repr(options.rel_gap), "-randomCbcSeed", str(options.seed + 1)]
     settings += ["-threads", str(options.threads)] if options.threads > 1 else []
     settings += [] if options.time_limit_s is None else ["-sec", repr(options.time_limit_s)]
@@ -65,7 +65,7 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     return _read(attempt, names, text, answer, code)
 
 
-def _read(attempt: Run, names: list[str], log: str, answer: files.Answer | None, code: int) -> Solution:
+def _read(attempt: SolverRun, names: list[str], log: str, answer: files.Answer | None, code: int) -> Solution:
     form, sign = attempt.form, -1.0 if attempt.form.maximise else 1.0
     for line in log.splitlines():
         if match := PROGRESS.search(line):

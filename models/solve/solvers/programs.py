@@ -14,7 +14,7 @@ from schedgap.instances.registry import Status
 from schedgap.models.solve import files
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.solution import Solution, SolveOptions
-from schedgap.models.solve.solvers.answer import Run, absent
+from schedgap.models.solve.solvers.answer import SolverRun, absent
 from schedgap.models.solve.solvers.whole import scaled, whole
 
 STATUS: dict[str, Status] = {
@@ -35,7 +35,7 @@ def scip(form: StandardForm, options: SolveOptions) -> Solution:
     """
     if importlib.util.find_spec("pyscipopt") is None:
         raise absent("scip")
-    attempt, sign = Run(form, options), -1.0 if form.maximise else 1.0
+    attempt, sign = SolverRun(form, options), -1.0 if form.maximise else 1.0
     limits = {"limits/gap": options.rel_gap, "limits/time": options.time_limit_s, "limits/nodes": options.nodes}
     settings = {**limits, "randomization/randomseedshift": options.seed, **options.own}
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ def cp_sat(form: StandardForm, options: SolveOptions) -> Solution:
     """
     if importlib.util.find_spec("ortools") is None:
         raise absent("cp-sat")
-    attempt, reduced = Run(form, options), whole(form)
+    attempt, reduced = SolverRun(form, options), whole(form)
     integral, sign = reduced.form, -1.0 if form.maximise else 1.0
     # The costs, to be minimised, as a row in whole numbers.
     endless = np.full(1, np.inf)

@@ -1,8 +1,0 @@
-"""The papers' claims; the file of each paper registers its own."""
-
-from schedgap.harness.audit.row import CLAIMS
-from schedgap.instances.discovery import import_submodules
-
-import_submodules(__name__)
-
-__all__ = ["CLAIMS"]

@@ -1,0 +1,175 @@
+"""Report of a simulation: the best policy and its distance from the bound, tables, published numbers, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schedgap.harness.engine.result import grouped
+from schedgap.harness.show.page import frame
+from schedgap.harness.show.page.columns import SIMULATE as COLUMNS
+from schedgap.harness.show.page.columns import numbers, words
+from schedgap.harness.show.page.frame import Group, Page, Section
+from schedgap.harness.show.table import USUALLY, Block, Column, Line, Selection, explained, listed, table
+from schedgap.harness.show.text import ABSENT, at_most, clean, limit, number, seconds
+from schedgap.harness.studies.published import SIMULATE
+from schedgap.harness.studies.simulate.row import BOUNDED, Bound, Simulation, SimulationRow
+
+
+def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
+    """Return ``(caption, rows)`` for each table; its rows share the instance, the seed and the options."""
+    return [(caption(group), group) for group in grouped(rows, "case")]
+
+
+def caption(rows: Sequence[SimulationRow]) -> str:
+    """Return the caption of a table: the instance, rules, reference policy and bounds that its rows share."""
+    row = rows[0]
+    shared = [clean(row.instance, 80), f"rounds of {row.round_s:g} s", f"{row.restart_s:g} s per restart"]
+    if row.spread_factor != 1:
+        shared.append(f"gangs over several servers run at {row.spread_factor:g}")
+    if row.seed:
+        shared.append(f"seed {row.seed}")
+    if row.until_s is not None:
+        shared.append(f"until {row.until_s / 3600:g} h")
+    if profiling_s := max(r.profiling_s for r in rows):
+        shared.append(f"{profiling_s / 60:g} min of profiling")
+    if row.window:
+        shared.append(f"JCT of {max(r.window_jobs or 0 for r in rows)} jobs (window {row.window})")
+    if len({r.reference for r in rows}) == 1:
+        shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
+    bounds = [
+        f"{BOUNDED[metric][1]} {limit(s / 3600, 'at least')} h ({model})"
+        for r in rows
+        for metric, (s, model) in r.bounds.items()
+    ]
+    shared += dict.fromkeys(bounds)
+    return " · ".join(shared)
+
+
+def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
+    """Return ``(policy, message)`` pairs about violations, failures, skipped policies and unfinished jobs."""
+    several = len({row.fingerprint for row in rows}) > 1
+    lines = []
+    for row in rows:
+        name = clean(row.policy, 60) + (f" on {clean(row.instance, 60)}" if several else "")
+        lines += [(name, f"WRONG: {clean(line, 400)}") for line in row.violations]
+        lines += [(name, f"{clean(row.status, 40)}: {clean(row.reason, 400)}")] if row.reason else []
+        lines += [(name, f"{count} jobs unfinished, {clean(why, 200)}") for why, count in row.unfinished.items()]
+    return lines
+
+
+def blocks(simulated: Simulation, view: Selection = USUALLY) -> list[Block]:
+    """Return the blocks that the command prints: the answer, a table per instance, published numbers, and notes."""
+    shown: list[Block] = [Line(headline(simulated), "bold red" if any(row.wrong for row in simulated.rows) else "bold")]
+    for text, group in parts(simulated.rows):
+        shown += listed(text, COLUMNS, group, dim=lambda row: row.status == "skipped", view=view)
+        shown += frame.published_blocks(group, simulated.instances, SIMULATE, noted(group))
+    return shown
+
+
+def page(simulated: Simulation) -> Page:
+    """Return the page of a simulation."""
+    rows = simulated.rows
+    counts = {
+        "instances": len({row.fingerprint for row in rows}),
+        "policies": len({row.policy for row in rows}),
+        "histories verified": sum(row.verified is True for row in rows),
+    }
+    groups = []
+    for text, group in parts(rows):
+        name, jobs = clean(group[0].instance, 60), max(row.jobs or 0 for row in group)
+        id = "-".join(["results", *(frame.slug(part[:12]) for part in group[0].case if part not in ("", "0"))])
+        groups.append(Group(id, name, f"{jobs:,} jobs" if jobs else "", [table(text, COLUMNS, group)]))
+    return Page(
+        question="How far from the best possible schedule?",
+        title=f"Simulation of {frame.titled(rows)}",
+        headline=headline(simulated),
+        groups=groups,
+        legend=explained(COLUMNS, [group for _, group in parts(rows)]),
+        notes=noted(rows),
+        counts=frame.summed_up(rows, counts, ("policies", "histories verified", "WRONG")),
+        answers=answers(rows),
+        parts="Instance by instance",
+        study=SIMULATE,
+        more=_bounds_section(simulated),
+    )
+
+
+def _bounds_section(simulated: Simulation) -> list[Section]:
+    """Return a section with the certified bounds: value, time to compute, or the reason why there is none."""
+    if not simulated.bounds:
+        return []
+    names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
+    columns: list[Column[Bound]] = [
+        words("instance", "instance", "", lambda bound: names.get(bound.fingerprint, "")),
+        words("of", "of", "", lambda bound: BOUNDED[bound.metric][1]),
+        words("model", "model", "", css="method"),
+        numbers("seconds", "at least", "", lambda bound_s: f"{number(bound_s / 3600, side='at least')} h"),
+        numbers("took_s", "took", "", seconds),
+        words("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
+    ]
+    ordered = sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
+    caption = "Certified lower bounds: no schedule of the kind that the model describes gets below them."
+    return [Section("bounds", "Bounds", frame.macro("table", table(caption, columns, ordered), "Bounds"))]
+
+
+# ---------------------------------------------------------------- sentences
+
+
+METRICS = (
+    ("ttd_s", "ttd_bound_ratio", "finishes all jobs first, after", "more than the least that any schedule can reach"),
+    ("jct_mean_s", "jct_bound_ratio", "has the least mean completion time,", "more than the best possible mean"),
+)
+"""For each metric: its field, the field with its ratio to the bound, and the words about the best policy."""
+
+
+def headline(simulated: Simulation) -> str:
+    """Return the headline: failures first, then the best policy and its distance from the bound."""
+    if not simulated.rows:
+        return "No policy was simulated."
+    sentences = answers(simulated.rows)
+    answer = sentences[0][1] if len(sentences) == 1 else _over(simulated.rows)
+    return frame.answered(simulated, "policies", answer or "No policy finished all jobs.")
+
+
+def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
+    """Return ``(name, sentence)`` for each instance with a verified time."""
+    sentences = []
+    for here in grouped(rows, "case"):
+        name, options = clean(here[0].instance, 60), clean(here[0].options, 80)
+        name += f" ({options})" if options else ""
+        clauses = [_least(here, *metric) for metric in METRICS]
+        if any(clauses):
+            sentences.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
+    return sentences
+
+
+def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
+    """Return a clause that names the best policy in one metric and its largest possible distance from the bound."""
+    complete = [row for row in rows if row.verified and not row.unfinished and getattr(row, field) is not None]
+    if not complete:
+        return ""
+    best = min(complete, key=lambda row: float(getattr(row, field)))
+    text = f"{clean(best.policy, 60)} {what} {number(getattr(best, field) / 3600)} h"
+    # If no bound covers the best policy, the policy nearest to its own bound answers the question.
+    bounded = [row for row in complete if getattr(row, ratio) is not None]
+    if not bounded:
+        return text
+    near = best if best in bounded else min(bounded, key=lambda row: float(getattr(row, ratio)))
+    above = at_most(getattr(near, ratio) - 1.0)
+    far = "optimal" if above == "at most 0 %" else f"{above} {beyond}"
+    return f"{text}, {far}" if near is best else f"{text}; {clean(near.policy, 60)} is {far}"
+
+
+def _over(rows: Sequence[SimulationRow]) -> str:
+    """Return a sentence that names the policy with the smallest worst ratio to the bounds over all instances."""
+    cases = len({row.case for row in rows})
+    over = f"Over {cases} {'instances' if cases == len({row.fingerprint for row in rows}) else 'cases'}"
+    for field, ratio, _, beyond in METRICS:
+        bounded = [row for row in rows if row.verified and None not in (getattr(row, ratio), getattr(row, field))]
+        everywhere = [group for group in grouped(bounded, "policy") if len(group) == cases]
+        if everywhere:
+            worst = {group[0].policy: max(getattr(row, ratio) for row in group) for group in everywhere}
+            best = min(worst, key=worst.__getitem__)
+            metric = "total time" if field == "ttd_s" else "mean completion time"
+            return f"{over}, the {metric} of {clean(best, 60)} is {at_most(worst[best] - 1.0)} {beyond}."
+    return f"{over}, no policy has a bound on all of them." if answers(rows) else ""

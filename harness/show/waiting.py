@@ -1,0 +1,142 @@
+"""Why jobs waited: avoidable and unavoidable waiting, by group of jobs and by time, and the most expensive decisions.
+
+A bound comes with completion times whose sum is at most that of any schedule. The waiting of a job in these is its
+*unavoidable* waiting; the rest is *avoidable*. A single job may have waited less than in the bound's schedule, so its
+avoidable waiting may be negative; only the sum over all jobs is an upper bound on the waiting that could be saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.rigid import RigidView, Schedule, completions, first_starts, steps
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+PARTS = ("night", "morning", "afternoon", "evening")
+"""Parts of a day, six hours each."""
+
+ROUNDED = 12
+"""Decimals of hours: less than a tick of any log, and more than the rounding of sums of them."""
+
+CANDIDATES = 500
+"""Number of decisions whose cost is computed: the starts of the jobs with the most GPU time."""
+
+
+class Decision(NamedTuple):
+    """A start of a job: its index, the time in ticks, the number of jobs that it made wait, and their total hours."""
+
+    job: int
+    start: int
+    others: int
+    cost_h: float
+
+
+@dataclass(frozen=True, eq=False)
+class Why:
+    """Waiting of the jobs in a schedule compared with the completion times ``(n,)`` of a bound."""
+
+    view: RigidView
+    schedule: Schedule
+    bound: Array
+
+    @cached_property
+    def waited(self) -> Array:
+        """``(n,)`` hours that each job waited."""
+        ends = completions(self.view, self.schedule)
+        return np.asarray((ends - self.view.release - self.view.duration) / self.view.ticks_of_hour)
+
+    @cached_property
+    def avoidable(self) -> Array:
+        """``(n,)`` hours of waiting beyond those in the bound's schedule."""
+        least = (self.bound - self.view.release - self.view.duration) / self.view.ticks_of_hour
+        return np.round(self.waited - least, ROUNDED) + 0.0
+
+    @cached_property
+    def hours(self) -> Ints | None:
+        """``(n,)`` hour of the week (UTC) of each release, if the log has dates; 0 is Monday, 0:00."""
+        began = self.view.instance.began_s
+        if began is None:
+            return None
+        seconds = began + self.view.release * self.view.tick_s
+        return np.asarray((seconds // 3600 + 3 * 24) % 168, np.int64)  # 1970 began on a Thursday
+
+    def labels(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield each property by which jobs are grouped, and the group of each job."""
+        jobs = self.view.instance.jobs
+        if any(job.tenant for job in jobs):
+            yield "user", [job.tenant or "unknown" for job in jobs]
+        if any(job.history and job.history.partition for job in jobs):
+            yield "partition", [(job.history and job.history.partition) or "unknown" for job in jobs]
+        if len(self.view.pools) > 1:
+            yield "pool", [self.view.pools[p] for p in self.view.pool.tolist()]
+        powers = [1 << (gpus - 1).bit_length() for gpus in self.view.gpus.tolist()]  # 1, 2, 3–4, 5–8, …
+        yield "size", [f"{most // 2 + 1}–{most}" if most > 2 else f"{most}" for most in powers]
+        if self.hours is not None:
+            yield "submitted", [f"{DAYS[hour // 24]} {PARTS[hour % 24 // 6]}" for hour in self.hours.tolist()]
+
+    def groups(self, most: int = 5) -> list[Any]:
+        """Return, for each property in :meth:`labels`, the groups with the most avoidable waiting, with their hours."""
+        import pandas as pd
+
+        jobs = pd.DataFrame({"jobs": 1, "waited_h": self.waited, "avoidable_h": self.avoidable})
+        sums = {by: jobs.groupby(np.array(labels, str)).sum() for by, labels in self.labels()}
+        worst = {by: groups.nlargest(most, "avoidable_h") for by, groups in sums.items()}
+        table = pd.concat(worst, names=["by", "name"])
+        table["share"] = table["avoidable_h"] / max(float(self.avoidable.sum()), 1e-12)
+        return list(table.reset_index().itertuples(index=False, name="Group"))
+
+    def fragmentation(self) -> float:
+        """Return the GPU-hours that were free while a job waited that needed no more GPUs than were free."""
+        view, total, starts = self.view, 0.0, first_starts(self.view, self.schedule)
+        for pool in range(len(view.pools)):
+            mine, members = view.pool[self.schedule.job] == pool, np.flatnonzero(view.pool == pool)
+            job, start, end = self.schedule.job[mine], self.schedule.start[mine], self.schedule.end[mine]
+            times = np.unique(np.concatenate([start, end, view.release[members]]))
+            used = np.zeros(times.size, np.int64)
+            np.add.at(used, np.searchsorted(times, start), view.gpus[job])
+            np.add.at(used, np.searchsorted(times, end), -view.gpus[job])
+            free, fits = view.capacity[pool] - np.cumsum(used), np.zeros(times.size, bool)
+            for size in np.unique(view.gpus[members]):
+                waiting = np.zeros(times.size, np.int64)
+                these = members[view.gpus[members] == size]
+                np.add.at(waiting, np.searchsorted(times, view.release[these]), 1)
+                np.add.at(waiting, np.searchsorted(times, starts[these]), -1)
+                fits |= (np.cumsum(waiting) > 0) & (free >= size)
+            total += float((np.maximum(free, 0)[:-1] * fits[:-1] * np.diff(times).astype(float)).sum())
+        return total / view.ticks_of_hour
+
+    def decisions(self, most: int = 10) -> list[Decision]:
+        """Return the starts with the highest cost: total hours that shorter jobs with no more GPUs waited meanwhile.
+
+        The cost counts jobs that were waiting in the same pool at the start, each until it starts or the job ends.
+        """
+        view, starts = self.view, first_starts(self.view, self.schedule)
+        ends, found = completions(view, self.schedule), []
+        for j in np.argsort(-view.duration * view.gpus.astype(float), kind="stable")[:CANDIDATES].tolist():
+            passed: Bools = (view.release <= starts[j]) & (starts > starts[j]) & (view.pool == view.pool[j])
+            passed &= (view.duration < view.duration[j]) & (view.gpus <= view.gpus[j])
+            waited = np.minimum(starts[passed], ends[j]) - starts[j]
+            cost = float(waited.sum()) / view.ticks_of_hour
+            if cost > 0:
+                found.append(Decision(j, int(starts[j]), int(passed.sum()), cost))
+        return sorted(found, key=lambda decision: -decision.cost_h)[:most]
+
+    def week(self) -> Array | None:
+        """Return ``(7, 24)`` avoidable hours by hour of the week in which jobs were submitted, if the log has dates."""
+        if self.hours is None:
+            return None
+        return np.asarray(np.bincount(self.hours, np.maximum(self.avoidable, 0.0), 168).reshape(7, 24), float)
+
+
+def occupancy(view: RigidView, schedule: Schedule, edges: Array) -> Array:
+    """Return the mean share of all GPUs in use between consecutive `edges`, which are in ticks."""
+    gpus = view.gpus[schedule.job]
+    times, used = steps(np.concatenate([schedule.start, schedule.end]), np.concatenate([gpus, -gpus]))
+    area = np.concatenate([[0.0], np.cumsum(used[:-1] * np.diff(times).astype(float))])
+    return np.asarray(np.diff(np.interp(edges, times, area)) / np.diff(edges) / float(view.capacity.sum()))

@@ -1,0 +1,221 @@
+"""``harness adversary``: search, shrink and save, in worker processes, until the budget is used up."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Unpack
+
+from schedgap.harness.engine.pool import workers_for
+from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
+from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.show.text import number
+from schedgap.harness.studies.adversary.row import Adversary, Proved, Slice, Worst
+from schedgap.harness.studies.adversary.task import (
+    EXACT,
+    KeptSlice,
+    Lab,
+    SearchTask,
+    ShrinkTask,
+    provers,
+    searchable,
+    usable,
+    worst,
+)
+from schedgap.harness.studies.compare.methods import find_spec
+from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.instances.canonical import to_json
+from schedgap.instances.catalogue import load, references
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import PAPERS, unknown
+from schedgap.instances.schema import Instance, Published
+
+SLICE_S = 10.0
+"""Seconds of a slice: results of several processes are then merged, and Ctrl-C keeps them."""
+
+MOST_JOBS = 6
+"""Largest number of jobs or tenants; up to this size, exact optima take milliseconds."""
+
+SHRINK_SHARE = 0.25
+"""Share of the budget that is reserved for shrinking."""
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of ``300``, ``300s``, ``5m`` or ``1h``; raise `UsageError` unless the duration is positive."""
+    import pandas as pd
+
+    seconds = pd.to_timedelta(f"{text}s" if text[-1:].isdigit() else text, errors="coerce").total_seconds()
+    if not seconds > 0:
+        raise UsageError(f"--budget {text}: a positive duration, such as 300s, 5m or 1h")
+    return seconds
+
+
+def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
+    """Return the heuristics that match names: ids, patterns, papers (all their online heuristics), or ``*`` for all.
+
+    Raise `UnknownNameError` if a name matches nothing, and `UsageError` if no model solves the problem.
+    """
+    possible = [spec.id for spec in searchable()]
+    chosen: dict[str, HeuristicSpec] = {}
+    for name in names:
+        matching = HEURISTICS.matching([name, f"{name}.*"] if name in PAPERS else [name])
+        if not matching:
+            raise UnknownNameError(unknown("heuristic", name, possible))
+        specs = [spec for spec in matching if base_id(spec.id) in possible]
+        if not specs:
+            first = matching[0]
+            why = f"there are no small instances of {first.paper}"
+            if first.kind != "online":
+                why = f"{first.id} is a baseline; ratios are searched for online algorithms"
+            elif not provers(first):
+                why = f"no exact model solves {first.problem}, so no ratio can be found"
+            raise UsageError(f"{name}: {why}")
+        chosen |= {spec.id: spec for spec in specs}
+    return list(chosen.values())
+
+
+def adversary(
+    names: str | Sequence[str],
+    *,
+    budget_s: float = 60.0,
+    tries: int | None = None,
+    most: int = MOST_JOBS,
+    anywhere: bool = False,
+    seed: int = 0,
+    limits: Limits = EXACT,
+    **running: Unpack[Running],
+) -> Adversary:
+    """Search for the instance on which each heuristic is furthest from optimal, shrink it and save it.
+
+    The search tries random small instances, those of ``worst/``, and mutations of the worst ones so far: arrivals,
+    sizes, rates, weights, order, number of jobs, capacity. Optima are exact; every decision passes the checker.
+
+    Parameters
+    ----------
+    names
+        Ids, patterns or papers (see :func:`resolve`).
+    budget_s
+        Total seconds: three quarters for the search, the rest for shrinking. Finding the models that solve small
+        instances takes a few more seconds for each heuristic.
+    tries
+        Largest number of instances per slice, of which there is then one per worker. The search repeats if it ends
+        before `budget_s`.
+    most
+        Largest number of jobs or tenants of an instance.
+    anywhere
+        Also count instances on which the paper's guarantee is infinite.
+    seed
+        Seed of the search.
+    limits
+        Limits of each solve of a small instance, and the memory of a worker process.
+    **running
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown or no ratio of a heuristic can be found.
+    """
+    specs = resolve(names := several(names))
+    options = {
+        "heuristic": names,
+        "anywhere": anywhere,
+        "most_jobs": None if most == MOST_JOBS else most,
+        "budget": f"{budget_s:g}s",
+        "tries": tries,
+        "seed": seed,
+        **limits.given(EXACT),
+    }
+    labs = [Lab(spec.id, usable(spec.id), anywhere, limits) for spec in specs]
+    meta = {"command": command_line(options, "adversary"), "heuristics": [spec.id for spec in specs]}
+    plan = staged(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1))
+    return execute(STUDY, plan, meta, **running)
+
+
+def staged(
+    labs: Sequence[Lab], budget_s: float, tries: int | None, most: int, seed: int, workers: int
+) -> Callable[[Sequence[Slice]], Sequence[Task[Slice]]]:
+    """Return a function that plans the next stage: slices of every search from the worst so far; at the end, shrinking.
+
+    A stage depends only on the results of earlier ones, so a resumed search continues where it stopped.
+    """
+    width = math.ceil(workers / len(labs))  # slices of one heuristic in a stage: enough for all workers
+    search_s = budget_s * (1 - SHRINK_SHARE) * workers / (width * len(labs))
+    stages = max(1, int(search_s / SLICE_S)) if tries is None else 1
+    seconds = search_s / stages if tries is None else budget_s
+
+    def search(lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
+        # The worst instances in the package may be bad for other heuristics of the same paper, too.
+        packaged = (ref for ref in references() if ref.startswith(f"worst/{find_spec(lab.heuristic).paper}."))
+        start = tuple(p.instance for p in together(lab.heuristic, done).elite) or tuple(map(load, packaged))
+        return SearchTask(lab, seconds, seed * 10**6 + number, start, tries or 10**9, most, limits=lab.limits)
+
+    def following(done: Sequence[Slice]) -> Sequence[Task[Slice]]:
+        searched = sum(not result.shrunk for result in done)
+        stage = searched // (width * len(labs))
+        if stage < stages:
+            return [search(lab, done, stage * width + k) for lab in labs for k in range(width)]
+        if searched < len(done):
+            return []
+        extremes = [(lab, proved) for lab in labs for proved in together(lab.heuristic, done).extremes if proved]
+        share_s = budget_s * SHRINK_SHARE * min(1.0, workers / max(len(extremes), 1))
+        return [ShrinkTask(lab, share_s, proved, limits=lab.limits) for lab, proved in extremes]
+
+    return following
+
+
+def together(heuristic: str, parts: Iterable[Slice]) -> Slice:
+    """Merge the slices of a heuristic's search."""
+    mine = [part for part in parts if part.heuristic == heuristic]
+    elite = worst([proved for part in mine for proved in part.elite])
+    nothing = min((part.nothing for part in mine if part.nothing), key=lambda proved: proved.size, default=None)
+    return Slice(heuristic, tuple(elite), nothing, sum(part.tried for part in mine), sum(part.proved for part in mine))
+
+
+def _collected(finished: Finished) -> Adversary:
+    entries = []
+    for name in finished.meta["heuristics"]:
+        whole = together(name, finished.results)
+        # Shrunk instances replace their originals; after Ctrl-C there may be none.
+        simple = together(name, (part for part in finished.results if part.shrunk))
+        best, nothing = (a or b for a, b in zip(simple.extremes, whole.extremes, strict=True))
+        entries.append(Worst(name, find_spec(name).problem, best, nothing, whole.tried, whole.proved))
+    return Adversary(finished.meta, entries, folder=finished.folder)
+
+
+def _tables(result: Adversary) -> Mapping[str, bytes]:
+    """Return ``adversary.json`` and the instances, ``worst/<heuristic>.json``."""
+    files = {"adversary.json": (json.dumps([row.as_dict() for row in result.rows], indent=2) + "\n").encode()}
+    for row in result.rows:
+        for name, proved in ((row.heuristic, row.found), (f"{row.heuristic}.nothing", row.nothing)):
+            if proved:
+                files[f"worst/{name}.json"] = to_json(described(proved, row.heuristic, name)).encode()
+    return files
+
+
+STUDY = Study("adversary", (KeptSlice,), _collected, _tables)
+
+
+def described(proved: Proved, heuristic: str, name: str) -> Instance:
+    """Return the instance with a title that states the result, and with both objectives as published numbers.
+
+    A comparison on the instance then tests both numbers.
+    """
+    ratio = (
+        "nothing, where something can be had"
+        if math.isinf(proved.ratio)
+        else f"ratio at least {number(proved.ratio, 6, 'at least')}"
+    )
+    return proved.instance.model_copy(
+        update={
+            "name": f"worst/{name}",
+            "title": f"Worst instance found for {heuristic}: {ratio}",
+            "source": "harness adversary",
+            "published": tuple(
+                Published(method=method, exact=value, where="harness adversary", note="both decisions are verified")
+                for method, value in ((heuristic, proved.objective), (proved.model, proved.optimum))
+            ),
+        }
+    )

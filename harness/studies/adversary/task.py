@@ -1,0 +1,407 @@
+"""Tasks of the search for instances on which a heuristic is furthest from the optimum of a model.
+
+Instances are mutated, the worst ones are mutated further, and the results are simplified (shrunk).
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import getitem
+from typing import Any
+
+import numpy as np
+
+from schedgap.harness.check import differ
+from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.studies.adversary.row import Proved, Slice
+from schedgap.harness.studies.compare.methods import find_spec, promised_of
+from schedgap.harness.studies.compare.run import compare_here
+from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.instances.canonical import validate
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.random_instances import RANDOM
+from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
+from schedgap.models import MODELS, ModelSpec
+
+Document = dict[str, Any]
+Place = tuple[Any, Any]
+"""A container and the key or index of a number in it."""
+
+MEMBERS = ("jobs", "tenants")
+"""Lists whose entries are mutated, duplicated and dropped."""
+
+FIXED = frozenset({"duration_s", "steepness_per_s", "leave_s", "cpus_per_gpu", "memory_gb_per_gpu"})
+"""Numbers that never change: records of the past, and axes of tables."""
+
+FACTORS = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
+LARGEST = 1e4
+"""Numbers stay below this value, so that solver tolerances do not matter."""
+
+
+def document(instance: Instance) -> Document:
+    """Return an instance as plain data, including default values but not its published numbers and provenance."""
+    content: Document = instance.model_dump(mode="json", exclude={"published", "source", "title", "derived"})
+    return content
+
+
+def possible(content: Document, most: int) -> Instance | None:
+    """Return the instance, or ``None`` if it is invalid or has more than `most` jobs and tenants."""
+    if sum(len(content[name]) for name in MEMBERS) > most:
+        return None
+    try:
+        return validate(content, "candidate")
+    except InstanceError:
+        return None
+
+
+def numbers(value: Any, fixed: frozenset[str] = FIXED) -> Iterator[Place]:
+    """Yield the places of all mutable numbers inside `value`."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        if key in fixed:
+            continue
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            yield value, key
+        else:
+            yield from numbers(item, fixed)
+
+
+# ------------------------------------------------------------------------------------------------------------ search
+
+
+def mutated(content: Document, rng: np.random.Generator) -> Document:
+    """Return a copy with one to three random changes."""
+    mutant = copy.deepcopy(content)
+    for _ in range(int(rng.integers(1, 4))):
+        OPERATORS[int(rng.choice(len(OPERATORS), p=WEIGHTS))](mutant, rng)
+    return mutant
+
+
+def _members(content: Document) -> list[Any]:
+    return next((content[name] for name in MEMBERS if content[name]), [])
+
+
+def _one(items: list[Any], rng: np.random.Generator) -> Any:
+    return items[int(rng.integers(len(items)))]
+
+
+def _scale(content: Document, rng: np.random.Generator) -> None:
+    """Multiply a number of a job or tenant by a factor, or set it to 0, 1 or 2."""
+    places = list(numbers(_members(content)))
+    if places:
+        holder, key = _one(places, rng)
+        old = holder[key]
+        new = old * _one(list(FACTORS), rng) if old and rng.random() < 0.8 else float(rng.integers(0, 3))
+        holder[key] = _like(old, min(new, LARGEST))
+
+
+def _copy(content: Document, rng: np.random.Generator) -> None:
+    """Copy a number from one job or tenant to the same place in another."""
+    members = _members(content)
+    if len(members) < 2:
+        return
+    here, there = (members[int(i)] for i in rng.choice(len(members), 2, replace=False))
+    ours, theirs = list(numbers(here)), list(numbers(there))
+    if len(ours) == len(theirs) and ours:
+        k = int(rng.integers(len(ours)))
+        (holder, key), (other, same) = ours[k], theirs[k]
+        if key == same:
+            holder[key] = _like(holder[key], other[same])
+
+
+def _double(content: Document, rng: np.random.Generator) -> None:
+    """Add a copy of a job or tenant, at a random place."""
+    members = _members(content)
+    if members:
+        twin = copy.deepcopy(_one(members, rng))
+        taken = {member["id"] for member in members}
+        twin["id"] = next(name for i in range(len(taken) + 1) if (name := f"J{i}") not in taken)
+        members.insert(int(rng.integers(len(members) + 1)), twin)
+
+
+def _drop(content: Document, rng: np.random.Generator) -> None:
+    members = _members(content)
+    if len(members) > 1:
+        members.pop(int(rng.integers(len(members))))
+
+
+def _swap(content: Document, rng: np.random.Generator) -> None:
+    """Exchange two jobs or tenants, since ties are broken by their order."""
+    members = _members(content)
+    if len(members) > 1:
+        i, j = (int(i) for i in rng.choice(len(members), 2, replace=False))
+        members[i], members[j] = members[j], members[i]
+
+
+def _room(content: Document, rng: np.random.Generator) -> None:
+    group = _one(content["cluster"]["servers"], rng)
+    key = _one(["gpus", "count"], rng)
+    group[key] = max(1, group[key] + int(_one([-1, 1], rng)))
+
+
+OPERATORS: tuple[Callable[[Document, np.random.Generator], None], ...] = (_scale, _copy, _double, _drop, _swap, _room)
+WEIGHTS = (0.55, 0.12, 0.1, 0.08, 0.07, 0.08)
+
+
+def _like(old: float, new: float) -> float:
+    """Return `new` as an integer if `old` is one, else as a float."""
+    return max(0, round(new)) if isinstance(old, int) else float(new)
+
+
+# --------------------------------------------------------------------------------------------------------- shrinking
+
+
+LISTS = (*((name,) for name in (*MEMBERS, "worker_types", "ps_types")), ("cluster", "servers"))
+"""Paths of the lists that shrinking may shorten."""
+
+
+def simpler(content: Document) -> Iterator[Document]:
+    """Yield copies with one simplification: a job, group or type removed, a smaller size, or a rounder number."""
+    for path in LISTS:
+        *outer, name = path
+        holder: Any = reduce(getitem, outer, content)
+        items = holder[name]
+        for i in range(len(items) if len(items) > 1 else 0):
+            yield _with(content, holder, name, [*items[:i], *items[i + 1 :]])
+    sizes = [(group, key) for group in content["cluster"]["servers"] for key in ("count", "gpus", "ps_slots")]
+    sizes += [(content["horizon"], "slots")] if content.get("horizon") else []
+    yield from (_with(content, holder, key, holder[key] - 1) for holder, key in sizes if holder[key] > 1)
+    for holder, key in numbers(_members(content)):
+        old = holder[key]
+        for new in (0, 1, *(float(f"{old:.{digits}g}") for digits in (1, 2, 3))):
+            if _complexity(new) < _complexity(old):
+                yield _with(content, holder, key, _like(old, new))
+
+
+def _with(content: Document, holder: Any, key: Any, value: Any) -> Document:
+    """Return a copy of `content` with another value at a place in it."""
+    old, holder[key] = holder[key], value
+    try:
+        return copy.deepcopy(content)
+    finally:
+        holder[key] = old
+
+
+def _complexity(value: float) -> tuple[int, float]:
+    """Return a number's complexity: its digits, then its size."""
+    return (len(f"{float(value):.12g}".replace(".", "").strip("0")), abs(value))
+
+
+ELITE = 6
+"""Number of the worst instances that are mutated further."""
+
+FRESH = 0.15
+"""Share of new random instances among those tried."""
+
+EXACT = Limits(time_limit_s=2.0, rel_gap=0.0)
+"""Limits of a method on a small instance."""
+
+LEAST_GAIN = 1e-6
+"""Relative difference of ratios below which instances count as equally bad."""
+
+LOSS = 1e-3
+"""Fraction of the ratio that a simpler instance may lose."""
+
+SHRINK_TRIES = 400
+
+RESERVE_S = 120.0
+"""Seconds that a slice or the shrinking may take beyond its budget before its process is killed."""
+
+
+def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
+    """Return the exact models of a heuristic's problem."""
+    return [model for model in MODELS if model.problem == heuristic.problem and model.kind == "exact"]
+
+
+def searchable() -> list[HeuristicSpec]:
+    """Return the online heuristics whose problems have exact models and small random instances."""
+    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in RANDOM]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A heuristic and the models that it is compared with, in the order in which they are tried (:func:`usable`).
+
+    `anywhere` also admits instances on which the paper's guarantee is infinite.
+    """
+
+    heuristic: str
+    models: tuple[str, ...]
+    anywhere: bool = False
+    limits: Limits = EXACT
+
+    def prove(self, instance: Instance) -> Proved | None:
+        """Return the heuristic's ratio to a model's verified decision, or ``None`` if there is none.
+
+        The ratio to the optimum is at least that.
+        """
+        for model in self.models:
+            compared = compare_here(instance, [self.heuristic, model], limits=self.limits, probes=False)
+            rows = {row.method: row for row in compared.rows}
+            row, other = rows[self.heuristic], rows[model]
+            promised = promised_of(row, instance)
+            promises = promised is None or math.isfinite(promised.factor or math.inf)
+            if not (self.anywhere or promises):
+                return None
+            ratio, best = row.ratio_at_least, row.best_objective
+            if other.verified and ratio is not None and row.objective is not None and best is not None:
+                told = (promised.text, promised.factor) if promised else (None, None)
+                return Proved(instance, model, ratio, row.objective, best, *told)
+            if row.status == "skipped" or not row.verified:
+                return None
+        return None
+
+
+@functools.cache
+def usable(heuristic: str) -> tuple[str, ...]:
+    """Return the models that solve small instances, the quickest first; raise `UsageError` if none does."""
+    spec = find_spec(heuristic)
+    assert isinstance(spec, HeuristicSpec)
+    rng = np.random.default_rng(0)
+    cases = [RANDOM.get(spec.paper).draw(rng) for _ in range(3)]
+    seconds: dict[str, float] = {}
+    for model in provers(spec):
+        lab = Lab(heuristic, (model.id,))
+        lab.prove(cases[0])  # compile and import first, outside the measured time
+        began = time.perf_counter()
+        count = sum(lab.prove(case) is not None for case in cases)
+        if count:
+            seconds[model.id] = (time.perf_counter() - began) / count**2
+    if not seconds:
+        raise UsageError(f"no model has a verified decision of {spec.problem} on small instances of {spec.paper}")
+    return tuple(sorted(seconds, key=lambda name: seconds[name]))
+
+
+def worst(proved: Sequence[Proved]) -> list[Proved]:
+    """Return the worst few instances; of equal ratios, only the smallest instance."""
+    elite: list[Proved] = []
+    for candidate in sorted(proved, key=lambda p: (-p.ratio, p.size)):
+        if not elite or candidate.ratio < elite[-1].ratio * (1 - LEAST_GAIN):
+            elite.append(candidate)
+    return elite[:ELITE]
+
+
+@dataclass(frozen=True)
+class KeptSlice(Slice):
+    """A slice in a results folder, whose ratios can be reached again."""
+
+    def holds(self) -> str:
+        """Run the heuristic and the model again on each instance; a ratio holds if they reach it again."""
+        found = [*self.elite, *filter(None, [self.nothing])]
+        for one in found:
+            again = Lab(self.heuristic, (one.model,), anywhere=True).prove(one.instance)
+            told = one.objective, one.guarantee, one.guarantee_factor
+            if again is None or (again.objective, again.guarantee, again.guarantee_factor) != told:
+                raise ValueError(f"{self.heuristic} gives another decision on one of its instances")
+            if differ(again.optimum, one.optimum) or differ(again.ratio, one.ratio):
+                raise ValueError(f"{one.model} proves a ratio of {again.ratio:.6g}, not {one.ratio:.6g}")
+        return f"{counted(len(found), 'ratio')} reached again" if found else ""
+
+
+# ------------------------------------------------------------------------------------------------------------- tasks
+
+
+@dataclass(frozen=True)
+class _Part(Task[Slice]):
+    """A task that runs for a number of seconds."""
+
+    lab: Lab
+    seconds: float
+
+    @property
+    def hard_limit_s(self) -> float:
+        return self.seconds + RESERVE_S
+
+
+@dataclass(frozen=True)
+class SearchTask(_Part):
+    """A slice of the search: it tries the `start` instances, then random ones and mutations of the worst so far.
+
+    It ends after a number of `tries` or `seconds`; instances have at most `most` jobs (tenants).
+    """
+
+    seed: int
+    start: tuple[Instance, ...]
+    tries: int
+    most: int
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the fields that determine the result, except for the speed of the machine."""
+        start = [instance.fingerprint for instance in self.start]
+        lab = [self.lab.heuristic, self.lab.anywhere]
+        return {"of": [*lab, self.seed, start, self.tries, self.seconds, self.most]}
+
+    def attempt(self) -> Slice:
+        rng, ends = np.random.default_rng(self.seed), time.perf_counter() + self.seconds
+        draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
+        starts = (self.lab.prove(instance) for instance in self.start)
+        elite: list[Proved] = [one for one in starts if one and math.isfinite(one.ratio)]
+        nothing: Proved | None = None
+        tried = proved = 0
+        while tried < self.tries and time.perf_counter() < ends:
+            tried += 1
+            if not elite or rng.random() < FRESH:
+                content = document(draw(rng))
+            else:  # mutate one of the worst instances, most often the worst one
+                place = min(int(rng.geometric(0.4)) - 1, len(elite) - 1)
+                content = mutated(document(elite[place].instance), rng)
+            instance = possible(content, self.most)
+            result = self.lab.prove(instance) if instance else None
+            if result is None:
+                continue
+            proved += 1
+            if math.isfinite(result.ratio):
+                elite = worst([*elite, result])
+            elif nothing is None or result.size < nothing.size:
+                nothing = result
+        return Slice(self.lab.heuristic, tuple(elite), nothing, tried, proved, key=self.key)
+
+    def failed(self, status: Any, reason: str) -> Slice:
+        """Return an empty slice with the reason for which its process died."""
+        return Slice(self.lab.heuristic, reason=f"{status}: {reason}", key=self.key)
+
+
+@dataclass(frozen=True)
+class ShrinkTask(_Part):
+    """Simplify an instance step by step at (nearly) the same ratio, until no simplification is left.
+
+    `tries` is the largest number of steps.
+    """
+
+    found: Proved
+    tries: int = SHRINK_TRIES
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return the fields that determine the result, except for the speed of the machine."""
+        return {"of": [self.lab.heuristic, self.lab.anywhere, self.found.instance.fingerprint, self.seconds]}
+
+    def attempt(self) -> Slice:
+        best = self.found
+        least, ends = best.ratio * (1 - LOSS), time.perf_counter() + self.seconds
+        for _ in range(self.tries):
+            for content in simpler(document(best.instance)):
+                if time.perf_counter() >= ends:
+                    return self._slice(best)
+                instance = possible(content, best.size)
+                simple = self.lab.prove(instance) if instance else None
+                if simple is not None and simple.ratio >= least:
+                    best = simple
+                    break
+            else:
+                break
+        return self._slice(best)
+
+    def failed(self, status: Any, reason: str) -> Slice:
+        """Return the original instance with the reason."""
+        return replace(self._slice(self.found), reason=f"{status}: {reason}")
+
+    def _slice(self, proved: Proved) -> Slice:
+        elite, nothing = ((), proved) if math.isinf(proved.ratio) else ((proved,), None)
+        return Slice(self.lab.heuristic, elite, nothing, shrunk=True, key=self.key)

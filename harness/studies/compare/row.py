@@ -1,0 +1,353 @@
+"""A comparison as plain data: rows, decisions, traces, prices and bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from schedgap.harness.check import differ
+from schedgap.harness.engine.result import CheckedRow, Found
+from schedgap.harness.engine.sealed import digest
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import Status
+
+SOLVER_NAMES = {"highs": "HiGHS", "cbc": "CBC", "scip": "SCIP"}
+"""Names of solvers as they write them."""
+
+LONGEST = 120
+"""Longest name of a method in the name of a file, which most file systems limit to 255 characters."""
+
+Name = tuple[str, str, int, str]
+"""Fingerprint of the instance, method, seed, limits."""
+
+FAILED = frozenset[Status](("error", "out of memory", "unbounded", "interrupted", "time limit without incumbent"))
+"""Statuses of methods that failed to answer; that a problem is infeasible is an answer."""
+
+FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"})
+"""Statuses of rows that a resumed run keeps; all others are tried again."""
+
+TOO_LARGE = "too large"
+"""Prefix of the reason of methods that were skipped because they run at such a size only on request."""
+
+
+@dataclass(frozen=True)
+class Row(CheckedRow):
+    """One method on one instance with one seed. Times in seconds; absent numbers are ``None``.
+
+    Attributes
+    ----------
+    instance, fingerprint
+        Name of the instance, and a digest of its content.
+    paper, method, seed
+        Paper and id of the method, and the seed of its random draws and of its solver (not that of the instance).
+    kind, limits
+        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``; the name of the sweep's
+        limit set that it ran under, empty if there is only one.
+    problem, sense
+        Problem that the objective belongs to, and whether larger (``max``) or smaller (``min``) is better.
+    objective, metrics
+        Objective and other metrics, recomputed from the decision by the independent checker; absent without a decision.
+    claimed_bound, own_bound
+        Bound on its problem's optimum that the method (a solver or a search) reports, and the bound that follows from
+        its certificate, which a rule derived from the raw instance in this run; ``None`` without a certificate.
+    best_bound, bound_from
+        The tightest certified bound of the problem on this instance, and the method whose certificate proves it.
+    best_objective
+        The best objective of a verified decision of the problem on this instance.
+    gap, ratio, ratio_is_upper
+        ``|best_bound − objective| / |best_bound|``; the factor by which the bound is better, at least 1; and whether
+        that is only an upper estimate (printed with ``≤``), because no verified decision reaches the bound.
+    aims, loss, loss_is_upper
+        A narrower problem that the method is made for; the gap to that problem's certified bound, negative beyond it;
+        and whether it is only an upper estimate (:mod:`schedgap.harness.studies.compare.price`).
+    price_of, price_at_least, price_at_most
+        What `aims`, or else `problem`, requires beyond its base, and the least and the largest price of that.
+    solver, integral_s
+        Solver of a model, and its primal–dual integral (:func:`schedgap.harness.studies.compare.summary.integral`).
+    core_share
+        Fraction of a core that a search got, if the clock ended it; below 1 on a busy machine.
+    guarantee, guarantee_factor, refuted
+        The paper's worst-case ratio on this instance, as text, and as a number if it is one; and, if a verified
+        decision is better by more than that, which one, in words.
+    published
+        Numbers the paper printed: list of ``{quantity, value, relation, exact, measured, agrees, exact_agrees, unit,
+        where, note}``.
+    verified, violations
+        Whether every constraint and claim held (False is shown as WRONG; ``None``: nothing to check), and a line for
+        each that did not.
+    status, termination, reason
+        How the method ended, in one word; what its solver says; and why it was skipped or failed.
+    claim
+        What the solver says that no certificate shows, in words: that this is optimal, or that there is no solution.
+    solve_s, build_s, transfer_s, check_s, total_s
+        Seconds of the wall clock for solving, building a model, passing it to its solver, checking, and all together.
+    nodes, iterations
+        Nodes of the search tree, and iterations of linear programs or of column generation.
+    rows, columns, nonzeros, peak_mb
+        Size of the model, and the most memory that its solver used, in MB.
+    cross_check
+        Relative difference of the objective that CBC finds, if it was asked.
+    key
+        Digest of all that determines the result.
+
+    Fields of :data:`TOGETHER` follow from all rows of a run, those of :data:`OF_METHODS` from the method. They are
+    derived whenever results are read, never stored.
+    """
+
+    instance: str
+    fingerprint: str
+    paper: str
+    method: str
+    problem: str
+    kind: str
+    sense: str
+    seed: int = 0
+    limits: str = ""
+    objective: float | None = None
+    claimed_bound: float | None = None
+    own_bound: float | None = None
+    best_bound: float | None = None
+    bound_from: str | None = None
+    best_objective: float | None = None
+    gap: float | None = None
+    ratio: float | None = None
+    ratio_is_upper: bool | None = None
+    aims: str = ""
+    loss: float | None = None
+    loss_is_upper: bool | None = None
+    price_of: str = ""
+    price_at_least: float | None = None
+    price_at_most: float | None = None
+    guarantee: str | None = None
+    guarantee_factor: float | None = None
+    refuted: str | None = None
+    published: tuple[Mapping[str, Any], ...] = ()
+    status: Status = "error"
+    termination: str | None = None
+    verified: bool | None = None
+    violations: tuple[str, ...] = ()
+    metrics: Mapping[str, float | int | bool | None] = field(default_factory=dict)
+    solve_s: float | None = None
+    build_s: float | None = None
+    transfer_s: float | None = None
+    check_s: float | None = None
+    total_s: float | None = None
+    nodes: int | None = None
+    iterations: int | None = None
+    rows: int | None = None
+    columns: int | None = None
+    nonzeros: int | None = None
+    peak_mb: float | None = None
+    solver: str | None = None
+    integral_s: float | None = None
+    core_share: float | None = None
+    cross_check: float | None = None
+    reason: str | None = None
+    key: str = ""
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """Values that published numbers are compared with, by quantity; empty if the row is WRONG."""
+        if self.wrong:
+            return {}
+        own = {name: getattr(self, name) for name in (*MEASURED, "sense")}
+        return {**self.metrics, **{name: value for name, value in own.items() if value is not None}}
+
+    @property
+    def case(self) -> tuple[str, ...]:
+        """Instance, seed and limits; rows with the same case are compared with each other."""
+        return self.fingerprint, str(self.seed), self.limits
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the method did not fail."""
+        return self.status not in FAILED
+
+    @property
+    def ok(self) -> bool:
+        """Whether the method did not fail, every certificate held, and no verified decision refutes its guarantee."""
+        return super().ok and self.refuted is None
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it, or with the guarantee that it states; empty if nothing is."""
+        return super().trouble or self.refuted or ""
+
+    @property
+    def about(self) -> dict[str, str]:
+        """Instance, method and problem that a certificate of its bound must name."""
+        return {"instance": self.fingerprint, "method": self.method, "problem": self.problem}
+
+    def file(self, folder: str, ending: str = ".json.gz") -> str:
+        """Return the path inside the results folder of a file of this row: a decision, certificate or log."""
+        method = re.sub(r"[^a-z0-9_.?&=-]", "_", self.method)
+        if len(method) > LONGEST:
+            method = f"{method[:LONGEST]}-{digest(self.method.encode())}"
+        limits = f"-{self.key[:8]}" if self.limits else ""
+        return f"{folder}/{method}-{self.fingerprint[:12]}-{self.seed}{limits}{ending}"
+
+    @property
+    def claim(self) -> str | None:
+        """What the solver says that no certificate shows, in words, or ``None``.
+
+        "optimal" is shown if a verified decision reaches the certified bound; nothing shows that a problem has no
+        solution.
+        """
+        solver = base_id(self.solver or "the method")
+        says = f"{SOLVER_NAMES.get(solver, solver)} calls this"
+        if self.status == "infeasible":
+            return f"{says} infeasible"
+        shown = not self.unproved if self.objective is None else self.ratio_is_upper is False
+        return f"{says} optimal" if self.status == "optimal" and not shown else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, in order, and the `claim`."""
+        return super().as_dict() | {"claim": self.claim}
+
+    @property
+    def unproved(self) -> bool:
+        """Whether it claims a tighter bound than any certificate shows."""
+        known = self.own_bound if self.best_bound is None else self.best_bound
+        if self.claimed_bound is None or known is None:
+            return self.claimed_bound is not None
+        return (self.claimed_bound < known) == (self.sense == "max") and differ(known, self.claimed_bound)
+
+    @property
+    def ratio_at_least(self) -> float | None:
+        """A lower estimate of the ratio of a verified row to the optimum: that to the best verified decision.
+
+        It is infinite if one of the two is 0, and ``None`` if both are, or if a ratio is undefined.
+        """
+        if not self.verified or self.objective is None or self.best_objective is None:
+            return None
+        if self.objective == self.best_objective == 0:
+            return None
+        nothing = min(self.objective, self.best_objective) == 0
+        return ratio(self.sense, self.objective, self.best_objective) or (math.inf if nothing else None)
+
+    @property
+    def certified(self) -> bool:
+        """Whether it has a gap that may be shown; unverified decisions have none."""
+        return self.verified is True and self.gap is not None
+
+    @property
+    def name(self) -> Name:
+        """Fingerprint, method, seed and limits, which identify a result within a run."""
+        return self.fingerprint, self.method, self.seed, self.limits
+
+
+MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "build_s", "total_s")
+"""Fields that a published number can be about, in addition to the metrics of the checker."""
+
+FIELDS = tuple(f.name for f in dataclasses.fields(Row))
+
+TOGETHER = (
+    *("best_bound", "bound_from", "best_objective", "gap", "ratio", "ratio_is_upper", "refuted", "published"),
+    *("loss", "loss_is_upper", "price_of", "price_at_least", "price_at_most"),
+)
+"""Fields that follow from all rows of a run."""
+
+OF_METHODS = ("paper", "problem", "aims", "kind", "sense")
+"""Fields that are registered for the method."""
+
+STORED = tuple(name for name in FIELDS if name not in (*TOGETHER, *OF_METHODS, "instance"))
+"""Fields that a journal has."""
+
+
+def gap(objective: float, bound: float) -> float:
+    """Return ``|bound − objective| / |bound|`` (0 if both are 0, infinite if only the bound is)."""
+    if objective == bound:
+        return 0.0
+    return abs(bound - objective) / abs(bound) if bound != 0 else math.inf
+
+
+def ratio(sense: str, objective: float, bound: float) -> float | None:
+    """Return the factor by which the bound is better, at least 1, or ``None`` if a ratio is undefined.
+
+    It is ``bound/objective`` to maximise, ``objective/bound`` to minimise; both must be positive, or equal (ratio 1).
+    """
+    if objective == bound:
+        return 1.0
+    better, worse = (bound, objective) if sense == "max" else (objective, bound)
+    if worse <= 0 or better <= 0:
+        return None
+    return max(1.0, better / worse)
+
+
+BROKEN = "a checker or a rule is wrong; please report this"
+
+
+def better(row: Row, objective: float, bound: float) -> bool:
+    """Return whether an objective is better than a bound on it by more than rounding."""
+    return (objective > bound) == (row.sense == "max") and differ(objective, bound)
+
+
+EXACT = 1e-12
+"""Part by which a decision may miss a rule and still counts as exact: rounding of floating-point numbers."""
+
+
+def log_file(row: Row) -> str:
+    """Return the path of a row's log inside the results folder."""
+    return row.file("logs", ".log")
+
+
+def exact(metrics: Mapping[str, Any]) -> bool:
+    """Return whether a verified decision misses no rule; papers whose checkers do not measure that have no such rule.
+
+    What a decision misses can count many times in the objective. Certified bounds allow that, and solvers do not.
+    """
+    return float(metrics.get("missed", 0.0)) <= EXACT
+
+
+def refuted_by(row: Row, method: str, objective: float, exactly: bool = True) -> list[str]:
+    """Return what a verified decision of the row's problem refutes: a bound, or that there is no solution.
+
+    `method` made the decision, which has this objective. It refutes what a solver claims only if it is :func:`exact`.
+    """
+    lines = []
+    if row.own_bound is not None and better(row, objective, row.own_bound):
+        text = f"is beaten by the objective {objective:.9g} of {method}: {BROKEN}"
+        lines.append(f"certified bound {row.own_bound:.9g} {text}")
+    if exactly and row.claimed_bound is not None and better(row, objective, row.claimed_bound):
+        lines.append(f"claimed bound {row.claimed_bound:.9g} is beaten by the objective {objective:.9g} of {method}")
+    if row.status == "infeasible":
+        lines.append(f"infeasible, but {method} has a decision of {row.problem}")
+    return lines
+
+
+@dataclass(repr=False)
+class Comparison(Found[Row]):
+    """Certified results of a run, from which tables, figures and the report are made.
+
+    Attributes
+    ----------
+    rows
+        Sorted by instance, paper and order of registration.
+    decisions
+        Decisions by :attr:`Row.name`; methods without one are absent.
+    traces
+        Bound and incumbent over time: ``{instance, fingerprint, method, seed, limits, time_s, incumbent, bound}``.
+    prices
+        Prices that prove bounds, by :attr:`Row.name`, from the models that provide them.
+    bounds
+        Rows of models that were not selected, but ran for their bounds.
+    logs
+        What HiGHS wrote, by :attr:`Row.name`, if the run kept its logs.
+    """
+
+    decisions: Mapping[Name, Any] = field(default_factory=dict)
+    traces: list[Mapping[str, Any]] = field(default_factory=list)
+    prices: Mapping[Name, Any] = field(default_factory=dict)
+    bounds: list[Row] = field(default_factory=list)
+    logs: Mapping[Name, str] = field(default_factory=dict)
+
+    kind = "compare"
+    fields = (*FIELDS, "claim")
+
+    def decision(self, method: str, seed: int = 0) -> Any:
+        """Return the decision of a method on the first instance for which it has one."""
+        return next(d for (_, name, s, _), d in self.decisions.items() if (name, s) == (method, seed))

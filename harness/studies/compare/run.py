@@ -1,0 +1,401 @@
+"""Run methods on instances and certify their bounds, gaps and ratios; mark results that contradict a bound."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Unpack
+
+from schedgap.harness.check import differ
+from schedgap.harness.engine.folder import open_stored
+from schedgap.harness.engine.pacing import GOOD, LEAST_S, MOST_S
+from schedgap.harness.engine.result import Opened, grouped, opened
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopened, several
+from schedgap.harness.engine.task import Limits
+from schedgap.harness.show.table import to_parquet, types_of
+from schedgap.harness.studies.compare.methods import (
+    BOUNDING,
+    Spec,
+    bounding,
+    find_spec,
+    related,
+    select,
+    solved_by,
+    specs,
+    starts_from_decisions,
+)
+from schedgap.harness.studies.compare.price import priced
+from schedgap.harness.studies.compare.row import BROKEN, Comparison, Name, Row, better, exact, gap, ratio, refuted_by
+from schedgap.harness.studies.compare.task import MethodResult, MethodTask
+from schedgap.harness.studies.published import together, with_published
+from schedgap.heuristics import HEURISTICS
+from schedgap.instances import load
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import UsageError
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted, some
+from schedgap.models import ModelSpec
+
+
+def compare(
+    instance: Reference | Sequence[Reference],
+    methods: str | Sequence[str] = "*",
+    papers: str | Sequence[str] = (),
+    *,
+    seeds: int | Sequence[int] = 0,
+    solvers: str | Sequence[str] = (),
+    limits: Limits | Mapping[str, Limits] | None = None,
+    bound: bool = True,
+    command: str | None = None,
+    **running: Unpack[Running],
+) -> Comparison:
+    """Run methods on one or more instances and return certified rows; Ctrl-C ends the run and keeps finished rows.
+
+    Parameters
+    ----------
+    instance
+        References (``gen/200jobs``, a path) or loaded instances. Here and below, a single value is allowed as well.
+    methods, papers
+        Ids or shell patterns (``oef.*``) of methods, and papers to which they are restricted. By default all methods
+        run, except that those about logs, ``rigid.*``, need an instance with a history.
+    solvers
+        Solvers (:data:`schedgap.models.solve.SOLVERS`), possibly with options of their own (``highs?presolve=off``);
+        every model runs once with each, which is appended to its id.
+    seeds, limits
+        Seeds of heuristics and solvers; limits of one method, or several named sets of them. Every method runs once
+        with each combination.
+    bound
+        Whether to run the cheapest model that bounds a problem if none of the methods does. Its row is not in the
+        table but in :attr:`Comparison.bounds`.
+    command
+        The command that reproduces the run, for the report; by default derived from the arguments.
+    **running
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
+
+    Raises
+    ------
+    UsageError
+        If a reference, method or solver is unknown, an instance is invalid, results cannot be written, or no cluster
+        answers. Nothing has run then.
+    """
+    kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
+    references, methods, papers = several(instance), several(methods), several(papers)
+    seeds, solvers = several(seeds), several(solvers)
+    chosen = solved_by(select(methods, papers), solvers)
+    loaded = _examples_of_one_case([load(ref) for ref in references])
+    first = next(iter(kinds.values()))
+    options = {
+        "instance": references,
+        "paper": papers,
+        "method": [method for method in methods if method != "*"],
+        "seed": seeds if seeds != [0] else [],
+        "solver": solvers,
+        "no_bound": not bound,
+        "quick": first.run_s is first.time_limit_s is first.nodes is None,
+        **first.given(Limits()),
+    }
+    sets = {name: asdict(one) for name, one in kinds.items()}
+    meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": sets.get("", sets)}
+    tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
+    searching = [task for task in tasks if task.limits.run_s is not None]
+    news = _announced(tasks, searching) if searching else ""
+    return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, news=news, **running)
+
+
+def _announced(tasks: Sequence[MethodTask], searching: Sequence[MethodTask]) -> str:
+    """Return what runs, on what, and for how long at most."""
+    methods, most = len({task.method for task in tasks}), max(task.limits.run_s or 0.0 for task in searching)
+    names = some(list(dict.fromkeys(task.instance_name for task in tasks)))
+    ending = f"those that search end at a gap of {100 * GOOD:.0f} %, or when {most:g} s have passed"
+    return f"{counted(methods, 'method')} on {names}; {ending} (--quick: {SEARCHES_S:g} s for all searches)"
+
+
+def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
+    """Merge instances of equal content (``paper/oef-eq1``, ``-eq2``) into one, with the published numbers of all."""
+    if len({(one.fingerprint, one.name) for one in loaded}) < len(loaded):
+        return list(loaded)  # an instance named twice is an error, which `execute` reports
+    merged: dict[str, Instance] = {}
+    for one in loaded:
+        merged[one.fingerprint] = together(merged.get(one.fingerprint, one), one)
+    return list(merged.values())
+
+
+def plan(
+    instances: Sequence[Instance],
+    chosen: Sequence[Spec],
+    seeds: Sequence[int],
+    kinds: Mapping[str, Limits],
+    every: bool = False,
+) -> list[MethodTask]:
+    """Return one task per instance, method, seed and limit set, in the order of the table.
+
+    With `every`, methods of papers that are not about such an instance are left out. Raise `UsageError` if limits or
+    seeds are out of range.
+    """
+    for limits, seed in itertools.product(kinds.values(), seeds):
+        limits.options(seed)
+    if len(set(seeds)) < len(seeds):
+        raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
+    tasks = []
+    for instance in instances:
+        about = to_json(instance), instance.name, instance.fingerprint
+        used = [spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]
+        searches = max(1, sum(map(starts_from_decisions, used)))
+        for spec, seed, (name, limits) in itertools.product(used, seeds, kinds.items()):
+            shares = limits.time_limit_s is limits.nodes is None and starts_from_decisions(spec)
+            alone = limits if limits.run_s is None else replace(limits, run_s=None)
+            own = _shared(limits, searches, len(instances)) if shares else alone
+            tasks.append(MethodTask(*about, spec.id, seed, name, limits=own))
+    return tasks
+
+
+def _shared(limits: Limits, searches: int, instances: int) -> Limits:
+    """Return the limits of one of the searches on an instance, which share their time."""
+    if limits.run_s is None:
+        return replace(limits, time_limit_s=min(limits.seconds, SEARCHES_S / searches))
+    first_s = min(max(limits.run_s / 2 / searches, LEAST_S), MOST_S)
+    return replace(limits, time_limit_s=first_s, run_s=limits.run_s * instances)
+
+
+RUN_S = 60.0
+"""Seconds of the wall clock that ``harness compare`` takes for an instance if it is not told otherwise."""
+
+
+SEARCHES_S = 7.0
+"""Seconds that models which start from known decisions share on an instance if no time limit is set: they search until
+they have a proof or no time is left. ``gen/200jobs`` with all papers has nine of them; everything else there takes half
+a minute of computing."""
+
+
+def compare_here(
+    instance: Instance, methods: str | Sequence[str], *, limits: Limits | None = None, probes: bool = True
+) -> Comparison:
+    """Run methods in this process, without a hard time or memory limit, and certify them as :func:`compare` does.
+
+    Without `probes`, no other heuristics run: searches start from the decisions of `methods` alone, and what models
+    claim is compared with these only.
+    """
+    stages = staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), probes=probes)
+    done: list[MethodResult] = []
+    while tasks := stages(done):
+        done += [task.run() for task in tasks]
+    meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
+    return collected(Finished(meta, {instance.fingerprint: instance}, done))
+
+
+def staged(
+    tasks: Sequence[MethodTask], probes: bool = True, bound: bool = False
+) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
+    """Return the stages of a comparison: the heuristics of the models' problems, all other methods, missing bounds.
+
+    With `probes`, heuristics that were not selected run as well: models start from their decisions, and what models
+    claim must stand beside them. With `bound`, models run for missing bounds.
+    """
+    selected = {_place(task, task.method): task for task in tasks}
+    models = [(task, spec) for task in tasks if isinstance(spec := find_spec(task.method), ModelSpec)]
+    wanted = [replace(task, method=h.id, helps=True) for task, spec in models for h in related(spec)]
+    starts = {_place(task, task.method): selected.get(_place(task, task.method), task) for task in wanted}
+    first = [task for task in starts.values() if probes or not task.helps]
+    # Long tasks come first, so that no worker waits long for another's last task: searches, which share their time,
+    # then other models, then heuristics. Searches that share the time of the run wait for what others leave of it.
+    ordered = [task for task, spec in sorted(models, key=lambda pair: not starts_from_decisions(pair[1]))]
+    paced = [task for task in ordered if task.limits.run_s is not None]
+    ordered = [task for task in ordered if task.limits.run_s is None]
+    rest = [task for place, task in selected.items() if place not in starts and task.method in HEURISTICS]
+
+    def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
+        if first and not done:
+            return first
+        if len(done) > len(first):
+            return unbounded(tasks, done) if bound else []
+        return [*(_started(task, done) for task in ordered), *rest, *(_started(task, done) for task in paced)]
+
+    return stages
+
+
+def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
+    """Return the task of a model with the verified decisions of heuristics that may solve its problem."""
+    places = {_place(task, h.id) for h in related(find_spec(task.method))}
+    known = [one for one in done if one.row.verified and one.row.name in places]
+    return replace(task, known=tuple((one.row.method, opened(one.decision)) for one in sorted(known, key=_method)))
+
+
+def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
+    """Return tasks for the bounds that verified decisions lack: the cheapest model that has not been skipped.
+
+    A method that is made for a narrower problem needs the bound of that one, too. One bound per problem is enough for
+    all seeds and limits; the model runs with those of the instance's first task.
+    """
+    status = {(one.row.fingerprint, one.row.method): one.row.status for one in done}
+    first = {task.fingerprint: task for task in reversed(tasks)}
+    missing: dict[tuple[str, str], MethodTask] = {}
+    for one, row in zip(done, certify(one.row for one in done), strict=True):
+        if one.helps or not row.verified:
+            continue
+        lacking = [row.problem] * (row.best_bound is None) + [row.aims] * bool(row.aims and row.loss is None)
+        for problem in lacking:
+            for spec in bounding(row.paper, problem):
+                place = row.fingerprint, spec.id
+                if place not in status:
+                    missing[place] = replace(first[row.fingerprint], method=spec.id, helps=True)
+                if status.get(place) != "skipped":
+                    break
+    return list(missing.values())
+
+
+def _method(result: MethodResult) -> str:
+    return result.row.method
+
+
+def _place(task: MethodTask, method: str) -> Name:
+    return task.fingerprint, method, task.seed, task.limits_name
+
+
+def collected(found: Finished) -> Comparison:
+    """Certify results and return the comparison, sorted by instance and by registration of methods.
+
+    Methods that only helped are left out, unless they are wrong. Raise `UsageError` if two rows of a method differ only
+    in unnamed limits, as may happen in merged folders.
+    """
+    about = ("instance", "fingerprint", "method", "seed", "limits")
+    at = {fingerprint: i for i, fingerprint in enumerate(found.instances)}
+    order = {spec.id: i for i, spec in enumerate(specs())}
+
+    def place(result: MethodResult) -> tuple[int, int]:
+        method = result.row.method
+        return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
+
+    results = sorted(found.results, key=place)
+    for name, count in Counter(one.row.name for one in results if not one.helps).items():
+        if count > 1:
+            where = found.instances[name[0]].name
+            raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name each in the sweep file")
+    certified = list(zip(results, certify(one.row for one in results), strict=True))
+    shown = [(one, row) for one, row in certified if not one.helps or row.wrong]
+    rows = with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown])
+    decisions = Opened({one.row.name: one.decision for one, _ in shown if one.decision is not None})
+    traces: list[Mapping[str, Any]] = [
+        {name: getattr(one.row, name) for name in about} | dict(zip(TIMED, point, strict=True))
+        for one, _ in shown
+        for point in one.trace
+    ]
+    prices = {one.row.name: one.prices for one, _ in shown if one.prices is not None}
+    bounds = [row for one, row in certified if one.helps and row.kind in BOUNDING and not row.wrong]
+    logs = Opened({one.row.name: one.log for one in results if one.log is not None})
+    return Comparison(found.meta, rows, found.instances, decisions, traces, prices, bounds, logs, folder=found.folder)
+
+
+TIMED = ("time_s", "incumbent", "bound")
+TRACE = dict.fromkeys(("instance", "fingerprint", "method", "limits"), "str") | {"seed": "int"}
+TRACE |= dict.fromkeys(TIMED, "float")
+"""Types of the fields of a point of a trace."""
+
+
+def _tables(comparison: Comparison) -> Mapping[str, bytes]:
+    rows = (row.as_dict() for row in comparison.rows)
+    return {
+        "rows.parquet": to_parquet(types_of(Row) | {"claim": "str | None"}, rows),
+        "traces.parquet": to_parquet(TRACE, comparison.traces),
+    }
+
+
+def judged(found: Finished) -> list[Row]:
+    """Return all rows of a run, also those that only helped, as certified beside each other."""
+    return certify(one.row for one in found.results if isinstance(one, MethodResult))
+
+
+STUDY = Study("compare", (MethodResult,), collected, _tables, judged)
+
+
+def read_run(folder: str | Path) -> Comparison:
+    """Return the comparison in a results folder; decisions are read and checked on access."""
+    return reopened(STUDY, open_stored(Path(folder), STUDY.kind))
+
+
+def certify(rows: Iterable[Row]) -> list[Row]:
+    """Fill in the best bound, gap, ratio, price and loss of each row; the order is kept.
+
+    Only certified bounds count. One applies within its instance, to its own problem and to the problems that restrict
+    it. A decision that passed the checker is a proof: a claimed bound, a claimed infeasibility or a guarantee that it
+    refutes makes its row wrong. If it lies beyond a certified bound, both rows are wrong, and the bound is not used.
+    """
+    rows = list(rows)
+    done = {peers[0].fingerprint: iter(_certify_one(peers)) for peers in grouped(rows, "fingerprint")}
+    return [next(done[row.fingerprint]) for row in rows]
+
+
+def _certify_one(rows: Sequence[Row]) -> list[Row]:
+    """Certify the rows of one instance."""
+    verified = [row for row in rows if row.objective is not None and row.verified]
+    bounding = [row for row in rows if row.own_bound is not None]
+    refuted = [[line for peer in verified for line in _refuted(row, peer)][:1] for row in rows]
+    beyond = [[line for peer in bounding for line in _contradicted(row, peer)][:1] for row in rows]
+    sound = [row for row in bounding if not any(_contradicted(peer, row) for peer in verified)]
+    exceeded = [next((line for peer in verified for line in _exceeded(row, peer)), None) for row in rows]
+    judged = [
+        row.replace(verified=False, violations=(*row.violations, *one, *other)) if one or other else row
+        for row, one, other in zip(rows, refuted, beyond, strict=True)
+    ]
+    judged = [row.replace(refuted=line) if line else row for row, line in zip(judged, exceeded, strict=True)]
+    certified = [_certified(row, judged, sound) for row in judged]
+    return [priced(row, certified) for row in certified]
+
+
+def _refuted(row: Row, peer: Row) -> list[str]:
+    """Return what the verified decision of another row refutes of a row, unless the row says so already."""
+    if peer.objective is None or row.problem not in _and_wider(peer):
+        return []
+    lines = refuted_by(row, peer.method, peer.objective, exact(peer.metrics))
+    return [line for line in lines if line not in row.violations]
+
+
+def _exceeded(row: Row, peer: Row) -> list[str]:
+    """Return that a verified decision is better than the row's by more than its guarantee allows, or nothing."""
+    if row.guarantee_factor is None or peer.objective is None or row.problem not in _and_wider(peer):
+        return []
+    times = row.replace(best_objective=peer.objective).ratio_at_least
+    if times is None or times <= row.guarantee_factor or not differ(times, row.guarantee_factor):
+        return []
+    return [f"{row.guarantee} is refuted: {peer.method} is {times:.6g} times better"]
+
+
+def _contradicted(row: Row, peer: Row) -> list[str]:
+    """Return that a verified objective lies beyond the certified bound of another row, or nothing."""
+    if row.objective is None or not row.verified or peer.own_bound is None:
+        return []
+    if peer.problem not in _and_wider(row) or not better(row, row.objective, peer.own_bound):
+        return []
+    return [
+        f"objective {row.objective:.9g} lies beyond the certified bound {peer.own_bound:.9g} of {peer.method}: {BROKEN}"
+    ]
+
+
+def _certified(row: Row, peers: Sequence[Row], sound: Sequence[Row]) -> Row:
+    """Fill in the best verified objective, and gap and ratio to the tightest of the `sound` certified bounds."""
+    wider = _and_wider(row)
+    reached = [p.objective for p in peers if p.problem == row.problem and p.verified and p.objective is not None]
+    row = row.replace(best_objective=(max if row.sense == "max" else min)(reached, default=None))
+    bounding = [peer for peer in sound if peer.problem in wider]
+    if not bounding:
+        return row
+    best = (min if row.sense == "max" else max)(bounding, key=attrgetter("own_bound"))
+    bound = float(best.own_bound or 0.0)
+    row = row.replace(best_bound=bound, bound_from=best.method)
+    if row.objective is None or row.verified is False:
+        return row
+    return row.replace(
+        gap=gap(row.objective, bound),
+        ratio=ratio(row.sense, row.objective, bound),
+        ratio_is_upper=row.best_objective is None or differ(row.best_objective, bound),
+    )
+
+
+def _and_wider(row: Row) -> list[str]:
+    """Return the row's problem and all problems that it restricts."""
+    return PAPERS.get(row.paper).wider(row.problem)

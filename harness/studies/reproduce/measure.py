@@ -1,0 +1,317 @@
+"""Compute rows from results: select the cases of an item, take means with intervals and bounds, and judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from schedgap.harness.check import TOLERANCE
+from schedgap.harness.show.text import Side, limit, number, numbers
+from schedgap.harness.studies.published import LESS_IS_BETTER, agrees, measured_as, split, value_of
+from schedgap.harness.studies.reproduce.row import Case, Evidence, ReproducedRow, decide
+from schedgap.harness.studies.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend
+from schedgap.instances.text import some
+
+STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
+
+RESAMPLES = 2000
+"""Bootstrap samples per interval."""
+
+WIDE = 0.5
+"""An interval wider than this fraction of the printed value is too wide to judge by; the mean is used instead."""
+
+NOT_RUN = "Nothing of this run is about it; --quick leaves out what takes longest."
+"""Note on an item that could be measured, but was not."""
+
+TRACE = 0.002
+"""Relative difference up to which values have no order; ratios closer to one have no direction."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic over cases with its 95 % interval, and the bound on it with its side and model."""
+
+    value: float
+    low: float
+    high: float
+    cases: int
+    bound: float | None = None
+    side: Side = "exactly"
+    model: str = ""
+
+    def __str__(self) -> str:
+        interval = f" [{number(self.low, 3)}, {number(self.high, 3)}]" if self.low < self.high else ""
+        return f"{number(self.value)}{interval}"
+
+
+def rows(setting: Setting, cases: Sequence[Case]) -> Iterator[ReproducedRow]:
+    """Yield a row for every compared item of a setting; and for what cannot be tested, a row that says so."""
+    for text in setting.printed or (("",) if not setting.runs else ()):
+        what, _, printed = text.rpartition(": ")
+        yield ReproducedRow(setting.id, setting.place, what or setting.title, published=printed or None)
+    for item in setting.items:
+        yield _row(setting, item, cases)
+
+
+def _row(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) -> ReproducedRow:
+    stated, fields = _judged(setting, item, cases)
+    fields.pop("text", None)
+    others = {}
+    elsewhere = []
+    for other in item.only_if:
+        if (changed := _instead(item, other)) == item:
+            continue
+        judged, measured = _judged(setting, changed, cases)
+        others[other.setting] = judged
+        if judged.agrees is not None:
+            elsewhere.append(f"{other.setting}: {measured.get('text', numbers(measured.get('measured')))}")
+    methods = item.order if isinstance(item, Order) else (item.method, split(item.quantity)[1])
+    failed = [case for case in cases if case.run == setting.run_of(item.run).name and case.trouble]
+    trouble = some([case.trouble for case in failed if case.method in methods], 2)
+    return ReproducedRow(
+        figure=setting.id,
+        place=item.place or setting.place,
+        verdict=decide(stated, others),
+        elsewhere=tuple(elsewhere),
+        note=item.note if stated.agrees is not None or trouble or setting.needs else f"{item.note} {NOT_RUN}".strip(),
+        trouble=trouble,
+        **fields,
+    )
+
+
+def _instead(item: Any, other: Alternative) -> Any:
+    """Return an item in an alternative setting: with another run, points or methods."""
+    changes: dict[str, Any] = {"run": other.run or item.run, "at": {**item.at, **other.at}}
+
+    def replaced(method: str) -> str:
+        return other.instead.get(method, method)
+
+    if isinstance(item, Order):
+        changes["order"] = tuple(map(replaced, item.order))
+    else:
+        name, reference = split(item.quantity)
+        changes["method"] = replaced(item.method)
+        changes["quantity"] = f"{name}:{replaced(reference)}" if reference else name
+    return item.model_copy(update=changes)
+
+
+Judged = tuple[Evidence, dict[str, Any]]
+
+
+def _judged(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) -> Judged:
+    """Return the evidence about an item, and the fields of its row with ``text``, its measurement in words."""
+    here = [case for case in cases if case.run == setting.run_of(item.run).name and fits(case, item)]
+    if isinstance(item, Order):
+        return _order(item, here)
+    return _trend(item, here) if isinstance(item, Trend) else _number(item, here)
+
+
+def fits(case: Case, item: Item) -> bool:
+    """Return whether a case is at the points of an item."""
+    return all(_is(case.at.get(name), wanted) for name, wanted in item.at.items())
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, tuple):
+        return any(_is(value, one) for one in wanted)
+    same = plain_number(value) is not None and plain_number(value) == plain_number(wanted)
+    return same or str(value) == str(wanted)
+
+
+def plain_number(value: Any) -> float | None:
+    """Convert a value or text to a number; return ``None`` if it is not one."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def values(method: str, quantity: str, cases: Sequence[Case]) -> dict[tuple[str, ...], Any]:
+    """Return a quantity of a method by case; failed and WRONG results are left out."""
+    peers: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
+    for case in cases:
+        if not case.trouble:
+            peers.setdefault(case.key, {})[case.method] = case.measured
+    by_case = ((key, value_of(quantity, method, measured)) for key, measured in peers.items())
+    return {key: value for key, value in by_case if value is not None}
+
+
+def shared(methods: Sequence[str], quantity: str, cases: Sequence[Case]) -> list[Case]:
+    """Return the cases in which all methods (with values at all) have one, so that all means are over the same."""
+    by_method = [keys for method in methods if (keys := values(method, quantity, cases).keys())]
+    return [case for case in cases if all(case.key in keys for keys in by_method)]
+
+
+def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean") -> Statistic | None:
+    """Return the mean (largest, smallest) value of a quantity over cases, jobs and tenants, its interval and bound."""
+    by_case = values(method, quantity, cases)
+    sample = [float(one) for value in by_case.values() for one in np.ravel(value)]
+    if not sample or not all(math.isfinite(value) for value in sample):
+        return None
+    value = STATISTICS[of](sample)
+    low, high = interval(sample) if of == "mean" else (value, value)
+    bounds = [_bound(quantity, case, cases) for case in cases if case.method == method and case.key in by_case]
+    certified = [bound for bound in bounds if bound is not None]
+    if len(certified) < len(sample) or len({side for _, side, _ in certified}) != 1:
+        return Statistic(value, low, high, len(sample))
+    extreme = STATISTICS[of]([bound for bound, _, _ in certified])
+    return Statistic(value, low, high, len(sample), extreme, certified[0][1], certified[0][2])
+
+
+def _bound(quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, Side, str] | None:
+    """Return the certified bound on a quantity in a case, its side, and the model.
+
+    The bound on a ratio is the largest value that the method can reach while the other method's result stays the same.
+    """
+    name, other = split(quantity)
+    base, unit = measured_as(name, case.measured) or ("", 1.0)
+    if base not in case.bounds:
+        return None
+    bound, model = case.bounds[base]
+    less = base != "objective" or case.measured.get("sense") == "min"
+    if not other:
+        return bound / unit, "at least" if less else "at most", model
+    theirs = [one.measured[base] for one in cases if (one.key, one.method) == (case.key, other)]
+    best, reference = (bound, theirs[0]) if less else (theirs[0], bound)
+    return (reference / best, "at most", model) if best > 0 else None
+
+
+def interval(sample: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the mean; for equal numbers, or one number, it is a point."""
+    if len(set(sample)) == 1:
+        return sample[0], sample[0]
+    from scipy.stats import bootstrap
+
+    seed = np.random.default_rng(0)
+    result = bootstrap((sorted(sample),), np.mean, n_resamples=RESAMPLES, method="percentile", rng=seed)
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+# ---------------------------------------------------------------- judging items
+
+
+def _number(item: Number, cases: Sequence[Case]) -> Judged:
+    """Compare a number with a statistic over the cases."""
+    fields: dict[str, Any] = {
+        "what": item.quantity + _points(item),
+        "method": item.method,
+        "published": _plain(item.value),
+        **{name: getattr(item, name) for name in ("relation", "tolerance", "unit")},
+    }
+    judged = Evidence(None)
+    if isinstance(item.value, tuple | list):  # a vector or matrix is about one case
+        by_case = list(values(item.method, item.quantity, cases).values())
+        if len(by_case) == 1:
+            judged = Evidence(_same(by_case[0], item.value, item.tolerance, item.relation))
+            fields |= {"measured": np.asarray(by_case[0]).tolist(), "cases": 1}
+    elif one := statistic(item.method, item.quantity, cases, item.statistic):
+        judged = evidence(item, one)
+        fields |= {"measured": one.value, "low": one.low, "high": one.high, "cases": one.cases, "text": str(one)}
+        fields |= {} if one.bound is None else {"certified": f"{limit(one.bound, one.side)} ({one.model})"}
+    if judged.agrees is False and item.exact is not None and _same(fields["measured"], item.exact, TOLERANCE):
+        return replace(judged, excluded=True), fields | {"certified": f"= {numbers(item.exact)} (exact)"}
+    return judged, fields
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else float(value)
+
+
+def _same(found: Any, wanted: Any, tolerance: float, relation: str = "equal") -> bool:
+    return bool(agrees(np.asarray(found, float), np.asarray(wanted, float), tolerance, relation))
+
+
+def evidence(item: Number, found: Statistic) -> Evidence:
+    """Judge a printed number by a statistic, its interval and its bound."""
+    value, slack = float(np.asarray(item.value)), item.tolerance * (1 + 1e-9)
+    narrow = found.high - found.low <= WIDE * abs(value)
+    low, high = (found.low, found.high) if narrow else (found.value, found.value)
+    same = {
+        "equal": low - slack <= value <= high + slack,
+        "at least": found.value >= value - slack,
+        "at most": found.value <= value + slack,
+    }[item.relation]
+    above = found.side == "at most" and item.relation != "at most" and value - slack > (found.bound or 0.0)
+    below = found.side == "at least" and item.relation != "at least" and value + slack < (found.bound or 0.0)
+    # A ratio points the same way if all of its interval is on the printed side of one, by more than a trace.
+    alike = found.low > 1 + TRACE if value > 1 else found.high < 1 - TRACE and value < 1
+    return Evidence(same, alike and bool(split(item.quantity)[1]), bool(above or below))
+
+
+def _order(item: Order, cases: Sequence[Case]) -> Judged:
+    """Compare an ordering: of means over all cases, or at every value of a parameter."""
+    fields: dict[str, Any] = {"what": f"{item.quantity}: ordering{_points(item)}"}
+    fields["published"] = " before ".join(item.order)
+    by_value = {at: shared(item.order, item.quantity, here) for at, here in groups(item.along, cases).items()}
+    stats = {at: [statistic(method, item.quantity, here) for method in item.order] for at, here in by_value.items()}
+    stats = {at: row for at, row in stats.items() if all(row)}
+    if not stats:
+        return Evidence(None), fields
+    less = item.quantity.endswith((*LESS_IS_BETTER, "_h"))
+    less = cases[0].measured.get("sense") == "min" if item.quantity == "objective" else less
+    means = {at: [one.value if less else -one.value for one in row if one] for at, row in stats.items()}
+    held = [at for at, row in means.items() if all(b - a > TRACE * abs(a) for a, b in pairwise(row))]
+    if item.along:
+        missed = [str(at) for at in stats if at not in held]
+        text = f"at {len(held)} of {len(stats)} values of {item.along}"
+        text += f"; not at {some(missed, 4)}" if missed else ""
+    else:
+        sign = (" < " if less else " > ") if held else " against "
+        text = sign.join(str(one) for row in stats.values() for one in row)
+    fewest = min(one.cases for row in stats.values() for one in row if one)
+    fields |= {"measured": text, "cases": fewest, "text": text}
+    return Evidence(len(held) == len(stats), 2 * len(held) > len(stats)), fields
+
+
+def groups(along: str, cases: Sequence[Case]) -> dict[Any, list[Case]]:
+    """Group cases by the value of a parameter, numbers in ascending order; without a parameter, in one group."""
+    by_value: dict[Any, list[Case]] = {}
+    for case in cases:
+        value = case.at.get(along) if along else ""
+        if value is not None:
+            by_value.setdefault(value, []).append(case)
+    ordered = sorted(by_value, key=lambda value: (plain_number(value) is None, plain_number(value) or 0.0))
+    return {value: by_value[value] for value in ordered}
+
+
+def curve(method: str, quantity: str, along: str, cases: Sequence[Case]) -> dict[Any, Statistic]:
+    """Return a quantity with its interval by the value of a parameter."""
+    points = {at: statistic(method, quantity, here) for at, here in groups(along, cases).items()}
+    return {at: one for at, one in points.items() if one is not None}
+
+
+def _trend(item: Trend, cases: Sequence[Case]) -> Judged:
+    """Compare the trend of a curve along a parameter."""
+    peak = f" at {item.along} = {some([str(one) for one in item.peak])}" if item.peak else f" with {item.along}"
+    fields: dict[str, Any] = {
+        "what": f"{item.quantity}: trend{_points(item)}",
+        "method": item.method,
+        "published": f"{item.shape}{peak}",
+    }
+    points = curve(item.method, item.quantity, item.along, cases)
+    if len(points) < 2:
+        return Evidence(None), fields
+    means = [one.value for one in points.values()]
+    places = {at: at if (x := plain_number(at)) is None else number(x, 3) for at in points}
+    text = ", ".join(f"{places[at]}: {one}" for at, one in points.items())
+    fields |= {"measured": text, "cases": min(one.cases for one in points.values()), "text": text}
+    if item.peak:
+        best = (max if item.shape == "peaks" else min)(points, key=lambda at: points[at].value)
+        return Evidence(any(_is(best, one) for one in item.peak)), fields
+    sign = 1 if item.shape == "rises" else -1
+    steps = [sign * (b - a) for a, b in pairwise(means)]
+    return Evidence(all(step > 0 for step in steps), sum(steps) > 0), fields
+
+
+def _points(item: Item) -> str:
+    """Return the run and points of an item in words, in parentheses; empty if it has neither."""
+    wanted = {name: value if isinstance(value, tuple) else (value,) for name, value in item.at.items()}
+    parts = [f"{name} = {some(list(map(str, several)))}" for name, several in wanted.items()]
+    parts[:0] = [item.run] if item.run else []
+    return f" ({', '.join(parts)})" if parts else ""

@@ -1,0 +1,299 @@
+"""Settings: a file ``reproductions/<paper>/<figure>.toml`` describes a figure or table and its runs.
+
+.. code-block:: toml
+
+    title = "Average JCT under FIFO"
+    place = "Fig. 9"
+
+    [[runs]]
+    name = "artefact"
+    policies = ["synergy.proportional.fifo", "synergy.tune.fifo"]
+    traces = [{ format = "synergy_csv", file = "synergy/artefact_rebuilt_9perh.csv" }]
+    options = { round_s = 300.0, restart_s = 0.0, window = "4000:1000" }
+
+    [[numbers]]
+    method = "synergy.tune.fifo"
+    quantity = "jct_mean_h"
+    value = 22
+    tolerance = 0.5
+    unit = "h"
+    only_if = [{ setting = "jobs are placed in the policy's order", instead = { "synergy.tune.fifo" = "…" } }]
+
+A run is a sweep (:mod:`schedgap.harness.studies.sweep`); its ``quick`` has the changes under ``--quick``. A number is a
+mean over all cases that ``at`` selects. ``[[published]]`` takes the numbers from an instance's file. If there are
+several runs, every item names its run; ``needs`` states what a figure would require that cannot be tested here.
+``docs/figures.md`` explains the shorthands: ``runs`` of another figure, ``only_if`` at the top level, and ``each``.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from schedgap.harness.studies.sweep import Sweep, Value
+from schedgap.instances import load
+from schedgap.instances.canonical import parse, read_mapping
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import Name, Record, Text, rule, violation
+from schedgap.instances.schema.base import Numbers
+
+Values = Value | tuple[Value, ...]
+
+COMPARED = ("numbers", "published", "orders", "trends")
+"""Fields of a setting that contain compared items."""
+
+
+class SettingRun(Sweep):
+    """A sweep that belongs to a setting: methods or policies on instances."""
+
+    title: Text = ""
+    name: Text = ""
+    quick: Mapping[Name, Any] = {}
+
+    def small(self) -> SettingRun:
+        """Return the run with its changes under ``--quick``."""
+        content = {**self.model_dump(mode="json", exclude_unset=True), **self.quick}
+        return parse(SettingRun, content, f"run {self.name!r}: quick")
+
+
+class Alternative(Record):
+    """A setting that the paper does not state, in which an item is compared as well."""
+
+    setting: Name = rule("the difference, in a few words")
+    run: Text = ""
+    at: Mapping[Name, Values] = {}
+    instead: Mapping[Name, Name] = {}
+
+
+class Item(Record):
+    """A compared item: its run, the points of the run (`at`), its place in the paper, and a note."""
+
+    run: Text = ""
+    at: Mapping[Name, Values] = {}
+    place: Text = ""
+    note: Text = ""
+    only_if: tuple[Alternative, ...] = ()
+
+
+class Number(Item):
+    """A printed number: the mean (or largest, or smallest) value of a quantity over all cases.
+
+    `quantity`, `exact`, `relation` and `tolerance` are as in :class:`schedgap.instances.schema.Published`.
+    """
+
+    method: Name
+    quantity: Name = "objective"
+    value: Numbers
+    exact: Numbers | None = None
+    relation: Literal["equal", "at least", "at most"] = "equal"
+    tolerance: float = rule("a tolerance is positive", gt=0, default=0.005)
+    unit: Name = "1"
+    statistic: Literal["mean", "largest", "smallest"] = "mean"
+
+
+class Order(Item):
+    """A printed ordering, the best method first; with `along`, it holds at every value of a parameter."""
+
+    order: Annotated[tuple[Name, ...], Field(min_length=2)]
+    quantity: Name = "objective"
+    along: Text = ""
+
+
+class Trend(Item):
+    """A printed trend of a curve along a parameter; a peak or minimum is at one of the values `peak`."""
+
+    method: Name
+    quantity: Name = "objective"
+    along: Name
+    shape: Literal["rises", "falls", "peaks", "lowest"]
+    peak: tuple[Value, ...] = ()
+
+
+class Quoted(Item):
+    """The published numbers in the file of an instance whose place contains `where`."""
+
+    instance: Name
+    where: Text = ""
+    scope: Text = ""
+
+    def numbers(self) -> Iterator[Number]:
+        """Yield the numbers with this scope; a number about more than the instance has a scope."""
+        shared: dict[str, Any] = {"run": self.run, "at": self.at, "only_if": self.only_if}
+        for entry in load(self.instance).published:
+            if entry.value is None or self.where not in entry.where or self.scope != entry.scope:
+                continue
+            names = ("method", "quantity", "value", "exact", "relation", "tolerance", "unit")
+            own: dict[str, Any] = {name: getattr(entry, name) for name in names}
+            note = f"{entry.note} {self.note}".strip()
+            yield Number(**own, **shared, place=entry.where, note=note)
+
+
+class Drawing(Record):
+    """How a figure is drawn: lines or bars along a parameter, a map over two, or a distribution.
+
+    A distribution is that of jobs by completion time or, for ``gru``, of rounds by the fraction of GPUs in use.
+    """
+
+    kind: Literal["lines", "bars", "map", "cdf"]
+    run: Text = ""
+    at: Mapping[Name, Values] = {}
+    quantity: Name = "objective"
+    methods: tuple[Name, ...] = ()
+    along: Text = ""
+    across: Text = ""
+    title: Text = ""
+
+
+class Setting(Record):
+    """A figure or table: its runs and items; what is printed but cannot be tested; and what a test would need."""
+
+    id: Text = ""
+    title: Text = rule("what the figure shows, in one line")
+    place: Text = rule("its place in the paper, such as Fig. 4, Table 5 or section 5.6")
+    needs: Text = ""
+    printed: tuple[Text, ...] = ()
+    note: Text = ""
+    runs: tuple[SettingRun, ...] = ()
+    numbers: tuple[Number, ...] = ()
+    published: tuple[Quoted, ...] = ()
+    orders: tuple[Order, ...] = ()
+    trends: tuple[Trend, ...] = ()
+    drawings: tuple[Drawing, ...] = ()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        names = [run.name for run in self.runs]
+        if len(set(names)) < len(names):
+            raise violation("runs", ", ".join(names), "runs of different names")
+        if not self.runs and not self.needs:
+            raise violation("needs", repr(self.needs), "runs, or what a test would need")
+        compared = [item for field in COMPARED for item in getattr(self, field)]
+        wanted = [("run", item.run) for item in compared]
+        wanted += [("drawings.run", drawing.run) for drawing in self.drawings]
+        wanted += [("only_if.run", other.run) for item in compared for other in item.only_if]
+        for field, name in wanted:
+            if name and name not in names:
+                raise violation(field, name, f"one of the runs: {', '.join(names)}")
+        return self
+
+    @property
+    def items(self) -> list[Number | Order | Trend]:
+        """All compared items."""
+        quoted = [number for group in self.published for number in group.numbers()]
+        return [*self.numbers, *quoted, *self.orders, *self.trends]
+
+    @property
+    def paper(self) -> str:
+        """Id of the paper."""
+        return self.id.partition("/")[0]
+
+    def run_of(self, name: str) -> SettingRun:
+        """Return the run with this name, or the first run if the name is empty."""
+        return next(run for run in self.runs if name in ("", run.name))
+
+    def small(self) -> Setting:
+        """Return the setting with its changes under ``--quick``."""
+        return self.model_copy(update={"runs": tuple(run.small() for run in self.runs)})
+
+
+def read(path: Path) -> Setting:
+    """Read a setting from your own file; raise a one-line `UsageError` if it is invalid."""
+    return _checked(read_mapping(path), path.stem, str(path))
+
+
+def _expanded(table: Any) -> Iterator[Any]:
+    """Yield the tables that a table with ``each`` stands for, or the table itself."""
+    if not isinstance(table, dict) or not isinstance(table.get("each"), list):
+        yield table
+        return
+    shared = {name: value for name, value in table.items() if name != "each"}
+    for one in table["each"]:
+        yield {**shared, **one} if isinstance(one, dict) else _filled(shared, str(one))
+
+
+def _filled(value: Any, text: str) -> Any:
+    """Replace each ``{}`` in a value by a text."""
+    if isinstance(value, dict):
+        return {_filled(key, text): _filled(one, text) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, text) for one in value]
+    return value.replace("{}", text) if isinstance(value, str) else value
+
+
+def _checked(content: Mapping[str, Any], id: str, where: str) -> Setting:
+    """Expand the shorthands of a setting and validate it."""
+    fields = {name: value for name, value in content.items() if name != "only_if"} | {"id": id}
+    if isinstance(figure := fields.get("runs"), str):
+        file = _folder().joinpath(f"{figure}.toml")
+        if not re.fullmatch(r"[a-z]+/[a-z0-9-]+", figure) or not file.is_file():
+            raise UsageError(f"{where}: runs = {figure!r}: expected a figure that has runs (harness list figures)")
+        fields["runs"] = tomllib.loads(file.read_text("utf-8")).get("runs")
+    for name in ("runs", *COMPARED, "drawings"):
+        if isinstance(tables := fields.get(name), list):
+            shared = {"only_if": content["only_if"]} if "only_if" in content and name in COMPARED else {}
+            expanded = [one for table in tables for one in _expanded(table)]
+            fields[name] = [{**shared, **one} if isinstance(one, dict) else one for one in expanded]
+    setting = parse(Setting, fields, where)
+    try:
+        for run in setting.runs:
+            run.check()
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    return setting
+
+
+def _folder() -> Traversable:
+    return resources.files("schedgap").joinpath("reproductions")
+
+
+@cache
+def known() -> Mapping[str, Setting]:
+    """Return the settings of the package by id (``hadar/fig4``), in the order of papers and places."""
+    settings = {}
+    for paper in sorted((one for one in _folder().iterdir() if one.is_dir()), key=lambda one: one.name):
+        for file in paper.iterdir():
+            if file.name.endswith(".toml"):
+                id = f"{paper.name}/{file.name.removesuffix('.toml')}"
+                settings[id] = _checked(tomllib.loads(file.read_text("utf-8")), id, f"reproductions/{id}.toml")
+    return dict(sorted(settings.items(), key=lambda item: _place(item[0])))
+
+
+def _place(id: str) -> tuple[str, str, int, str]:
+    """Return the sort key of a setting: paper, word (fig, section, table), number, the rest."""
+    paper, _, name = id.partition("/")
+    parts = re.fullmatch(r"(?P<word>[a-z]*)(?P<number>[0-9]*)(?P<rest>.*)", name)
+    return (paper, parts["word"], int(parts["number"] or 0), parts["rest"]) if parts else (paper, name, 0, "")
+
+
+def find(names: Sequence[str]) -> list[Setting]:
+    """Return the settings with these names: ``hadar/fig4``, ``hadar``, ``all``, or the path of a file.
+
+    Raise `UsageError`, which suggests similar names, if a name is unknown.
+    """
+    chosen: dict[str, Setting] = {}
+    for name in names:
+        if name.endswith(".toml"):
+            settings = [read(Path(name))]
+        else:
+            settings = [one for id, one in known().items() if name in (id, one.paper, "all")]
+        if not settings:
+            papers = dict.fromkeys(one.paper for one in known().values())
+            raise UnknownNameError(unknown("figure", name, [*known(), *papers, "all"]))
+        chosen |= {one.id: one for one in settings}
+    return list(chosen.values())
+
+
+def about(instances: Iterable[str]) -> list[str]:
+    """Return the ids of figures and tables that run on some of these instances, with any parameters."""
+    wanted = {name.partition("?")[0] for name in instances}
+    references = {id: (ref for run in one.runs for ref in run.references) for id, one in known().items()}
+    return [id for id, refs in references.items() if any(ref.partition("?")[0] in wanted for ref in refs)]
