@@ -12,7 +12,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,17 @@ def _compiler() -> Any:
     return numba.njit
 
 
+def _index(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """Return the compiled versions of a kernel on disk; none if an earlier release named their types otherwise.
+
+    Numba reads all of the list before it looks at the stamp.
+    """
+    try:
+        return load()
+    except (AttributeError, ImportError):
+        return {}
+
+
 if not TYPE_CHECKING:
 
     def njit(**options: Any) -> Any:
@@ -94,6 +105,7 @@ if not TYPE_CHECKING:
                     (file, os.stat(file).st_mtime_ns, {n: x for n, x in names.items() if isinstance(x, int | float)})
                     for file, names in sorted({one.__code__.co_filename: one.__globals__ for one in called}.items())
                 ]
+                cache_file._load_index = functools.partial(_index, cache_file._load_index)
             return kernel
 
         return stamped

@@ -234,6 +234,20 @@ def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_or_consta
     assert found == [["4"], ["4", "1"], ["6"], ["8"]]
 
 
+def test_kernels_of_an_earlier_release_whose_types_are_gone_are_compiled_anew(tmp_path: Path) -> None:
+    """Numba reads the types of compiled kernels before it sees that they are old."""
+    module = "from typing import NamedTuple\nfrom schedgap.instances.clock import njit\n"
+    module += "class {0}(NamedTuple):\n    x: int\n"
+    module += "@njit(cache=True)\ndef twice(of):\n    return 2 * of.x\n"
+    found = []
+    for name in ("Old", "New"):
+        (tmp_path / "kernel.py").write_text(module.format(name))
+        call = f"from kernel import {name}, twice; print(twice({name}(2)))"
+        command = [sys.executable, "-B", "-c", call]
+        found.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+    assert found == ["4\n", "4\n"]
+
+
 @pytest.mark.parametrize(("deadline_s", "slot_s"), [(3.0, 1.0), (3.0 * (1 - 5e-10), 1.0), (0.3, 0.1)])
 def test_a_completion_at_the_deadline_is_in_time_for_everybody(deadline_s: float, slot_s: float) -> None:
     """0.3 s are more than three slots of 0.1 s; models called 0 the optimum where the checker accepted 100."""
