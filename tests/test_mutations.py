@@ -22,7 +22,8 @@ from schedgap.harness.studies.compare.run import compare_here
 from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json, validate
-from schedgap.instances.random_instances import MB_PER_S, RANDOM, synergy, zhou
+from schedgap.instances.random_instances import RANDOM, synergy, zhou
+from schedgap.instances.random_instances.registry import MB_PER_S
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 

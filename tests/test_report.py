@@ -692,6 +692,6 @@ def test_plain_formats_and_page_import_neither_altair_nor_rich() -> None:
 def test_an_audit_is_read_back(tmp_path: Path) -> None:
     audit = run_audit(claims=["oef.slip.coefficient"], jobs=1, results=tmp_path)
     assert audit.folder is not None
-    again = reopen(audit.folder, "audit")
+    again = reopen(audit.folder)
     assert [finding.as_dict() for finding in again.rows] == [finding.as_dict() for finding in audit.rows]
     assert to_html(again) == to_html(audit)

@@ -171,7 +171,7 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: sg.Simulat
         assert _timeless(row) == _timeless(fresh)
     times = {row.policy: row.simulate_s for row in again.rows}
     assert {row["policy"]: row["simulate_s"] for row in before}.items() <= times.items(), "kept, not run again"
-    stored = reopen(folder, "simulate")
+    stored = reopen(folder)
     assert [_timeless(row) for row in stored.rows] == [_timeless(row) for row in again.rows]
     history = folder / history_file(again.rows[0])
     parts = json.loads(gzip.decompress(history.read_bytes()))
