@@ -6,6 +6,7 @@ import ast
 import inspect
 import logging
 import re
+import shutil
 import textwrap
 from dataclasses import replace
 from functools import partial
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
+
+# Copies, since links between the pages of a linked folder lead out of the site.
+shutil.rmtree(ROOT / "docs/lessons", ignore_errors=True)
+shutil.copytree(ROOT / "notebooks", ROOT / "docs/lessons", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
 
 # Otherwise the theme's highlighting configures logging globally, and the notebook client logs everything.
 logging.basicConfig(level=logging.WARNING)
