@@ -181,6 +181,12 @@ def without_documentation(app: Sphinx, what: str, name: str, value: object, *_: 
     return True if isinstance(value, (GenericAlias, TypeVar, Typer)) else None
 
 
+def on_the_front(app: Sphinx, what: str, name: str, value: object, skip: bool, options: object) -> bool | None:
+    """Leave out a class that ``schedgap`` exports on other pages than its own: a class has one description."""
+    elsewhere = app.env.current_document.docname != "generated/api/schedgap"
+    return True if elsewhere and inspect.isclass(value) and value is getattr(sg, name, None) else None
+
+
 def setup(app: Sphinx) -> None:
     """Generate pages before Sphinx looks for them."""
     # This extension only copies files but does not declare it, which would disable parallel reading.
@@ -189,3 +195,4 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", reproductions)
     app.connect("builder-inited", answer)
     app.connect("autodoc-skip-member", without_documentation)
+    app.connect("autodoc-skip-member", on_the_front)
