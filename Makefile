@@ -17,8 +17,6 @@ $(VENV)/.installed: pyproject.toml requirements.lock
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable .
 	@echo "step 2 of 2: compiling inner loops (once; takes one or two minutes)"
-	@# numba reads its cache index before it checks whether the source changed, and fails if modules have moved.
-	@find instances models heuristics harness -name '*.nb[ic]' -delete
 	@-$(BIN)/harness compare --instance paper/hadar-fig1 --instance paper/synergy-example --instance paper/walkthrough \
 	  --method 'hadar.*' --method 'synergy.tune*' --method 'zhou.*.online' --method zhou.ps.columns \
 	  --method admission.online --method 'rigid.*' --no-report --jobs 1 --results $(VENV)/warm-up >/dev/null 2>&1
