@@ -197,7 +197,7 @@ def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int
         assert row.verified is not False, (row.method, row.violations)
 
 
-@pytest.mark.parametrize("seed", [4728, 4997, 5006])
+@pytest.mark.parametrize("seed", [4728, 4997, 5006, 11_024])
 def test_an_optimum_that_highs_cuts_off_is_found_when_it_is_asked_again(seed: int) -> None:
     """With tolerances of 1e-9, its presolve, conflicts and restarts lost the optimum of P1 on these instances."""
     first, best = compare_here(extreme(seed), ["hadar.p1", "hadar.p2.columns"], limits=Limits(nodes=100)).rows

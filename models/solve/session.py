@@ -187,30 +187,29 @@ class Session:
         """Return a solution after HiGHS was asked a second time about a MIP of which it claims an optimum.
 
         It starts from the incumbent, with another seed and the :data:`LOOSE` tolerance. If it finds a better optimum,
-        it is asked a third time, from there and with the first tolerance, and what it finds then counts if it is
-        better. All answers share the time limit; the second one does not count as time to solve.
+        it is asked a third time, from there and with the first tolerance. What it finds then counts if it is better;
+        else the claim is withdrawn, and a gap is left. Each answer has the whole time limit, and a claim that could not
+        be tried in it stands. The second answer does not count as time to solve.
         """
-        limit_s, began = self.options.time_limit_s, clock.now()
-
-        def again(start: Solution, seed: int, tolerance: float) -> Solution:
-            used_s = solution.times.solve_s + clock.now() - began
-            return self._again(start, seed, tolerance, None if limit_s is None else max(limit_s - used_s, 1e-3))
-
-        def better(one: Solution, other: Solution) -> bool:
-            if one.objective is None or other.objective is None:
-                return False
-            gain = (one.objective - other.objective) * (1.0 if self.form.maximise else -1.0)
-            return gain > AGREES * max(abs(one.objective), abs(other.objective))
-
         if not self.is_mip or solution.status != "optimal" or solution.column_values is None:
             return solution
-        second = again(solution, self.options.seed ^ 1, LOOSE)
-        if not better(second, solution):
+        second = self._again(solution, self.options.seed ^ 1, LOOSE)
+        if not self._better(second, solution):
             return solution
-        third = again(second, self.options.seed, TIGHT)
-        return third if better(third, solution) else solution
+        third = self._again(second, self.options.seed, TIGHT)
+        if self._better(third, solution):
+            return third
+        words = f"{solution.termination}, but {second.objective:.9g} asked again"
+        return replace(solution, status="gap left", termination=words, bound=second.bound)
 
-    def _again(self, start: Solution, seed: int, tolerance: float, limit_s: float | None) -> Solution:
+    def _better(self, one: Solution, other: Solution) -> bool:
+        """Return whether an incumbent is better than another by more than a solver may err."""
+        if one.objective is None or other.objective is None:
+            return False
+        gain = (one.objective - other.objective) * (1.0 if self.form.maximise else -1.0)
+        return gain > AGREES * max(abs(one.objective), abs(other.objective))
+
+    def _again(self, start: Solution, seed: int, tolerance: float) -> Solution:
         """Solve a MIP anew from the integer columns of a solution."""
         assert start.column_values is not None
         self.highs.clearSolver()
@@ -218,7 +217,7 @@ class Session:
         self.set_option("random_seed", seed)
         self.set_option("mip_feasibility_tolerance", tolerance)
         self._start_from(np.flatnonzero(self.form.integer), np.rint(start.column_values[self.form.integer]))
-        return self.run(limit_s)
+        return self.run()
 
     def _start_from(self, columns: NDArray[np.int64], values: Array) -> None:
         """Give HiGHS the values of some columns of a MIP to start from; it completes them."""
