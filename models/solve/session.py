@@ -69,6 +69,7 @@ class Session:
         self.form = form
         self.options = options
         self.is_mip = bool(form.integer.any())
+        self.sign = 1.0 if form.maximise else -1.0
         self._interrupted = False
         self._claimed: Any = None
         self._trace: list[TracePoint] = []
@@ -206,7 +207,7 @@ class Session:
         """Return whether an incumbent is better than another by more than a solver may err."""
         if one.objective is None or other.objective is None:
             return False
-        gain = (one.objective - other.objective) * (1.0 if self.form.maximise else -1.0)
+        gain = self.sign * (one.objective - other.objective)
         return gain > AGREES * max(abs(one.objective), abs(other.objective))
 
     def _again(self, start: Solution, seed: int, tolerance: float) -> Solution:
@@ -240,7 +241,7 @@ class Session:
         _must(self.highs.changeRowsBounds(len(tight), tight, rows[tight], rows[tight]), "fix rows")
         columns = np.arange(len(self.form.ties), dtype=np.int32)
         unit = float(np.abs(self.form.ties).max(initial=0.0)) or 1.0
-        ties = (1.0 if self.form.maximise else -1.0) * self.form.ties / unit
+        ties = self.sign * self.form.ties / unit
         _must(self.highs.changeColsCost(len(columns), columns, ties), "change the objective")
         self.prefer("simplex_strategy", PRIMAL_SIMPLEX)
 
@@ -250,8 +251,8 @@ class Session:
         self.keep_optima(optimum)
         chosen, exact = self.refined(self.run(None if limit_s is None else max(limit_s - optimum.times.solve_s, 1e-3)))
         chosen = self.at(chosen, optimum)
-        sign, least = (1.0 if self.form.maximise else -1.0), WORSE * abs(optimum.objective or 0.0)
-        kept = sign * ((optimum.objective or 0.0) - (chosen.objective or 0.0)) <= least
+        least = WORSE * abs(optimum.objective or 0.0)
+        kept = self.sign * ((optimum.objective or 0.0) - (chosen.objective or 0.0)) <= least
         return chosen if exact and kept else replace(optimum, times=chosen.times)
 
     def refined(self, solution: Solution) -> tuple[Solution, bool]:
