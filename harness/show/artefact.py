@@ -51,7 +51,7 @@ CASE = ("options", "limits", "seed")
 """Fields that follow the instance in macros if rows differ in them."""
 
 GIVEN = "given"
-"""Folder in which the command is repeated, with the user's own files that it names."""
+"""Folder with the user's own files that the command names; ``make check`` repeats the command there."""
 
 
 def write(found: Found[Any], folder: Path) -> Sequence[str]:
@@ -60,8 +60,7 @@ def write(found: Found[Any], folder: Path) -> Sequence[str]:
     The folder has ``paper.tex`` and the parts that it shows (``tables/``, ``figures/``, ``numbers.tex``,
     ``references.bib``), the run itself (``run/``), the files that its command names (``given/``), the exact environment
     (``requirements.txt``), and a ``Makefile``: ``make`` typesets the paper, ``make check`` repeats the run and compares
-    every number. It raises `UsageError` if the
-    folder is not empty, or if the results were not saved.
+    every number. Raise `UsageError` if the folder is not empty, or if the results were not saved.
     """
     if found.folder is None:
         raise UsageError("these results were not saved; an artefact needs the results folder that a command writes")
@@ -80,7 +79,7 @@ def write(found: Found[Any], folder: Path) -> Sequence[str]:
 
 
 def _kept(word: str, folder: Path) -> str:
-    """Copy the file that a word of the command names, if any; return the word, without folders outside this one."""
+    """Copy the file that a word of the command names, if any, into `folder`; return the word for the copy."""
     path = Path(word.removeprefix("exec:"))
     if not path.is_file():
         return word
@@ -118,7 +117,7 @@ def macros(rows: Iterable[Any]) -> str:
     r"""Define the numbers of the rows for LaTeX: ``\gap{hadar.online}{gen/20jobs}``.
 
     The second argument is the instance, followed by the :data:`CASE` where rows differ in it: ``gen/20jobs, seed 1``.
-    Characters that TeX reserves are ``-`` there. A number that does not exist is an error of TeX that names it.
+    Characters that TeX reserves are ``-`` there. TeX ends with an error if a document asks for an undefined number.
     """
     records = [row.as_dict() for row in rows]
     several = [name for name in CASE if len({record.get(name) for record in records}) > 1]
@@ -148,7 +147,7 @@ def _about(record: Mapping[str, Any]) -> str:
 
 
 def macro(field: str) -> str:
-    """Return the name of the macro for a field, of letters: ``solve_s`` is ``solvetime``."""
+    """Return the name of a field's macro, which may have letters only: ``solvetime`` for ``solve_s``."""
     return NAMES.get(field, field.replace("_", ""))
 
 

@@ -39,7 +39,7 @@ Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
 
 @dataclass(frozen=True)
 class Compared:
-    """Fields to compare in the rows of a kind of study, as named in their plain data.
+    """What is compared in the rows of a kind of study: names of fields in the rows' plain data.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ COMPARED = {
         ("heuristic",), ("heuristic",), {"ratio": ("ratio", "max"), "guarantee exceeded": ("exceeded", "same")}
     ),
 }
-"""By kind of study."""
+"""What is compared, by kind of study."""
 
 SECONDS = ("solve_s", "decision_")
 """Prefixes of reproduced quantities that measure computing time; verdicts on them may depend on the machine."""
@@ -98,7 +98,7 @@ LIMITED = tuple(f"{prefix}_bound_s" for prefix, _ in BOUNDED.values())
 
 @dataclass(frozen=True)
 class RowChange:
-    """A row of both runs as plain data, with its changes.
+    """One row as it is in both runs, as plain data, and the change of each value.
 
     `values` maps each title to the old value, the new value and the change. `times` is the ratio of the new computing
     time to the old one, if both are comparable. `trouble` describes a failure that only the second run has.
@@ -240,7 +240,7 @@ def _change(
 
 
 def _compared(old: Any, new: Any, goal: str, tolerance: float) -> Change:
-    """Return how a value changed whose goal is ``max``, ``min`` or to stay the ``same``."""
+    """Return how a value changed, given its goal: ``max``, ``min``, or ``same`` (any change makes it worse)."""
     if old == new or old is None or new is None:
         return ("none" if old is None else "same") if old == new else "appeared" if old is None else "vanished"
     if goal == "same":
@@ -260,7 +260,7 @@ def _trouble(before: Any, after: Any) -> str:
 
 
 def _tests(what: Compared, changes: Iterable[RowChange]) -> Iterator[MethodTest]:
-    """Test each method on its mean per instance, because seeds and limits are not independent samples."""
+    """Test each method on one mean per instance, because seeds and limits are not independent samples."""
     shown, first = what.shown[0], next(iter(what.values))
     records = [
         (c.after[shown], c.after.get("fingerprint"), c.values[first][2], c.relative, c.times and math.log(c.times))

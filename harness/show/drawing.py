@@ -108,7 +108,7 @@ _Rendered = tuple[int, str, bytes, str]
 
 @dataclass(frozen=True)
 class _Picture(Task[_Rendered]):
-    """A chart for a worker to render; it is a process, as the renderer holds the GIL and threads would gain nothing."""
+    """A task that renders a chart. Workers are processes: the renderer holds the GIL, so threads would gain nothing."""
 
     place: int
     spec: Spec

@@ -45,12 +45,12 @@ Spec = dict[str, Any]
 PNG_SCALE = 2.0
 
 ENLARGED = 1.2
-"""Size of charts in notebooks, relative to their own: letters of 11 pixels become 13, in all charts alike."""
+"""Factor by which notebooks enlarge all charts: letters of 11 pixels become 13."""
 
 VEGALITE = "application/vnd.vegalite.v5+json"
 """Type of live charts in notebooks: the latest that JupyterLab 4 draws, and one that the format of notebooks allows.
 
-Charts are written for version 6, and use nothing that version 5 has not.
+Charts are written for version 6, and use nothing that version 5 lacks.
 """
 
 THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "line", "#eceff2": "idle"}
@@ -65,9 +65,9 @@ _PLAIN = "; ".join(f"--{name}: {colour}" for colour, name in THEMED.items())
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A registered figure: ``<group>.<name>``, or only a name if it applies to all groups of parts `of` its kind.
+    """A registered figure. Its id is ``<group>.<name>``, or only a name if it suits every group of its kind (`of`).
 
-    The caption starts the text below the figure and its alternative text. Pages show `minor` figures collapsed.
+    The text below the figure and its alternative text start with the caption. Pages show `minor` figures collapsed.
     """
 
     id: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from schedgap.harness.studies.simulate.row import Simulation
 
 PROOFS = {"exact": "o", "upper": "<"}
-"""Markers: an upper estimate points to where the value may be."""
+"""Markers of values; the triangle of an upper estimate points left, to where the true value may be."""
 
 COLOURS = "colorblind"
 """Palette of seaborn that is distinct under all common forms of colour blindness."""
@@ -34,7 +34,7 @@ CASE = ("instance", "seed", "limits")
 """Columns that name a case, in which methods are compared with each other."""
 
 NEVER = 1e9
-"""Value beyond every axis, for what does not happen: a line of shares then ends below 1."""
+"""A value beyond every axis. It stands for results and completions that do not exist: lines of shares end below 1."""
 
 SHARES = ("gap", "loss", "price_at_least", "price_at_most")
 """Columns that are fractions, and drawn in per cent."""
@@ -212,7 +212,10 @@ def envy(graph: nx.DiGraph[str], ax: Axes | None = None) -> Axes:
 
 
 def flow(graph: nx.DiGraph[Any], ax: Axes | None = None) -> Axes:
-    """Draw a slot as a flow (:func:`schedgap.harness.ask.graphs.flow`): what flows, of what could; full edges red."""
+    """Draw the flow of GPUs in a slot (:func:`schedgap.harness.ask.graphs.flow`).
+
+    Each edge shows its flow and its capacity; edges that are used in full are red.
+    """
     import networkx as nx
 
     from schedgap.harness.ask.graphs import JOB, SERVER, SINK, SOURCE

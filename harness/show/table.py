@@ -94,7 +94,7 @@ class Cell:
 class Table:
     """A table: a caption, columns, and rows with one cell per column.
 
-    Rows whose index is in `dim` are of less interest; `heads` maps the index of a row to a heading above it.
+    Rows whose index is in `dim` are shown dimmed; `heads` maps the index of a row to a heading above it.
     """
 
     caption: str
@@ -119,7 +119,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """A text about a subject; a `command` is there to be copied, so no writer wraps it."""
+    """A text about a subject. If the text is a `command`, people copy it, so no writer wraps it."""
 
     about: str
     text: str
@@ -145,7 +145,7 @@ def visible(columns: Iterable[Column[R]], rows: Sequence[R]) -> list[Column[R]]:
 
 
 def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> list[tuple[str, str]]:
-    """Return ``(header, explanation)`` of each column that is visible in at least one of the tables with these rows."""
+    """Return ``(header, explanation)`` of each column that some table shows; `tables` has the rows of each table."""
     shown = {column.key for rows in tables for column in visible(columns, rows)}
     return [(column.header, column.explanation) for column in columns if column.key in shown and column.explanation]
 
@@ -179,7 +179,7 @@ class Selection:
         return None if self.everything else int(self.top) or usual
 
     def chosen(self, columns: Sequence[Column[R]], rows: Sequence[R], usual: Sequence[str]) -> list[Column[R]]:
-        """Return the columns that the user named; else the visible ones, of `usual` keys only if any are given."""
+        """Return the columns that the user named or, without any, the visible ones (with `usual` keys, if given)."""
         if self.columns:
             return [_named(columns, name) for name in self.columns]
         shown = visible(columns, rows)
@@ -197,7 +197,7 @@ class Selection:
 
 
 USUALLY = Selection()
-"""The default view."""
+"""The selection of a user who chooses nothing."""
 
 
 def _named(columns: Sequence[Column[R]], name: str) -> Column[R]:
@@ -287,7 +287,7 @@ LATEX = {
     "λ": r"$\lambda$", "μ": r"$\mu$", "π": r"$\pi$", "ρ": r"$\rho$", "τ": r"$\tau$",
     "Δ": r"$\Delta$", "Σ": r"$\Sigma$", "Φ": r"$\Phi$",
 }  # fmt: skip
-"""Characters that LaTeX reads as commands or cannot set; brackets and stars would become arguments of a line's end."""
+"""How to write characters that LaTeX reads as commands or cannot set, such as a bracket or star after a line break."""
 
 
 def latex_text(text: str) -> str:
@@ -364,7 +364,7 @@ WRITERS: dict[Format, Callable[[Sequence[Block], Sequence[str], Sequence[Mapping
     Format.CSV: lambda blocks, fields, records: to_csv(fields, records),
     Format.JSON: lambda blocks, fields, records: to_json(records),
 }
-"""Writers for human-readable blocks and for machine-readable records."""
+"""Function that writes each format; Markdown and LaTeX need the blocks, CSV and JSON the records."""
 
 PARQUET = {
     "str": ("string", "string"),

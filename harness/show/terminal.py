@@ -97,7 +97,7 @@ def _row(content: Table, row: Sequence[Cell], widths: dict[int, int], style: str
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Wrap a text; lines after the first are indented twice as far, and numbers are not separated from their units."""
+    """Wrap a text. Later lines are indented twice as far as the first; numbers stay on a line with their units."""
     if cell_len(text) <= width:
         return [text]
     indent = " " * 2 * (len(text) - len(text.lstrip()))

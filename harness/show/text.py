@@ -15,7 +15,7 @@ NOISE = 1e-9
 """Relative size of floating-point noise, which does not count when a number is rounded up or down."""
 
 ALLOWED = 1e-7
-"""Relative size of a gap that a bound has only because it allows what checkers of decisions accept."""
+"""Gaps up to this size are shown as 0 %: a certified bound leaves room for the violations that checkers accept."""
 
 Side = Literal["exactly", "at most", "at least"]
 """What a printed number says about the true one; estimates are rounded so that they stay true."""
@@ -70,10 +70,10 @@ def limit(value: float, side: Side, digits: int = 4) -> str:
 
 
 def rounded(value: float, decimals: int, side: Side = "exactly") -> Decimal:
-    """Round `value` to `decimals`, or to four digits from 1e12 on.
+    """Return `value` rounded to `decimals` places, or to four significant digits if it is 1e12 or larger.
 
-    What a number is *at most* is rounded up, what it is *at least* is rounded down, and noise of floating-point
-    arithmetic does not count. Every number that limits another one passes through here.
+    An upper estimate (``at most``) is rounded up and a lower estimate (``at least``) down; floating-point noise does
+    not count. Every number that limits another one passes through here.
     """
     direction = DIRECTIONS[side]
     noise = {"exactly": 0.0, "at most": -NOISE, "at least": NOISE}[side]
@@ -180,7 +180,7 @@ def numbers(value: Any, digits: int = 5) -> str:
 
 
 def in_words(metric: str) -> str:
-    """Return the name of a metric in words: ``envy free``."""
+    """Return the name of a metric in words: ``envy free`` for ``envy_free``."""
     return clean(metric, 40).replace("_", " ")
 
 
@@ -188,9 +188,9 @@ MARKS = {True: "✓", False: "≠", None: ""}
 
 
 def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return the printed value with ✓ or ≠, the measured value, and the exact value (✓ if it is the measured one).
+    """Return three cells about a published number: printed value with ✓ or ≠, measured value, and exact value.
 
-    The exact value is only ✓ if the measured value equals it and does not contradict the printed one.
+    The exact value is replaced by ✓ if the measured value equals it and does not contradict the printed one.
     """
     mark = MARKS[entry.get("agrees")]
     in_full = f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"

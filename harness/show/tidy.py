@@ -1,7 +1,7 @@
 """Results as tidy frames for pandas and seaborn: a row per result, a column per field and per parameter, and a legend.
 
 ``p.load`` is the parameter ``load`` of instances (``gen/20jobs?load=1.2``), and ``m.alpha`` the parameter ``alpha`` of
-methods (``zhou.ps.online?alpha=1``). Rows that do not name a parameter have its usual value.
+methods (``zhou.ps.online?alpha=1``). A row whose instance or method does not state a parameter has the default there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ADDED = {
 
 
 def tidy(rows: Sequence[Any]) -> pd.DataFrame:
-    """Return a frame with a row per result; columns of numbers are numbers, also if all are missing."""
+    """Return a frame with a row per result; numeric columns have a numeric type even if all values are missing."""
     import pandas as pd
 
     frame = pd.DataFrame([row.as_dict() for row in rows])

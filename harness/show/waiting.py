@@ -22,14 +22,14 @@ PARTS = ("night", "morning", "afternoon", "evening")
 """Parts of a day, six hours each."""
 
 ROUNDED = 12
-"""Decimals of hours: less than a tick of any log, and more than the rounding of sums of them."""
+"""Decimals to which hours are rounded: finer than a tick of any log, coarser than floating-point errors of sums."""
 
 CANDIDATES = 500
 """Number of decisions whose cost is computed: the starts of the jobs with the most GPU time."""
 
 
 class Decision(NamedTuple):
-    """A start of a job: its index, the time in ticks, the number of jobs that it made wait, and their total hours."""
+    """A start of a job: the job's index, the time in ticks, and how many other jobs it delayed by how many hours."""
 
     job: int
     start: int
@@ -112,9 +112,10 @@ class Why:
         return total / view.ticks_of_hour
 
     def decisions(self, most: int = 10) -> list[Decision]:
-        """Return the starts with the highest cost: total hours that shorter jobs with no more GPUs waited meanwhile.
+        """Return the starts with the highest cost: hours that shorter jobs with no more GPUs waited while the job ran.
 
-        The cost counts jobs that were waiting in the same pool at the start, each until it starts or the job ends.
+        The cost counts jobs that waited in the same pool when the job started, each until its own start or the job's
+        end, whichever is earlier.
         """
         view, starts = self.view, first_starts(self.view, self.schedule)
         ends, found = completions(view, self.schedule), []

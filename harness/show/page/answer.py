@@ -1,4 +1,4 @@
-"""The answer of a comparison about one paper: how far its algorithm is from optimal, and what it is compared with.
+"""Sentences about one paper of a comparison: how far from optimal its algorithm is, and how far the best baseline.
 
 The numbers are those of the tables: gaps by :func:`schedgap.harness.studies.compare.summary.gaps`, prices and losses of
 rows.
@@ -23,7 +23,7 @@ KINDS = {"online": 0, "given": 1, "baseline": 2}
 """Kinds of methods by rank: the answer is about the first kind that has results; models rank after all of these."""
 
 NOTHING = {"completed": "completes no job", "admitted": "admits no job", "running": "runs no job"}
-"""What happened if the objective is 0, by the metric that is 0 then."""
+"""What a decision with objective 0 does, by the metric that is 0."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Runs:
 
     @property
     def nothing(self) -> str:
-        """What happened if the objective is 0, and whether more is possible; empty if it never is."""
+        """What the decisions with objective 0 do, and what the optimum is; empty if there are none."""
         zero = [row for row in self.rows if row.sense == "max" and row.objective == 0 and row.best_bound is not None]
         if not zero:
             return ""
@@ -61,7 +61,7 @@ class Runs:
 
     @property
     def amount(self) -> str:
-        """The gap in words: ``12.9 %``, ``at most 12.9 %``; of several results the largest, with the median."""
+        """The gap in words (``12.9 %``, ``at most 12.9 %``); for several results, the largest gap and the median."""
         largest = amount(self.gaps.largest, self.gaps.is_upper)
         if len(self.rows) == 1:
             return largest
@@ -71,9 +71,9 @@ class Runs:
 
 
 def answer(rows: Sequence[Row], brief: bool = False) -> str:
-    """Return the answer about one paper: its first registered algorithm, else the best other method.
+    """Return the answer about one paper: how far its first algorithm (or else its best method) is from optimal.
 
-    A brief answer leaves out other settings, baselines and prices. There is none without a certified gap.
+    A brief answer leaves out other settings, baselines and prices. Without a certified gap, the answer is empty.
     """
     certified = sorted((row for row in rows if row.certified), key=lambda row: KINDS.get(row.kind, len(KINDS)))
     if not certified:
@@ -95,7 +95,7 @@ def answer(rows: Sequence[Row], brief: bool = False) -> str:
 
 
 def by_method(rows: Iterable[Row]) -> list[Runs]:
-    """Return the results of each method, the one with the smallest largest gap first."""
+    """Return the results of each method; methods are sorted by their largest gap."""
     found = [Runs(group, gaps(group)) for group in grouped(sorted(rows, key=lambda row: row.method), "method")]
     return sorted(found, key=lambda runs: runs.gaps.largest)
 
@@ -116,7 +116,7 @@ def _clause(name: str, runs: Runs) -> str:
 
 
 def _loss(own: Runs) -> str:
-    """Return price and loss of a method that is made for a narrower problem."""
+    """Return a clause with the price and the loss of a method made for a narrower problem, or an empty string."""
     losses = [row.loss for row in own.rows if row.loss is not None]
     if not losses or own.nothing:
         return ""
@@ -144,7 +144,7 @@ def _variant(own: Runs, alike: Sequence[Runs]) -> str:
 
 
 def _defaults(own: Runs, variant: str) -> str:
-    """Return the values of the settings that a variant changes, as the algorithm itself has them: `` (alpha=4)``."""
+    """Return the algorithm's own values of the settings that the best variant changes: `` (alpha=4)``."""
     if own.name not in HEURISTICS:
         return ""
     spec = HEURISTICS.get(own.name)
@@ -156,7 +156,8 @@ def _defaults(own: Runs, variant: str) -> str:
 def _baselines(own: Runs, certified: Iterable[Row]) -> list[Row]:
     """Return the results of the baselines that share the algorithm's objective.
 
-    One of a narrower problem is measured in the algorithm's; one that may do more keeps its own bound.
+    A baseline made for a narrower problem is measured by the bound of the algorithm's problem. A baseline that may do
+    more than the algorithm is measured by the bound of its own problem.
     """
     rows = [row for row in certified if row.kind == "baseline" and _related(row, own.rows[0])]
     by_case = {row.case: row for row in own.rows}

@@ -80,7 +80,7 @@ def hours(value_s: float | None) -> str:
 
 
 def _without_paper(policy: str, beside: str) -> str:
-    """Return a policy's name without its paper, if it is that of the policy beside it; programs have none."""
+    """Return a policy's name, without the paper if `beside` is of the same paper; programs have no paper."""
     paper = "" if ":" in beside else beside.partition(".")[0]
     return policy.removeprefix(f"{paper}.") if paper else policy
 
@@ -200,7 +200,7 @@ def _trouble(line: MethodSummary) -> str:
 
 
 def _gap(key: str, header: str, explanation: str, upper: str = "gap_is_upper") -> Column[MethodSummary]:
-    """Return a column of gaps; one that is not to a certified optimum is an upper estimate, and marked ≤."""
+    """Return a column of gaps; a gap to a bound that is not the certified optimum is an upper estimate, marked ≤."""
 
     def text(line: MethodSummary) -> str:
         value, is_upper = getattr(line, key), getattr(line, upper)

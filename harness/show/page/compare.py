@@ -85,7 +85,7 @@ USUAL = (
 """Columns that a terminal shows by default."""
 
 ON_A_WORD = ("claimed_bound",)
-"""Columns that it also shows if a solver claims more than is certified."""
+"""Columns that a terminal also shows if a solver claims a better bound than is certified."""
 
 
 def blocks(run: Comparison, view: Selection = USUALLY) -> list[Block]:
@@ -145,7 +145,7 @@ def _listed(
 
 
 def _prices(rows: Sequence[Row]) -> str:
-    """Return the price of everything that the problems of a paper require, as far as it is known, or nothing."""
+    """Return a line with the known prices of what a paper's problems require, or an empty string."""
     by_base: dict[str, list[str]] = {}
     for one in prices(rows):
         base = clean(one.base, 60).removeprefix(f"{clean(rows[0].paper, 40)}.")
@@ -160,11 +160,11 @@ def goal(problem: Problem) -> str:
 
 
 WITHOUT = frozenset({"skipped", "infeasible"})
-"""Statuses of methods that have nothing to show here, for which nobody is to blame."""
+"""Statuses of methods that have no result although nothing failed."""
 
 
 def _skips(rows: Sequence[Row]) -> list[Block]:
-    """Return a line that counts the methods of a paper that have nothing to show here, if any."""
+    """Return a line that counts a paper's skipped methods and names its problems without a solution, if any."""
     reasons = [row.reason or "" for row in rows if row.status == "skipped"]
     kinds = Counter(TOO_LARGE if reason.startswith(TOO_LARGE) else "not applicable" for reason in reasons)
     counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
@@ -199,7 +199,7 @@ def groups(run: Comparison) -> list[Group]:
 
 
 def solvers(run: Comparison) -> list[Table]:
-    """Return the table that compares solvers in a list, which is empty unless several ran."""
+    """Return a list with the table that compares solvers; the list is empty if only one solver ran."""
     lines = by_solver(run.rows, allowed_s(run.meta))
     if not lines:
         return []
@@ -249,7 +249,7 @@ def page(run: Comparison) -> Page:
 
 
 def _logs(run: Comparison) -> list[Section]:
-    """Return a section with links to the logs of HiGHS in the results folder, in a list that is empty without any."""
+    """Return a list with a section of links to HiGHS's logs in the results folder; it is empty if there are none."""
     several = len(run.instances) > 1
     rows = [row for row in [*run.rows, *run.bounds] if row.name in run.logs] if run.folder else []
     named = [(clean(row.method, 120) + (f" on {clean(row.instance, 60)}" if several else ""), row) for row in rows]
@@ -322,11 +322,11 @@ def _exceeded(rows: Sequence[Row]) -> str:
 
 
 QUIET = 0.8
-"""Fraction of a core below which the headline says that searches had little of it."""
+"""Fraction of a core; if searches had less of one on average, the headline says so."""
 
 
 def _hurried(rows: Iterable[Row]) -> str:
-    """Return a sentence on how much of a core the searches had that the clock ended, if it was little."""
+    """Return a sentence on the share of a core that searches with a time limit had, if the share was small."""
     shares = [row.core_share for row in rows if row.core_share is not None]
     if not shares or fmean(shares) >= QUIET:
         return ""

@@ -76,7 +76,10 @@ def titled(rows: AnyRows) -> str:
 
 
 def summed_up(rows: AnyRows, counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
-    """Return ``(number, name)`` counts for a page's top, those of trouble too; 0 is left out unless in `always`."""
+    """Return ``(number, name)`` counts for the top of a page, with WRONG, failed and skipped rows.
+
+    Counts of 0 are left out unless their name is in `always`.
+    """
     trouble = {word: sum(getattr(row, word.lower()) for row in rows) for word in TROUBLE}
     counts = {**counts, **trouble, "skipped": sum(row.status == "skipped" for row in rows)}
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
@@ -215,12 +218,12 @@ def results_section(page: Page, numbered: Numbered) -> Section:
 
 
 def noted(id: str, title: str, listed: Sequence[tuple[str, str]]) -> list[Section]:
-    """Return a section with the ``(subject, text)`` notes `listed`, in a list that is empty if there are none."""
+    """Return a list with a section of the ``(subject, text)`` notes `listed`; the list is empty without notes."""
     return [Section(id, title, macro("notes", listed))] if listed else []
 
 
 def figures_section(numbered: Numbered, failures: Sequence[str]) -> list[Section]:
-    """Return a section with the figures outside all groups of tables and the failures to draw one, if there are any."""
+    """Return a list with a section of the figures that belong to no table and of failures to draw; it may be empty."""
     if not numbered and not failures:
         return []
     by_group = groupby(numbered, key=lambda item: item[1].group)
@@ -254,7 +257,7 @@ def library() -> str:
 
 
 def instances_section(found: Found[Any]) -> list[Section]:
-    """Return a section that describes the instances under the names used in the rows, if there are any."""
+    """Return a list with a section that describes the instances, under the names used in the rows; it may be empty."""
     from schedgap.instances.schema.summary import describe
 
     shown = list(found.instances.values())[:MAX_DESCRIBED]
@@ -316,7 +319,7 @@ def published_blocks(
 
 
 def published_section(rows: AnyRows, instances: Mapping[str, Instance], study: Measures) -> list[Section]:
-    """Return a section with published numbers, our measurements and notes on them, if there are any."""
+    """Return a list with a section of published numbers, our measurements and notes on them; it may be empty."""
     tables, about_numbers = published(rows, CAPTION, every=True)
     listed = [*about_numbers, *not_compared(rows, instances, study)]
     if not tables and not listed:

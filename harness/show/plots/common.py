@@ -112,14 +112,14 @@ def _gap(row: Row) -> Record:
 
 
 def _loss(row: Row) -> str:
-    """Return the loss of a method that is made for a narrower problem, which its gap contains besides a price."""
+    """Return the loss of a method made for a narrower problem; its gap is that loss plus a price."""
     if row.loss is None:
         return ""
     return f", loss {_signed(row.loss, estimate(row.loss_is_upper))}"
 
 
 def _signed(share: float | None, side: Side) -> str:
-    """Return a share in per cent, with a sign before it if it is an estimate; "< 0.01 %" has one already."""
+    """Return a share in per cent, after ≤ or ≥ if it is an estimate; "< 0.01 %" has a sign already."""
     text = percent(share, side)
     return text if text.startswith("<") else SIGNS.get(side, "") + text
 

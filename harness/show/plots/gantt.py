@@ -51,7 +51,7 @@ LANE, LEAST, MOST = 6, 60, 300
 """Height of a GPU's row, and minimum and maximum height of a panel, in pixels."""
 
 ROOMY, FEW = 14, 120
-"""Height of a GPU's row where the panel does not become higher than the second number: names of jobs fit into it."""
+"""Height in pixels of a GPU's row into which names of jobs fit, used as long as the panel is no higher than `FEW`."""
 
 LETTER, LINE = 6.5, 9
 """Width of a letter of a job's name, and the least height of a bar that has a name, in pixels."""

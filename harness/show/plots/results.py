@@ -91,7 +91,10 @@ class Compared(Part):
 
     @cached_property
     def looks(self) -> dict[str, style.Look]:
-        """Look of each method of the paper in the whole run; methods that decide and have no parameters come first."""
+        """Colour and dashes of each method, the same in all figures of a run.
+
+        Methods with parameters, relaxations and bounds come last, so that the others get the first colours.
+        """
         mine = {row.method: row for row in self.run.rows if row.paper == self.group}
         return style.looks(sorted(mine, key=lambda m: "?" in m or mine[m].kind in ("relaxation", "bound")))
 

@@ -31,7 +31,10 @@ REACHED, ALLOWED = "progress of the round", "most by LP1 for the jobs picked"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Histories(Part):
-    """Rows of all instances; by policy, histories on the last instance and rounds of sensitive policies."""
+    """Results of a simulation: rows of all instances, and each policy's history on the last instance.
+
+    `rounds` has the :class:`Rounds` of the policies that allocate CPUs and memory.
+    """
 
     rows: Sequence[SimulationRow]
     traces: Mapping[str, Trace]
@@ -45,7 +48,7 @@ class Histories(Part):
 
     @cached_property
     def looks(self) -> dict[str, style.Look]:
-        """Look of each policy."""
+        """Colour and dashes of each policy, the same in all figures."""
         return style.looks(row.policy for row in self.rows)
 
     def few(self, policies: Collection[str], most: int = style.MAX_ROWS) -> tuple[dict[str, Trace], str]:

@@ -50,7 +50,7 @@ LOG_SPAN = 30.0
 """A time axis is logarithmic if the last completion exceeds the median one by this factor."""
 
 COLUMNS = 120
-"""Maximum number of steps of lines and maps over time, for which slots are averaged, and of quantiles in shares."""
+"""Maximum number of steps in lines and maps over time (slots are averaged), and in distributions (quantiles)."""
 
 SMALL = 1e-4
 """Dual prices below this fraction of the highest one count as 0."""
@@ -65,7 +65,7 @@ def name(method: str) -> str:
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return a look for each method, to be used in all figures of these methods; colours repeat with other dashes."""
+    """Return colour and dashes of each method, for all figures of these methods; colours repeat with other dashes."""
     styles = cycle((colour, dash) for dash, colour in product(DASHES, PALETTE))
     return dict(zip(dict.fromkeys(map(name, methods)), styles, strict=False))
 
@@ -238,7 +238,7 @@ def time_edges(slots: int) -> Array:
 
 
 def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock, looks: Mapping[str, Look]) -> Any:
-    """Return shares (0 to 1, by slot) over time in per cent: a strip per method, a line per kind, the first filled."""
+    """Return a chart of shares (0 to 1, by slot) over time: a strip per method, a line per kind, the first filled."""
     edges = time_edges(max(len(row) for each in values.values() for row in each.values()))
     times, kinds = edges * slot_s / unit.seconds, list(next(iter(values.values())))
     records: list[dict[str, Any]] = []
@@ -305,7 +305,7 @@ def no_dust(cells: Array) -> Array:
 
 
 def dearest(field: Array, most: int) -> Ints:
-    """Return the indices of at most `most` rows of a map of prices, those with the highest prices; none is all 0."""
+    """Return the indices of the `most` rows with the highest prices in a map; rows of zeros are left out."""
     top = field.max(axis=1)
     highest = np.argsort(-top, kind="stable")[:most]
     return np.sort(highest[top[highest] > 0])
@@ -323,7 +323,10 @@ def heat(title: str, cells: Iterable[float], field: str = "value") -> alt.Color:
 def price_map(
     panels: Mapping[str, tuple[Array, str]], names: Sequence[str], slot_s: float, unit: Clock, end_s: float
 ) -> Any:
-    """Return maps of ``(k, T)`` prices, given with their unit by title; maps share axes and, per unit, colours."""
+    """Return maps of ``(k, T)`` prices; maps share their axes, and those of the same unit their colours.
+
+    `panels` maps each title to the prices and their unit.
+    """
     charts, end = [], end_s / unit.seconds
     names = [clean(name, 22) for name in names]
     maps = {title: cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}

@@ -1,6 +1,6 @@
 """Certified lower bounds on the times that simulations measure.
 
-The main process asks for bounds by metric; only workers import the models and know which of them bound it.
+The main process asks for a bound on a metric. Workers import the models and find those that bound this metric.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from schedgap.models.simulated import SimulationBound
 
 ENDLESS = 2**31
-"""Slots of a horizon that no simulation reaches."""
+"""Number of slots in a horizon so long that no simulation reaches its end."""
 
 KILLED_S = 120.0
-"""Wall-clock limit in seconds. Bounds take a few, but more on a loaded machine."""
+"""Wall-clock limit of a bound in seconds. Most take a few seconds, and more on a loaded machine."""
 
 
 @dataclass(frozen=True)
 class BoundTask(InstanceTask[Bound]):
-    """Task: bound one metric from below, over all schedules that policies of one kind can make.
+    """A task that computes a lower bound on one metric, over all schedules that policies of one kind can make.
 
     The kind is that of :class:`schedgap.heuristics.simulator.PolicySpec`: policies that give out CPUs and memory
-    (`sensitive`), policies that run jobs as copies (`forks`), and all others. With a `window`, only its jobs count;
-    other jobs could only delay them.
+    (`sensitive`), policies that run jobs as copies (`forks`), and all others. With a `window`, jobs outside it are left
+    out of the instance: they could only delay the jobs in it.
     """
 
     round_s: float
@@ -53,7 +53,7 @@ class BoundTask(InstanceTask[Bound]):
 
     @property
     def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which its worker is killed."""
+        """Wall-clock seconds after which the worker that runs this task is killed."""
         return KILLED_S
 
     def identity(self) -> Mapping[str, Any]:
@@ -84,7 +84,7 @@ class BoundTask(InstanceTask[Bound]):
         return replace(best, took_s=clock.now() - began)
 
     def _of(self, model: SimulationBound, instance: Instance) -> Bound:
-        """Return the bound of one model, or the reason why that does not apply; other models may."""
+        """Return the bound that `model` gives, or the reason why this model does not apply."""
         from schedgap.models import MODELS
 
         bound = self._bound(model=model.model, problem=MODELS.get(model.model).problem)
@@ -102,17 +102,18 @@ class BoundTask(InstanceTask[Bound]):
 def wanted(policies: Iterable[PolicySpec], window: Window) -> list[tuple[str, bool, bool, Window]]:
     """Return the bounds that apply to some policy, as tuples of metric, `sensitive`, `forks` and window.
 
-    Bounds on the TTD always count all jobs. They import Pyomo and come first; those on the percentile are fast and come
-    last, because a worker that has only simulated so far must import the models first.
+    Bounds on the TTD count all jobs, even if there is a window. They come first because they import Pyomo. Bounds on
+    the percentile come last because they are fast: a worker that has only simulated so far must import the models
+    before it computes one.
     """
     kinds = sorted({(policy.sensitive, policy.forks) for policy in policies})
     return [(metric, *kind, ALL if metric == TTD else window) for kind, metric in product(kinds, BOUNDED)]
 
 
 def evidence(bound: SimulationBound, instance: Instance, round_s: float) -> Content:
-    """Return multipliers that bound a metric from below.
+    """Return multipliers that prove a lower bound on a metric.
 
-    It raises `NotApplicableError` if the model cannot run, or found no multipliers.
+    Raise `NotApplicableError` if the model cannot run on the instance, or finds no multipliers.
     """
     from schedgap.models import MODELS
     from schedgap.models.provers import prove
@@ -132,7 +133,7 @@ def evidence(bound: SimulationBound, instance: Instance, round_s: float) -> Cont
 
 
 TTD = "ttd_s"
-"""The metric that counts all jobs, also where a window limits whose completion times count."""
+"""The metric that counts all jobs, even if only the completion times of a window's jobs count."""
 
 
 def compared(
@@ -162,7 +163,7 @@ def compared(
 
 
 def _with_utilisation(row: SimulationRow, instance: Instance | None) -> SimulationRow:
-    """Add bounds on utilisation to a policy that completed all jobs; more than that contradicts one of the two."""
+    """Add upper bounds on utilisation to the row of a policy that completed all jobs; a row above one is WRONG."""
     if instance is None or row.ttd_s is None or row.unfinished:
         return row
     policy = POLICIES.get(row.policy)
@@ -176,14 +177,14 @@ def _with_utilisation(row: SimulationRow, instance: Instance | None) -> Simulati
 
 
 def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) -> dict[str, float]:
-    r"""Return upper bounds on GRU and CRU, the shares of the GPUs' and of the servers' time in which they compute.
+    r"""Return upper bounds on GRU and CRU, the shares of GPU time and of server time that are spent computing.
 
     Let U be the time in which there is a job. Job j keeps up to :math:`h_j` GPUs (servers) busy, for no longer than U,
     and for :math:`B_j` of their time at most, with all of its work on its slowest type. The share is
     :math:`\sum_j \min(h_j U, B_j) / (H U)` or less, which falls with U, and U is no less than the least duration of
-    any job. Where jobs could fill the cluster with work on slow GPUs, that is 100 %. :math:`B_j` is infinite where jobs
-    may be slower than their GPUs: policies that give out CPUs and memory, that split jobs into copies (which wait for
-    each other, and for the overhead of a round), or that are plug-ins, which may declare any speed.
+    any job. The bound is 100 % if jobs could keep the cluster busy on slow GPUs. :math:`B_j` is infinite if jobs may be
+    slower than their GPUs: under policies that give out CPUs and memory, under policies that split jobs into copies
+    (which wait for each other, and for the overhead of a round), and under plug-ins, which may declare any speed.
     """
     work, hosts = workload(instance), servers(instance)
     some = hosts.gpus > 0
@@ -208,9 +209,9 @@ def _ratio(ours: float | None, theirs: float | None) -> float | None:
 
 
 def _with_bound(row: SimulationRow, bound: Bound | None) -> SimulationRow:
-    """Add a bound to the row of a policy; a verified time below it contradicts one of the two.
+    """Add a lower bound to the row of a policy; a row whose time is below the bound is WRONG.
 
-    Bounds are about all jobs, or all of a window: where some are left, there is nothing to compare.
+    A bound counts all jobs (of a window). A policy that left jobs unfinished is not compared with it.
     """
     if bound is None or bound.seconds is None:
         return row

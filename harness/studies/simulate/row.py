@@ -20,7 +20,7 @@ from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.instances.arrays import Array
 
 BOUNDED = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean JCT"), "jct_p99_s": ("p99", "p99 of JCT")}
-"""Maps each metric with a bound to the prefix of the bound's fields, and to its printed name."""
+"""Metrics that certified bounds limit, each with the prefix of its bound's fields and its printed name."""
 
 OK = frozenset({"done", "unfinished", "skipped"})
 """Statuses of policies that did not fail."""
@@ -170,37 +170,38 @@ class SimulationRow(CheckedRow):
 
     @property
     def in_order(self) -> bool:
-        """Whether the policy did not fail."""
+        """True if the policy did not fail: the simulation is done, unfinished or skipped."""
         return self.status in OK
 
 
 FIELDS = tuple(f.name for f in dataclasses.fields(SimulationRow))
 TOGETHER = (*(x for x in FIELDS if re.search("ratio|bound", x)), "reference", "ttd_printed", "published")
-"""Fields that follow from all rows of a run. They are derived whenever results are read, never stored."""
+"""Fields computed from all rows of a run together, when results are read: ratios, bounds, published numbers."""
 
 STORED = tuple(name for name in FIELDS if name not in (*TOGETHER, "instance"))
-"""Fields that a journal has."""
+"""Fields that the journal of a run stores."""
 
 MEASURED = tuple(
     f.name
     for f in dataclasses.fields(SimulationRow)
     if f.type in ("float | None", "int | None") and not re.search("ratio|bound|printed|until", f.name)
 )
-"""Fields that a published number can be about: the measurements of one policy alone."""
+"""Fields that are compared with published numbers: measurements of one policy, without ratios and bounds."""
 
 SENSITIVE = frozenset({"cpu_given", "cpu_needed", "lp1_share", "lp1_worst"})
 """Measurements that exist only for policies that allocate CPUs and memory."""
 
 ALIASES = ("makespan_s", "ttd_rounds")
-"""Other quantities made from the TTD: Synergy's name for it, and its number of rounds."""
+"""Names of published quantities that are computed from the TTD: Synergy's makespan, and the TTD in rounds."""
 
 
 @dataclass(frozen=True)
 class Bound(Result):
     """Certified lower bound, in seconds, on a metric of all jobs of an instance, or the reason why there is none.
 
-    It holds for policies of one kind (`sensitive`, `forks`), rounds of `round_s`, and the jobs of a `window`, if any.
-    A `certificate` proves the bound `proved` on the `problem` of the `model`, which may count from time 0.
+    The bound holds for policies of one kind (`sensitive`, `forks`), rounds of `round_s`, and the jobs of a `window`, if
+    any. Its `certificate` proves the number `proved`, a bound on the `problem` of the `model`. That problem may count
+    times from 0, where `seconds` count from the first arrival.
     """
 
     fingerprint: str
@@ -232,12 +233,12 @@ class Bound(Result):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Key of the rows it applies to: instance, metric, kind of policy, window and round length."""
+        """Key that rows look this bound up by: instance, metric, kind of policy, window and round length."""
         return self.fingerprint, self.metric, self.sensitive, self.forks, self.window, self.round_s
 
     @property
     def about(self) -> dict[str, Any]:
-        """Fields that its certificate must name."""
+        """Fields that the certificate of this bound must state."""
         about = {"instance": self.fingerprint, "method": self.model, "problem": self.problem}
         return about | {"round_s": self.round_s} | ({"window": self.window} if self.window else {})
 
@@ -286,7 +287,7 @@ class Bound(Result):
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """Progress and LP1 bound of each of the ``R`` rounds of a history.
+    """For each of the ``R`` rounds of a history: the progress of its jobs, and the most that LP1 allows.
 
     `progress` sums the progress of the running jobs, each in units of its fair progress on its best GPU type. `most` is
     the LP1 bound on it for the jobs that the policy picked (:mod:`schedgap.harness.check.sensitive`), NaN if it picked

@@ -44,7 +44,7 @@ ROUND_S, RESTART_S = 360.0, 10.0
 
 @dataclass(frozen=True)
 class Options:
-    """Requested options of a simulation; absent ones are derived from the instance (see :func:`simulate`)."""
+    """Options of a simulation as the user gave them; :func:`rules_for` replaces ``None`` by the instance's defaults."""
 
     round_s: float | None = None
     restart_s: float | None = None
@@ -80,7 +80,7 @@ def simulate(
 ) -> Simulation:
     """Simulate policies on one or more instances and check every history; Ctrl-C ends the run and keeps finished rows.
 
-    Raise `UsageError` if a reference, policy, instance or option is wrong. Nothing has run then.
+    Raise `UsageError`, before anything runs, if a reference, policy, instance or option is wrong.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def run(
     command: str,
     **running: Unpack[Running],
 ) -> Simulation:
-    """Simulate policies on instances under each of the options, which have labels for rows; see :func:`simulate`."""
+    """Simulate policies on instances under each of the `options`, whose keys label the rows; see :func:`simulate`."""
     chosen = resolve(policies)
     loaded = [load(ref) for ref in references]
     tasks = plan(loaded, chosen, options, seeds, limits)
@@ -150,7 +150,7 @@ def plan(
     seeds: Sequence[int],
     limits: Limits,
 ) -> list[Task[Any]]:
-    """Return the simulations in the order of the table, then the bounds; raise `UsageError` on bad options."""
+    """Return the tasks: simulations in the order of the table, then bounds; raise `UsageError` on bad options."""
     programs = {spec.id: named(spec.id) for spec in chosen}
     tasks: list[Task[Any]] = []
     bounds: list[Task[Any]] = []
@@ -173,7 +173,7 @@ def plan(
 
 
 def collected(found: Finished) -> Simulation:
-    """Compare the rows and return the simulation, with the verified histories of the last instance."""
+    """Return the finished simulation: its compared rows, and the verified histories of the last instance."""
     results = [one for one in found.results if isinstance(one, SimulationResult)]
     bounds = [one for one in found.results if isinstance(one, Bound)]
     last = next(reversed(found.instances), "")
@@ -191,7 +191,7 @@ def _tables(simulation: Simulation) -> Mapping[str, bytes]:
 
 
 def judged(found: Finished) -> list[SimulationRow]:
-    """Return the rows of a run beside the bounds on their metrics."""
+    """Return the rows of a run, compared with each other and with the bounds on their metrics."""
     bounds = [one for one in found.results if isinstance(one, Bound)]
     rows = [one.row for one in found.results if isinstance(one, SimulationResult)]
     return compared(rows, found.instances, bounds)

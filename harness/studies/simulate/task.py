@@ -41,14 +41,14 @@ HISTORY = (
 
 
 TOLD = frozenset({"simulate_s", "check_s", "estimated_throughput", "actual_throughput", "throughput_deviation"})
-"""Measurements that no history shows: times, and the measures of a paper's own policies (`PolicySpec.measures`)."""
+"""Measurements that no history shows: computing times, and what a paper's policies measure (`PolicySpec.measures`)."""
 
 OF_HISTORIES = tuple(name for name in MEASURED if name not in TOLD)
 """Measurements that follow from a history."""
 
 
 def history_file(row: SimulationRow) -> str:
-    """Return the file of a row's history; a digest replaces long paths of programs, which may be much alike."""
+    """Return the file name of a row's history; paths of programs are cut, and a digest tells the files apart."""
     name = re.sub(r"[^a-z0-9_.?&=-]", "_", row.policy)
     if ":" in row.policy or row.options:
         name = f"{name[-60:]}-{row.key[:8]}"
@@ -86,7 +86,7 @@ def _same(one: float, other: float) -> bool:
 
 
 def rounds(instance: Instance, trace: Trace) -> Rounds:
-    """Compute the progress and the LP1 bound of each round of a history, and its needed CPUs."""
+    """Return the progress of each round of a history, its LP1 bound, and the CPUs that its jobs needed."""
     work, cluster = trace.workload, trace.servers
     read = facts_of(instance, simulated_of).read
     row, job, _ = trace.progress.T
@@ -104,7 +104,7 @@ def rounds(instance: Instance, trace: Trace) -> Rounds:
 
 
 def _fewest_cpus(read: Sensitive, job: Ints, gpu_type: Ints, held: Array, rate: Array) -> Array:
-    """Return ``(x,)`` the fewest CPUs at which gangs that hold this memory reach these rates."""
+    """Return the ``(x,)`` fewest CPUs with which each gang, holding the memory that it has, reaches its rate."""
     table = np.column_stack((read.classes.of[job], gpu_type, held, rate))
     distinct, which = np.unique(table, axis=0, return_inverse=True)
     fewest = distinct[:, 2].copy()
@@ -197,7 +197,10 @@ class SimulationResult(RowResult):
 
 @dataclass(frozen=True)
 class SimulationTask(InstanceTask[SimulationResult]):
-    """A policy to simulate, the `program` that it runs, if any, and the label of a sweep's `options` in rows."""
+    """A task that simulates one policy on one instance.
+
+    `program` is the user's program, if the policy is one. In a sweep, `options` is the label of its options in rows.
+    """
 
     policy: str
     seed: int
@@ -212,7 +215,7 @@ class SimulationTask(InstanceTask[SimulationResult]):
         return {"of": [self.fingerprint, self.policy, program, self.seed, rules, str(self.window), self.options]}
 
     def blank_row(self, **fields: Any) -> SimulationRow:
-        """Return the row of this task with these fields set, and its results still empty."""
+        """Return the row of this task without results, but with the given `fields` set."""
         rules = POLICIES.get(self.policy).rules(self.rules)
         same = {name: getattr(self.rules, name) for name in ("round_s", "restart_s", "spread_factor")}
         return SimulationRow(
@@ -274,7 +277,7 @@ class SimulationTask(InstanceTask[SimulationResult]):
 
 
 def _measured(trace: Trace, metrics: Metrics, by_round: Rounds | None) -> dict[str, float]:
-    """Return the fields of a row that follow from its history; rounds in which no job was picked do not count."""
+    """Return the fields of a row that follow from its history; means leave out rounds in which no job was picked."""
     arrival_s = trace.workload.arrival_s
     span_s = float(np.ptp(arrival_s))  # 0 if all jobs arrive at once
     numbers = {**vars(metrics), "arrivals_per_h": (arrival_s.size - 1) * 3600.0 / span_s if span_s else math.nan}
