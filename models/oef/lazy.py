@@ -54,6 +54,19 @@ class Envy(NamedTuple):
     multiplier: Array
 
 
+def envy_of(view: OefView, duals: Array) -> Envy:
+    """Return the multipliers of merged tenants from those ``(v, v)`` of all pairs in (10c) as printed.
+
+    Merged tenants have the same efficiency per weight as their members, so that the rows of the members add up.
+    """
+    small, group = merged(view)
+    between = np.zeros((small.size, small.size))
+    np.add.at(between, (group[:, None], group), np.maximum(duals, 0.0) * np.outer(view.weight, view.weight))
+    np.fill_diagonal(between, 0.0)
+    pairs = np.argwhere(between > 0)
+    return Envy(pairs, between[tuple(pairs.T)])
+
+
 def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     """Solve (10) by lazy rows: neighbours in speedup space first, then each tenant's worst envies until none is left.
 
@@ -110,7 +123,9 @@ def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
         column_values=values,
         basis=None,
     )
-    return Outcome(solution, Allocation(view.equal_split))
+    master = next((s for s in reversed(solutions) if s.status == "optimal"), None)
+    evidence = None if master is None else envy.multipliers(master)
+    return Outcome(solution, Allocation(view.equal_split), evidence=evidence)
 
 
 class _EnvyRows:

@@ -9,11 +9,11 @@ import numpy as np
 
 from schedgap.instances.views import oef, synergy
 from schedgap.models.oef import printed
-from schedgap.models.oef.lazy import lazy_cooperative
+from schedgap.models.oef.lazy import Envy, envy_of, lazy_cooperative
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import Session, SolveOptions, build, solve
+from schedgap.models.solve import Session, Solution, SolveOptions, build, solve
 from schedgap.models.synergy.configurations import units
 from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
@@ -27,14 +27,16 @@ def devices(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Conte
 def tenants(view: oef.OefView, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
     """Return multipliers of the rows of tenants in (9), or of those of an equal split.
 
-    Tenants with equal speedups are merged (:func:`schedgap.instances.views.oef.merged`).
+    The rule merges tenants with equal speedups. Their common multiplier is the mean of theirs, by weight.
     """
-    small, _ = oef.merged(view)
-    build_problem, rows = ROWS[problem]
-    solution = solve(build(build_problem, small), replace(options, method="simplex", seeds=()))
+    statement, rows = ROWS[problem]
+    solution = outcome.solution
+    if not told(solution, rows):
+        solution = solve(build(statement, view), replace(options, method="simplex", solver="highs", seeds=()))
     if solution.row_duals is None:
         return None
-    own = -duals(solution, rows, (small.size,))
+    merged, group = oef.merged(view)
+    own = -np.bincount(group, weights=duals(solution, rows, (view.size,)) * view.weight) / merged.weight
     own = own if problem == oef.EQUAL.id else np.maximum(own, 0.0)
     unit = unit_of(max(1.0, np.abs(own).max()))
     return {"unit": unit, "tenants": listed(whole(own, unit))}
@@ -46,13 +48,21 @@ ROWS = {
 }
 
 
-def envies(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content:
-    """Return multipliers of envy rows (10c), of tenants with equal speedups merged.
+def told(solution: Solution, rows: str) -> bool:
+    """Return whether a solution has duals of some rows: other solvers tell none, plug-ins may name rows otherwise."""
+    return any(name.startswith(f"{rows}[") for name in solution.duals)
 
-    Only few rows have one, and lazy rows find these without the others. If time runs out before, there are none, and
-    the bound is that on total efficiency.
+
+def envies(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content:
+    """Return multipliers of envy rows (10c), of tenants with equal speedups merged; few rows have one.
+
+    If there are none, the bound is that on total efficiency.
     """
-    found = outcome.evidence or lazy_cooperative(oef.merged(view)[0], replace(options, seeds=())).evidence
+    found: Envy | None = outcome.evidence
+    if told(outcome.solution, "no_envy"):
+        found = envy_of(view, -duals(outcome.solution, "no_envy", (view.size, view.size)))
+    elif found is None and not outcome.solution.status.startswith("time limit"):
+        found = lazy_cooperative(oef.merged(view)[0], replace(options, seeds=())).evidence
     if found is None:
         return {"unit": 1.0}
     unit = unit_of(max(1.0, found.multiplier.max(initial=0.0)))
