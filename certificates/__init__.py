@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from . import elastic, fluid, oef, packing, rigid, synergy
+from . import admission, hadar, oef, rigid, synergy, zhou
 from .basics import Data, RefusedError, numeric, require
 from .files import instance_of, parsed, printable, unpacked
 from .reading.jobs import arrivals
@@ -36,18 +36,18 @@ __all__ = [
     "REFUSED",
     "RULES",
     "RefusedError",
+    "admission",
     "certified",
     "check",
     "digest",
-    "elastic",
-    "fluid",
+    "hadar",
     "main",
     "oef",
-    "packing",
     "proved",
     "register",
     "rigid",
     "synergy",
+    "zhou",
 ]
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "published", "began_s"}

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from fractions import Fraction
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from .basics import DEAR, LOW, MORE, STRETCH, Array, Data, require, up
-from .packing import SLOTTED, Packing, Uses, by_slots
-from .reading.admission import admission_of
+from .basics import DEAR, STRETCH, Array, Data, require
+from .packing import Packing, Uses
 from .reading.elastic import Elastic as Runs
-from .reading.zhou import Architecture, zhou_of
-from .rules import register
 
 
 class Elastic(Packing):
@@ -165,148 +161,6 @@ class Elastic(Packing):
                 paid = paid + (until[option[4] :] - until[: -option[4]])
             best = max(best, (worth[first + option[4] : -1] - paid[first:]).max())
         return int(best)
-
-
-class Timed(Elastic):
-    """Zhou's jobs, in Zhou's slots."""
-
-    def reading(self, data: Data) -> Architecture:
-        read = zhou_of(data)
-        require(self.slot_s == read.slot_s, "slots are not the problem's")
-        self.begin = (read.arrival - 1).tolist()
-        return read.architectures["ra" if self.ring else "ps"]
-
-    def until(self, read: Architecture) -> Architecture:
-        """Require that the slots end just before τ."""
-        require(read.deadline == self.slots + 1, "slots do not end with τ")
-        return read
-
-
-class Completion(Timed):
-    """Every job completes, at a cost of its weight per slot; any end after all slots costs as much as the first one."""
-
-    sense = -1
-
-    def ends(self) -> None:
-        self.earliest = self.begin
-        self.worth = [up(-weight * np.arange(1, self.slots + 3), self.unit) for weight in self.read.weight]
-
-
-class Weight(Timed):
-    """The weight of the jobs that complete within the slots; all jobs are present at the start."""
-
-    def reading(self, data: Data) -> Architecture:
-        return self.until(super().reading(data))
-
-    def ends(self) -> None:
-        self.earliest = [0] * len(self.jobs)
-        self.worth = [up([weight] * (self.slots + 1) + [0], self.unit) for weight in self.read.weight]
-
-
-class Admission(Elastic):
-    """Utilities and deadlines; a server has room for a number of workers of each type, and of PSs.
-
-    Jobs start at least `late` slots after their arrival slot.
-    """
-
-    late = 1
-
-    def reading(self, data: Data) -> Runs:
-        self.admission = admission_of(data)
-        own = self.admission.slot_s, self.admission.slots
-        require((self.slot_s, self.slots) == own, "slots are not the instance's own")
-        self.begin = self.admission.arrival.tolist()
-        return self.admission.elastic
-
-    def ends(self) -> None:
-        self.earliest, self.worth = [a + self.late for a in self.begin], []
-        for j, (a, due) in enumerate(zip(self.begin, self.admission.deadline.tolist(), strict=True)):
-            worth = np.full(self.slots + 2, -math.inf)
-            worth[a + 1 : due + 1] = self.admission.utilities.value(j, np.arange(1, due - a + 1) * self.slot_s)
-            worth[-1] = 0
-            self.worth.append(up(worth, self.unit))
-
-
-Offer = Callable[[int], tuple[Array, Array]]
-"""From a number of slots, free resources and unit prices in each window: ``(servers, resources, windows)`` each."""
-
-
-class Cheapest(Timed):
-    """The cheapest run of the heaviest job next to loads, in slots up to τ, at the prices that the loads cause.
-
-    There are no multipliers: all options that might be cheaper than the best are placed.
-    """
-
-    sense = -1
-
-    def prepare(self, data: Data, horizon: Data) -> None:
-        read = self.until(self.reading(data))
-        self.read, self.most_base = read, read.base
-        self.workers, self.servers, self.need = read.hardware.workers, read.hardware.ps, read.hardware.takes
-        self.has, self.count = read.capacity, np.ones(len(read.names), int)
-        groups = np.array([group["count"] for group in self.groups])
-        self.room = np.repeat(read.hardware.able, groups, axis=1).astype(int)
-        self.used = read.loads(np.arange(len(read.names)), 1, self.slots + 1)
-
-    def take(self, proof: Data) -> None:
-        require(1 <= proof["base"] <= self.most_base * MORE, "prices are higher than those of the instance")
-        self.base = proof["base"]
-
-    def least(self, j: int, offer: Offer) -> float:
-        """Return the cost of the cheapest run of a job."""
-        lower, best = [], math.inf
-        for option in self.options(j):
-            m, p, _, n, slots = option
-            price = offer(slots)[1]
-            if price.shape[2]:
-                lowest = [float(cost.min()) for cost in self.costs(m, p, price)]
-                lower.append((n * lowest[0] + sum(lowest[1:]), option))
-        for bound, option in sorted(lower):
-            if bound >= best:
-                break
-            (m, p, _, number, _), (free, price) = option, offer(option[4])
-            free = free + (STRETCH - 1) * self.has[:, :, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                room = np.minimum(np.nanmin(np.floor(free / self.need[0][m][:, None]), axis=1), number)
-            room = np.where(self.room[m][:, None] > 0, room, 0).astype(int)
-            best = min(best, float(self.cheapest(option[:4], self.costs(m, p, price), room, free, np.inf).min()))
-        return best * LOW
-
-    def costs(self, m: int, p: int, price: Array) -> list[Array]:
-        """Return the costs of a worker and, unless in a ring, of a PS by server and window."""
-        kinds = enumerate((m, p)[: 2 - self.ring])
-        return [np.einsum("hrs,r->hs", price, self.need[part][kind]) for part, kind in kinds]
-
-    def window(self, slots: int) -> tuple[Array, Array]:
-        """Return, for each window of `slots` slots, what is free throughout and the total price of a unit."""
-        has = self.has[:, :, None]
-        if slots > self.slots:
-            return has[:, :, :0], has[:, :, :0]
-        part = np.divide(self.used, has, out=np.zeros_like(self.used), where=has > 0)
-        price = np.expm1(part * math.log(self.base))
-        free = has - self.used
-        windows = np.lib.stride_tricks.sliding_window_view
-        return windows(free, slots, axis=2).min(axis=3), windows(price, slots, axis=2).sum(axis=3)
-
-    def value(self, proof: Data) -> Fraction:
-        cost = self.least(int(self.read.weight.argmax()), cache(self.window))
-        require(math.isfinite(cost), "no run of the heaviest job fits beside the loads")
-        return Fraction(cost)
-
-
-KINDS: dict[str, Callable[[Data, Data], Packing]] = {
-    "admission.utility": Admission,
-    "admission.from_arrival": partial(Admission, late=0),
-    "zhou.ps.cost": Cheapest,
-    "zhou.ra.cost": partial(Cheapest, ring=True),
-    "zhou.ps.completion": Completion,
-    "zhou.ra.completion": partial(Completion, ring=True),
-    "zhou.ps.weight": Weight,
-    "zhou.ra.weight": partial(Weight, ring=True),
-}
-for name, kind in KINDS.items():
-    reads = ("slot_s", "slots", "base") if name.endswith(".cost") else SLOTTED
-    register(name, partial(by_slots, kind), reads=reads)
 
 
 def spread(cost: Array, room: Array, number: int, dear: float) -> Array:

@@ -11,17 +11,12 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import cache, partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .basics import HIGH, LESS, LOW, STRETCH, Array, Data, require, total
-from .elastic import Timed
-from .reading.gangs import gangs_of
-from .rules import register
-from .synergy import Held
+from .basics import HIGH, LOW, Array, Data, require, total
 
 TINY = 2.0**-70
 """Unit of time of the single machine, in slots."""
@@ -61,128 +56,6 @@ class Fleet:
     def first_end(self, j: int) -> float:
         """Return the earliest end of a job."""
         return self.start[j] + (math.ceil(self.alone[j]) if self.grain else self.alone[j])
-
-
-class GangFleet(Fleet):
-    """Gangs: each GPU of a gang counts at its own rate. Resources are GPU types.
-
-    If `together` is true, jobs run as copies, one on each server.
-    """
-
-    def __init__(self, data: Data, proof: Data, grain: float = 0.0, together: bool = False) -> None:
-        self.grain, self.together, self.gangs = grain, together, gangs_of(data)
-        require(proof["slot_s"] == self.gangs.slot_s, "slots are not the instance's own")
-        self.jobs, self.there = self.gangs.jobs, self.gangs.capacity.astype(float)
-        jobs = range(self.jobs.size)
-        self.which = [j for j in jobs if (self.speed(j).any() if together else self.gangs.levels(j))]
-        self.start = self.gangs.arrival[self.which].tolist()
-        self.weight = [1.0] * len(self.which)
-        self.alone = [max(self.fastest(j), self.grain) for j in self.which]
-        self.arrived_s = self.jobs.arrival_s[self.which].tolist()
-
-    def speed(self, job: int) -> Array:
-        """Return the largest number of iterations of a job in a slot by type."""
-        gang, held = self.jobs.gpus[job], np.zeros(len(self.there))
-        for (r, gpus), servers in self.gangs.classes.items():
-            held[r] += servers * min(gpus, gang)
-        held = held if self.together else gang * (held > 0)
-        return np.asarray(self.jobs.rates[job] * held * self.gangs.slot_s)
-
-    def fastest(self, job: int) -> float:
-        """Return the least duration of a job's work."""
-        if self.together:
-            return float(self.jobs.work[job] * LESS / self.speed(job).sum())
-        rate = min(self.jobs.rates[job][self.gangs.levels(job)[0]])
-        return float(self.jobs.work[job] * LESS / (self.jobs.gpus[job] * rate * self.gangs.slot_s))
-
-    def ways(self, j: int) -> tuple[Array, Array]:
-        job = self.which[j]
-        work, gang, rates = self.jobs.work[job] * LESS, self.jobs.gpus[job], self.jobs.rates[job]
-        with np.errstate(divide="ignore"):
-            times = np.maximum(work / self.speed(job), self.grain)
-            each = work / (rates * self.gangs.slot_s) if self.together else times * gang
-        return times, np.diag(np.where(np.isfinite(times), each, 0.0))
-
-    def worth(self, j: int, slots: int) -> Array:
-        """Return a job's utility by its last slot."""
-        return self.gangs.worth(self.which[j], slots)
-
-
-class SensitiveFleet(Fleet):
-    """Synergy's jobs, whose rates depend on CPUs and memory. Resources are GPUs, CPUs and memory by type."""
-
-    def __init__(self, data: Data, proof: Data) -> None:
-        self.held = Held(data, proof)
-        jobs, slot_s = self.held.read.jobs, proof["slot_s"]
-        self.there = self.held.allowed.ravel()
-        self.which = np.flatnonzero(self.held.pooled.able.any(axis=1)).tolist()
-        self.start = self.held.arrival[self.which].tolist()
-        self.weight = [1.0] * len(self.which)
-        self.work = (jobs.work[self.which] * LESS / slot_s).tolist()
-        self.alone = [float(self.times(j).min()) for j in range(len(self.which))]
-        self.arrived_s = jobs.arrival_s[self.which].tolist()
-
-    @cache  # noqa: B019 -- there is one object
-    def each(self, kind: int) -> tuple[Array, Array]:
-        """Return the ``(q,)`` rates of a kind of jobs in its configurations, and the ``(q, d)`` resources of these."""
-        own = [configuration for configuration in self.held.configurations(kind) if configuration[2] > 0]
-        use = np.zeros((len(own), len(self.there) // 3, 3))
-        for q, (i, amounts, _) in enumerate(own):
-            use[q, i] = amounts
-        return np.array([rate for *_, rate in own]), use.reshape(len(own), -1)
-
-    def ways(self, j: int) -> tuple[Array, Array]:
-        rate, use = self.each(self.held.kind[self.which[j]])
-        return self.work[j] / rate, self.work[j] * use / rate[:, None]
-
-
-class ElasticFleet(Timed, Fleet):
-    """Zhou's jobs, which may be interrupted and change their workers and PSs: they pay for these in each slot.
-
-    All servers of a class have one price. A job that does a fraction of its work in a slot pays at least that fraction
-    of the cost of all its work at the cheapest choice of types and numbers.
-    """
-
-    grain = 1.0
-
-    def take(self, proof: Data) -> None:
-        """Read nothing: prices have no slots here."""
-
-    def ends(self) -> None:
-        weight = self.read.weight.tolist()
-        self.which = [j for j, w in enumerate(weight) if w > 0]
-        self.weight = [weight[j] for j in self.which]
-        self.start = [self.begin[j] + 1 for j in self.which]
-        self.there = self.capacity
-        self.alone = [float(self.times(j).min()) for j in range(len(self.which))]
-
-    @cache  # noqa: B019 -- there is one object
-    def choices(self, j: int) -> tuple[Array, ...]:
-        """Return worker type, PS type, numbers of workers and PSs, and slots for all of the work, of each choice."""
-        job, choices = self.which[j], []
-        n = np.arange(1, self.read.chunks[job] + 1)
-        for layout in self.read.layouts():
-            ps = self.read.servers(layout)[: len(n)]
-            slots = np.maximum(self.work[job] * LESS * self.read.per_batch(job, layout, n) / n, 1.0)
-            fits = np.isfinite(ps) & np.isfinite(slots)
-            types = (np.full(len(n), kind) for kind in layout[:2])
-            choices.append([x[fits] for x in (*types, n, ps, slots)])
-        return tuple(np.concatenate(column) for column in zip(*choices, strict=True))
-
-    def times(self, j: int) -> Array:
-        return self.choices(j)[-1]
-
-    def costs(self, j: int, prices: Array) -> Array:
-        worker, server, n, ps, slots = self.choices(j)
-        cost = self.each(0, prices.tobytes())[:, worker] * n
-        return (cost if self.ring else cost + self.each(1, prices.tobytes())[:, server] * ps) * slots
-
-    @cache  # noqa: B019 -- there is one object
-    def each(self, part: int, prices: bytes) -> Array:
-        """Return the ``(m, types)`` costs of a worker (part 0) or PS (part 1) per slot where it is cheapest."""
-        by_class, need = np.frombuffer(prices).reshape(-1, *self.has.shape), self.need[part]
-        fits = (need[:, None] <= self.has * STRETCH).all(axis=2) if part else self.room > 0
-        return np.asarray(np.where(fits, np.einsum("mcr,tr->mtc", by_class, need), np.inf).min(axis=2))
 
 
 def normalised(fleet: Fleet, proof: Data) -> tuple[Array, list[Array], Fraction]:
@@ -340,20 +213,6 @@ def completions(fleet: Fleet, j: int, edges: Array) -> EndWorth:
     return EndWorth(value, np.full(len(begin), fleet.weight[j] * fleet.alone[j]), (first - begin) / fleet.alone[j])
 
 
-def utilities(fleet: GangFleet, j: int, edges: Array) -> EndWorth:
-    """Return the goal of utilities: in each interval, a line from the first end's utility lies above all later ones."""
-    worth, begin = fleet.worth(j, int(edges[-1])), np.maximum(edges[:-1], fleet.start[j])
-    require(bool((np.diff(worth[fleet.start[j] :]) <= 0).all()), f"job {j} is worth more when it ends later")
-    first = np.maximum(edges[:-1], fleet.first_end(j) - 1).astype(int)
-    value, slope = np.full(len(begin), -np.inf), np.zeros(len(begin))
-    for k in np.flatnonzero(first < edges[1:]):
-        value[k] = worth[first[k]]
-        later = worth[first[k] + 1 : int(edges[k + 1])]
-        lost = (value[k] - later) / np.arange(1, len(later) + 1) - 1e-12 * abs(value[k])
-        slope[k] = max(lost.min(initial=np.inf), 0.0) * fleet.alone[j] if len(later) else 0.0
-    return EndWorth(value, slope, (first + 1 - begin) / fleet.alone[j])
-
-
 def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
     """Return the ``(K, s)`` unit costs of work in steps of rising cost, and the work per slot that each step adds.
 
@@ -444,30 +303,7 @@ def slots(kind: Kind, data: Data, proof: Data) -> tuple[int, Fraction]:
     return -1, completion(kind(data, proof), proof)
 
 
-def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int, Fraction]:
-    """Return a bound on total utility, by prices over intervals; `must` requires every job to complete."""
-    fleet, edges = kind(data, proof), np.array(proof["edges"], float)
-    require(edges[-1] == fleet.gangs.slots, "intervals do not end with the instance")
-    return 1, over_intervals(fleet, proof, edges, utilities, must)
-
-
-COPIES = partial(GangFleet, together=True)
 PRICED = ("slot_s", "prices", "jobs")
 """Fields of certificates with constant prices, and multipliers of jobs."""
 
 READS = {last_end: PRICED, completion: (*PRICED, "parts", "edges"), percentile: (*PRICED, "times")}
-for name, bound in {"makespan": last_end, "mean": completion, "p99": percentile}.items():
-    register(f"gavel.{name}", partial(seconds, GangFleet, bound), READS[bound], simulated=True)
-    register(f"gavel.{name}_copies", partial(seconds, COPIES, bound), READS[bound], simulated=True)
-for name, bound in {"makespan": last_end, "run": completion, "p99": percentile}.items():
-    register(f"synergy.{name}", partial(seconds, SensitiveFleet, bound), READS[bound], simulated=True)
-register("zhou.ps.preemptive", partial(slots, ElasticFleet), READS[completion])
-register("zhou.ra.preemptive", partial(slots, partial(ElasticFleet, ring=True)), READS[completion])
-# Certificates with edges have prices over intervals instead of slots.
-GRAINED = partial(GangFleet, grain=1.0)
-for name, kind in {
-    "utility": partial(worth, GRAINED),
-    "complete": partial(worth, GRAINED, must=True),
-    "forked": partial(worth, partial(COPIES, grain=1.0)),
-}.items():
-    register(f"hadar.{name}", kind, reads=("slot_s", "prices"), given="edges")

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from .basics import LESS, MORE, STRETCH, Array, Data, require
+from .fluid import READS, Fleet, completion, last_end, percentile, seconds
 from .reading.synergy import rounds_of
 from .rules import register
 
@@ -51,6 +52,34 @@ class Held:
             for c, row in zip(cpus, table, strict=True):
                 found += [(i, (gpus, c, m), rate) for m, rate in zip(memory, row, strict=True)]
         return found
+
+
+class SensitiveFleet(Fleet):
+    """Synergy's jobs, whose rates depend on CPUs and memory. Resources are GPUs, CPUs and memory by type."""
+
+    def __init__(self, data: Data, proof: Data) -> None:
+        self.held = Held(data, proof)
+        jobs, slot_s = self.held.read.jobs, proof["slot_s"]
+        self.there = self.held.allowed.ravel()
+        self.which = np.flatnonzero(self.held.pooled.able.any(axis=1)).tolist()
+        self.start = self.held.arrival[self.which].tolist()
+        self.weight = [1.0] * len(self.which)
+        self.work = (jobs.work[self.which] * LESS / slot_s).tolist()
+        self.alone = [float(self.times(j).min()) for j in range(len(self.which))]
+        self.arrived_s = jobs.arrival_s[self.which].tolist()
+
+    @cache  # noqa: B019 -- there is one object
+    def each(self, kind: int) -> tuple[Array, Array]:
+        """Return the ``(q,)`` rates of a kind of jobs in its configurations, and the ``(q, d)`` resources of these."""
+        own = [configuration for configuration in self.held.configurations(kind) if configuration[2] > 0]
+        use = np.zeros((len(own), len(self.there) // 3, 3))
+        for q, (i, amounts, _) in enumerate(own):
+            use[q, i] = amounts
+        return np.array([rate for *_, rate in own]), use.reshape(len(own), -1)
+
+    def ways(self, j: int) -> tuple[Array, Array]:
+        rate, use = self.each(self.held.kind[self.which[j]])
+        return self.work[j] / rate, self.work[j] * use / rate[:, None]
 
 
 def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
@@ -140,3 +169,5 @@ def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Arra
 for name in ("free", "ideal", "oracle"):
     register(f"synergy.{name}", progress, reads=("slot_s", "prices", "round"))
 register("synergy.placement", placement, reads=("slot_s", "prices", "round", "held", "worth"))
+for name, bound in {"makespan": last_end, "run": completion, "p99": percentile}.items():
+    register(f"synergy.{name}", partial(seconds, SensitiveFleet, bound), READS[bound], simulated=True)

@@ -1,0 +1,43 @@
+"""The admission example: elastic jobs with utilities and deadlines, on servers with room for workers and PSs."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from .basics import Data, require, up
+from .elastic import Elastic
+from .packing import SLOTTED, by_slots
+from .reading.admission import admission_of
+from .reading.elastic import Elastic as Runs
+from .rules import register
+
+
+class Admission(Elastic):
+    """Utilities and deadlines; a server has room for a number of workers of each type, and of PSs.
+
+    Jobs start at least `late` slots after their arrival slot.
+    """
+
+    late = 1
+
+    def reading(self, data: Data) -> Runs:
+        self.admission = admission_of(data)
+        own = self.admission.slot_s, self.admission.slots
+        require((self.slot_s, self.slots) == own, "slots are not the instance's own")
+        self.begin = self.admission.arrival.tolist()
+        return self.admission.elastic
+
+    def ends(self) -> None:
+        self.earliest, self.worth = [a + self.late for a in self.begin], []
+        for j, (a, due) in enumerate(zip(self.begin, self.admission.deadline.tolist(), strict=True)):
+            worth = np.full(self.slots + 2, -math.inf)
+            worth[a + 1 : due + 1] = self.admission.utilities.value(j, np.arange(1, due - a + 1) * self.slot_s)
+            worth[-1] = 0
+            self.worth.append(up(worth, self.unit))
+
+
+register("admission.utility", partial(by_slots, Admission), SLOTTED)
+register("admission.from_arrival", partial(by_slots, partial(Admission, late=0)), SLOTTED)

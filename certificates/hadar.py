@@ -1,0 +1,327 @@
+"""Hadar: prices of GPUs by slot bound total utility; fluids of gangs or of their copies bound completion times.
+
+Gavel is the name of the problems about completion times.
+
+A job's best response to prices is exact: a walk over slots and over amounts of remaining work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache, partial
+from heapq import heappop, heappush
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from .basics import DEAR, LESS, LOW, MORE, NEVER, Array, Data, require, up
+from .fluid import READS, EndWorth, Fleet, Kind, completion, last_end, over_intervals, percentile, seconds
+from .packing import SLOTTED, Packing, Uses, by_slots
+from .reading.gangs import gangs_of
+from .rules import register
+
+
+class Hadar(Packing):
+    """A schedule is a set of slots; in each of them the gang holds GPUs of any types and runs at the slowest's rate.
+
+    Jobs may be rejected unless the problem is to `complete` them all.
+    """
+
+    complete = False
+
+    def prepare(self, data: Data, horizon: Data) -> None:
+        self.gangs = gangs_of(data)
+        own = self.gangs.slot_s, self.gangs.slots
+        require((self.slot_s, self.slots) == own, "slots are not the instance's own")
+        self.capacity, self.rates = self.gangs.capacity.tolist(), self.gangs.jobs.rates
+        self.arrival = [min(a, self.slots) for a in self.gangs.arrival.tolist()]
+        self.worth = [up([*self.gangs.worth(j, self.slots), 0.0], self.unit) for j in range(len(self.jobs))]
+        for worth in self.worth:
+            worth[-1] = NEVER if self.complete else 0
+
+    @cache  # noqa: B019 -- there is one object
+    def states(self, j: int) -> Array:
+        """Return, by state, the next state after a slot at each level; state 0 is done, the last has all work left.
+
+        Amounts of remaining work, in 2^-40 of the work, are one state if the same sets of slots complete them.
+        """
+        each = [self.jobs[j]["gpus"] * self.rates[j][types].min() * self.slot_s for types in self.gangs.levels(j)]
+        # A slot that completes all the work may be worth more of it than numbers of 64 bits hold.
+        steps = np.array([min(math.ceil(Fraction(float(p)) * 2**40 / self.work[j]), 2**40) for p in each])
+        work, sums = math.floor(2**40 * Fraction(LESS)), np.zeros(1, np.int64)
+        for step in steps:
+            times = min(work // step, self.slots) + 1
+            require(len(sums) * times < 5e7, f"job {j} is too long for this plain program")
+            sums = np.add.outer(sums, step * np.arange(times))
+            sums = np.sort(sums[sums < work])
+            sums = sums[np.diff(sums, prepend=-1) > 0]
+        # The same slots complete any amount of work between two neighbouring sums of progress.
+        state, first = np.unique(np.searchsorted(sums, work - sums), return_index=True)
+        after = np.searchsorted(sums, (work - sums[first])[:, None] - steps)
+        return np.vstack([np.zeros((1, len(steps)), int), np.searchsorted(state, after, side="right")])
+
+    def cost(self, among: Array, prices: Array, low: Array, high: Array, gang: int) -> Array:
+        """Return the cost of the cheapest gang on some types by slot, with `low` to `high` GPUs of each type.
+
+        `prices` has prices of the first, second, … GPU of a type and slot; covers may make later ones dearer.
+        """
+        number = np.arange(gang)[:, None]
+        held, free = number < low[:, None], (number >= low[:, None]) & (number < high[:, None])
+        left = gang - low.sum(axis=0)
+        order = np.sort(np.where(free, prices, DEAR)[among].reshape(-1, self.slots), axis=0)
+        taken = np.arange(len(order))[:, None] < left
+        fits = (left >= 0) & (free[among].sum(axis=(0, 1)) >= left) & ~np.delete(low, among, axis=0).any(axis=0)
+        return np.where(fits, np.where(held, prices, 0).sum(axis=(0, 1)) + np.where(taken, order, 0).sum(axis=0), DEAR)
+
+    def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
+        gang, never, worth = self.jobs[j]["gpus"], int(worth[-1]), worth[:-1]
+        prices = np.repeat(self.prices[which][:, None], gang, axis=1)
+        for ((r, t), spare, kept), price in zip(self.covers, self.extra[which], strict=True):
+            prices[r, 0 if j in kept else spare :, t] += price
+        low, high = np.zeros_like(self.prices[which]), np.repeat(np.array(self.capacity)[:, None], self.slots, axis=1)
+        for _, row, least, most in uses:
+            low.flat[row], high.flat[row] = least, max(least, min(most, high.flat[row]))
+        forced = np.asarray(low.any(axis=0))
+        worth = np.where(np.arange(self.slots) >= np.flatnonzero(forced).max(initial=0), worth, NEVER)
+        costs = [self.cost(among, prices, low, high, gang) for among in self.gangs.levels(j)]
+        if not costs:
+            return never
+        if j in self.divisible:
+            return max(never, self.divided(j, worth, np.array(costs)))
+        table, best = self.states(j), never
+        value = np.append(0, np.full(len(table) - 1, DEAR))
+        latest = np.maximum.accumulate(worth[::-1])[::-1]
+        for t in range(self.arrival[j], self.slots):
+            if latest[t] <= best:  # no later end is worth more
+                break
+            run = np.min([value[after] + cost[t] for after, cost in zip(table.T, costs, strict=True)], axis=0)
+            value = np.minimum(run, DEAR if forced[t] else value)
+            best = max(best, int(worth[t] - value[-1]))
+        return best
+
+    def divided(self, j: int, worth: Array, costs: Array) -> int:
+        """Return the largest worth less payment of a job that may use fractions of slots.
+
+        At any price per unit of work, the slots up to an end cost at least the price of the work, less the largest
+        profit that each slot can make of that price.
+        """
+        since, need = self.arrival[j], self.work[j] * LESS
+        own = [self.rates[j][types].min() * self.jobs[j]["gpus"] * self.slot_s for types in self.gangs.levels(j)]
+        pace = np.append(0.0, own)
+        worth, cost = worth[since:], np.vstack([np.zeros(self.slots - since), costs[:, since:]])
+        begin = np.flatnonzero(np.append(True, np.diff(cost).any(axis=0)))
+        cost, length = cost[:, begin], np.diff(begin, append=cost.shape[1])
+        pairs = combinations(range(len(pace)), 2)
+        each = np.concatenate([(cost[a] - cost[b]) / (pace[a] - pace[b]) for a, b in pairs])
+        each = np.unique(np.append(each[each > 0], DEAR / pace.max()))[:, None]
+        require(each.size * len(begin) < 5e7, f"prices are too many for job {j} and this plain program")
+        gain = np.max([each * p - c for p, c in zip(pace, cost, strict=True)], axis=0)
+        after = np.cumsum(gain * length, axis=1)
+        least = np.clip((each * need * LOW - after).max(axis=0), 0.0, DEAR)
+        most, best = np.maximum.reduceat(worth, begin) - least.astype(np.int64), NEVER
+        for i in np.argsort(-most).tolist():
+            if most[i] <= best:
+                break
+            slots = np.arange(length[i])
+            least = (each * need * LOW - after[:, i : i + 1] + gain[:, i : i + 1] * slots).max(axis=0)[::-1]
+            paid = np.clip(least, 0.0, DEAR).astype(np.int64)
+            best = max(best, int((worth[begin[i] : begin[i] + length[i]] - paid).max()))
+        return best
+
+
+class Forked(Hadar):
+    """Jobs run as copies, one on each server, so a job buys whole GPUs anywhere, up to its gang's size on each server.
+
+    There is one price for the GPUs of all servers of one type and size, by slot.
+    """
+
+    def prepare(self, data: Data, horizon: Data) -> None:
+        super().prepare(data, horizon)
+        kinds = [(r, gpus, servers) for (r, gpus), servers in self.gangs.classes.items()]
+        self.type, self.capacity = [r for r, *_ in kinds], [gpus * servers for _, gpus, servers in kinds]
+        self.most = [[servers * min(job["gpus"], gpus) for _, gpus, servers in kinds] for job in self.jobs]
+
+    def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
+        pace, prices = self.rates[j][self.type] * self.slot_s, self.prices[which].astype(float)
+        low, high = np.zeros(prices.shape, int), np.repeat(np.array(self.most[j])[:, None], self.slots, axis=1)
+        for _, row, least, most in uses:
+            low.flat[row], high.flat[row] = least, max(least, min(most, high.flat[row]))
+        first = max(self.arrival[j], np.flatnonzero(low.any(axis=0)).max(initial=0))
+        need = self.work[j] * LESS - float((low * pace[:, None]).sum())
+        able, since, room = pace > 0, self.arrival[j], high - low
+        held = math.floor(float((low * prices).sum()) * LOW)
+
+        def until(t: int) -> Offer:
+            return Offer(prices[able, since : t + 1], room[able, since : t + 1], pace[able])
+
+        def part(t: int) -> int:
+            return held + math.floor(until(t).bought(need)[0] * LOW)
+
+        def whole(t: int) -> int:
+            return held + math.floor(until(t).whole(need) * LOW)
+
+        ends = np.flatnonzero(worth[first : self.slots] > NEVER) + first
+        return best_end(worth, ends.tolist(), part, whole, int(worth[-1]))
+
+
+def best_end(
+    worth: Array, ends: Sequence[int], at_least: Callable[[int], int], cost: Callable[[int], int], best: int
+) -> int:
+    """Return the largest worth of an end less its cost, and at least `best`.
+
+    A later end costs no more, since it offers more slots. So what a range of ends is worth is at most its largest worth
+    less the cost of its last end, and ranges are halved, the most promising first, until no other one promises more.
+    """
+
+    def span(a: int, b: int) -> tuple[int, int, int]:
+        return at_least(ends[b - 1]) - int(worth[ends[a:b]].max()), a, b
+
+    spans = [span(0, len(ends))] if ends else []
+    while spans:
+        promised, a, b = heappop(spans)
+        if -promised <= best:
+            break
+        if b - a > 1:
+            heappush(spans, span(a, (a + b) // 2))
+            heappush(spans, span((a + b) // 2, b))
+        else:
+            best = max(best, int(worth[ends[a]]) - cost(ends[a]))
+    return best
+
+
+class Offer(NamedTuple):
+    """GPUs for sale: ``price`` and ``room`` by class and slot, and ``pace``, a GPU's work per slot by class."""
+
+    price: Array
+    room: Array
+    pace: Array
+
+    def bought(self, need: float) -> tuple[float, float]:
+        """Return the cost of the cheapest fractional GPUs that do the work, and the highest price per unit of work."""
+        unit, there = (self.price / self.pace[:, None]).ravel(), (self.room * self.pace[:, None]).ravel()
+        order = np.argsort(unit)
+        left = need - (np.cumsum(there[order]) - there[order])
+        if left.size == 0 or left[-1] > there[order[-1]] * MORE:
+            return (0.0, 0.0) if need <= 0 else (1e300, 0.0)
+        done = np.clip(left, 0, there[order])
+        return float((done * unit[order]).sum()), float(unit[order][done > 0].max(initial=0.0))
+
+    def whole(self, need: float) -> float:
+        """Return the cost of the cheapest whole GPUs that do the work.
+
+        Reduced costs subtract the value of the work at the highest price of the fractional solution. For each pace,
+        only numbers of GPUs whose reduced cost is within the gap of the least one can be optimal; of the combinations,
+        only those matter that no other one beats in work and cost.
+        """
+        least, dual = self.bought(need)
+        if need <= 0 or least >= 1e300:
+            return least
+        paces, costs, floor = np.unique(self.pace), [], dual * need
+        for pace in paces:
+            own = self.pace == pace
+            each = np.sort(np.repeat(self.price[own].ravel(), self.room[own].ravel()))[: math.ceil(need / pace)]
+            costs.append(np.concatenate([[0.0], np.cumsum(each)]))
+        above = [cost - dual * pace * np.arange(len(cost)) for cost, pace in zip(costs, paces, strict=True)]
+        floor += sum(float(x.min()) for x in above)
+        at = np.array([int(x.argmin()) for x in above])
+        rest, start = max(need - float(at @ paces), 0.0), sum(cost[n] for cost, n in zip(costs, at, strict=True))
+        more = np.maximum(np.ceil(rest / paces * (1 - 1e-12)), 0).astype(int)
+        tried = [start - c[n] + c[n + m] for c, n, m in zip(costs, at, more, strict=True) if n + m < len(c)]
+        gap = (min(tried, default=math.inf) - floor) * MORE + abs(floor) * 1e-12
+        done, paid = np.zeros(1), np.zeros(1)
+        for cost, x, pace in zip(costs, above, paces, strict=True):
+            numbers = np.flatnonzero(x - x.min() <= gap)
+            require(len(done) * len(numbers) < 5e7, "there are too many numbers of GPUs for this plain program")
+            done, paid = np.add.outer(done, numbers * pace).ravel(), np.add.outer(paid, cost[numbers]).ravel()
+            order = np.lexsort((paid, -done))
+            done, paid = done[order], paid[order]
+            better = paid < np.minimum.accumulate(np.concatenate([[np.inf], paid[:-1]]))
+            done, paid = done[better], paid[better]
+        return float(paid[done >= need * (1 - 1e-12)].min(initial=1e300))
+
+
+class GangFleet(Fleet):
+    """Gangs: each GPU of a gang counts at its own rate. Resources are GPU types.
+
+    If `together` is true, jobs run as copies, one on each server.
+    """
+
+    def __init__(self, data: Data, proof: Data, grain: float = 0.0, together: bool = False) -> None:
+        self.grain, self.together, self.gangs = grain, together, gangs_of(data)
+        require(proof["slot_s"] == self.gangs.slot_s, "slots are not the instance's own")
+        self.jobs, self.there = self.gangs.jobs, self.gangs.capacity.astype(float)
+        jobs = range(self.jobs.size)
+        self.which = [j for j in jobs if (self.speed(j).any() if together else self.gangs.levels(j))]
+        self.start = self.gangs.arrival[self.which].tolist()
+        self.weight = [1.0] * len(self.which)
+        self.alone = [max(self.fastest(j), self.grain) for j in self.which]
+        self.arrived_s = self.jobs.arrival_s[self.which].tolist()
+
+    def speed(self, job: int) -> Array:
+        """Return the largest number of iterations of a job in a slot by type."""
+        gang, held = self.jobs.gpus[job], np.zeros(len(self.there))
+        for (r, gpus), servers in self.gangs.classes.items():
+            held[r] += servers * min(gpus, gang)
+        held = held if self.together else gang * (held > 0)
+        return np.asarray(self.jobs.rates[job] * held * self.gangs.slot_s)
+
+    def fastest(self, job: int) -> float:
+        """Return the least duration of a job's work."""
+        if self.together:
+            return float(self.jobs.work[job] * LESS / self.speed(job).sum())
+        rate = min(self.jobs.rates[job][self.gangs.levels(job)[0]])
+        return float(self.jobs.work[job] * LESS / (self.jobs.gpus[job] * rate * self.gangs.slot_s))
+
+    def ways(self, j: int) -> tuple[Array, Array]:
+        job = self.which[j]
+        work, gang, rates = self.jobs.work[job] * LESS, self.jobs.gpus[job], self.jobs.rates[job]
+        with np.errstate(divide="ignore"):
+            times = np.maximum(work / self.speed(job), self.grain)
+            each = work / (rates * self.gangs.slot_s) if self.together else times * gang
+        return times, np.diag(np.where(np.isfinite(times), each, 0.0))
+
+    def worth(self, j: int, slots: int) -> Array:
+        """Return a job's utility by its last slot."""
+        return self.gangs.worth(self.which[j], slots)
+
+
+def utilities(fleet: GangFleet, j: int, edges: Array) -> EndWorth:
+    """Return the goal of utilities: in each interval, a line from the first end's utility lies above all later ones."""
+    worth, begin = fleet.worth(j, int(edges[-1])), np.maximum(edges[:-1], fleet.start[j])
+    require(bool((np.diff(worth[fleet.start[j] :]) <= 0).all()), f"job {j} is worth more when it ends later")
+    first = np.maximum(edges[:-1], fleet.first_end(j) - 1).astype(int)
+    value, slope = np.full(len(begin), -np.inf), np.zeros(len(begin))
+    for k in np.flatnonzero(first < edges[1:]):
+        value[k] = worth[first[k]]
+        later = worth[first[k] + 1 : int(edges[k + 1])]
+        lost = (value[k] - later) / np.arange(1, len(later) + 1) - 1e-12 * abs(value[k])
+        slope[k] = max(lost.min(initial=np.inf), 0.0) * fleet.alone[j] if len(later) else 0.0
+    return EndWorth(value, slope, (first + 1 - begin) / fleet.alone[j])
+
+
+def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int, Fraction]:
+    """Return a bound on total utility, by prices over intervals; `must` requires every job to complete."""
+    fleet, edges = kind(data, proof), np.array(proof["edges"], float)
+    require(edges[-1] == fleet.gangs.slots, "intervals do not end with the instance")
+    return 1, over_intervals(fleet, proof, edges, utilities, must)
+
+
+COPIES = partial(GangFleet, together=True)
+GRAINED = partial(GangFleet, grain=1.0)
+
+register("hadar.utility", partial(by_slots, Hadar), reads=(*SLOTTED, "divisible"))
+register("hadar.complete", partial(by_slots, partial(Hadar, complete=True)), reads=(*SLOTTED, "divisible"))
+register("hadar.forked", partial(by_slots, Forked), reads=SLOTTED)
+# Certificates with edges have prices over intervals instead of slots.
+for name, kind in {
+    "utility": partial(worth, GRAINED),
+    "complete": partial(worth, GRAINED, must=True),
+    "forked": partial(worth, partial(COPIES, grain=1.0)),
+}.items():
+    register(f"hadar.{name}", kind, reads=("slot_s", "prices"), given="edges")
+for name, bound in {"makespan": last_end, "mean": completion, "p99": percentile}.items():
+    register(f"gavel.{name}", partial(seconds, GangFleet, bound), READS[bound], simulated=True)
+    register(f"gavel.{name}_copies", partial(seconds, COPIES, bound), READS[bound], simulated=True)
