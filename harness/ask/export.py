@@ -1,7 +1,8 @@
 """Models as files for any solver: ``harness export`` writes them, ``harness verify --solution`` reads solutions.
 
 Each model file, such as ``p1.mps.gz``, comes with a JSON file, ``p1.json``, that contains the instance, the method, the
-meaning of each variable, and the model's variable and index for each column. It turns a solution file into a decision.
+meaning of each variable, and the model's variable and index for each column. With it, a solution file can be turned
+into a decision.
 
 A library has a folder of models per instance, and at the top ``index.csv`` (sizes, best known objective and bound, and
 checksum of each file) and ``SHA256SUMS``. Writing a library again reproduces its files; best known values only improve.

@@ -84,9 +84,9 @@ def pareto_efficient(view: OefView, devices: Array) -> Finding[Array]:
 
 
 def optimal_efficiency(view: OefView, devices: Array, best: float | None = None) -> Finding[float]:
-    """Compare the total efficiency with `best`, a model's optimum under fairness rules, or with the optimum of all.
+    """Check that the total efficiency reaches `best`, an optimum under fairness rules, or the optimum without rules.
 
-    The latter gives each type to the tenant with the largest speedup on it.
+    Without fairness rules, each type goes to the tenant with the largest speedup on it.
 
     Witness: the largest total. Margin: the total divided by it, minus 1.
     """
@@ -130,7 +130,7 @@ Worth = Callable[[OefView, Array], float]
 
 
 def least_worth(model: str) -> Worth:
-    """Return the guaranteed worth under a model, whichever of its optima is chosen."""
+    """Return a function that computes the worth that a model guarantees, whichever of its optima is chosen."""
     from schedgap.models.oef.printed import least_over_optima
 
     return lambda view, worth: least_over_optima(model, view, worth)
@@ -174,7 +174,7 @@ def strategy_proof(
     ----------
     direction
         ``"over"``: no entry below the truth, the paper's definition (§2.3.1); ``"under"``: none above; ``"any"``. The
-        slowest type is the unit, so its entry stays 1, and no entry is below both it and the truth.
+        slowest type is the unit, so its entry stays 1, and no entry is below both 1 and the truth.
     trials, steps
         Random reports and improvement steps, per tenant; each costs one call of the mechanism.
     least

@@ -112,7 +112,7 @@ def seal(answer: float) -> str:
 
 
 def _step(answer: float) -> int:
-    """Return which of the steps of 0.1 % a number is nearest to."""
+    """Return the number of the step that an answer is nearest to, on a logarithmic scale with steps of 0.1 %."""
     return round(math.log(abs(answer)) / math.log1p(1e-3)) if answer else 0
 
 

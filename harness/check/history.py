@@ -33,7 +33,7 @@ ROUNDING = 1e-12
 
 OF_JOBS = ("ids", "gpu_types", "arrival_s", "leave_s", "gpus", "work", "weight", "rates")
 OF_SERVERS = ("names", "gpu_type", "gpus", "cpus", "memory_gb", "machine")
-"""What a simulation records of its jobs and servers."""
+"""Fields of jobs and servers that a history repeats; they must equal those of the instance."""
 
 AT = "{job} in the round at {row}: "
 
@@ -130,7 +130,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
 
 
 def _equal(claimed: Any, read: Any, names: tuple[str, ...]) -> bool:
-    """Return whether what was simulated has these fields as they are read from the instance."""
+    """Return whether the history's jobs (or servers) equal those read from the instance, in the fields `names`."""
     return all(np.array_equal(getattr(claimed, name), getattr(read, name)) for name in names)
 
 
@@ -208,7 +208,7 @@ def _absent(tables: Tables, rows: Rows, does: str) -> list[str]:
 
 
 def _speeds(tables: Tables) -> list[str]:
-    """Check the factors on rates: in (0, 1], or what the job's CPUs and memory make of them."""
+    """Check each run's factor on its rate: it is in (0, 1], or follows from the job's CPUs and memory."""
     runs = tables.runs
     if tables.sensitive is None:
         wrong = ~((runs.speed > 0) & (runs.speed <= 1 + SLIVER))
@@ -232,7 +232,8 @@ def _run(tables: Tables) -> None:
     """Compute iterations and computing seconds of each run, and first start and completion of each job.
 
     Progress is a fraction of the job's work, summed separately for each job over its earlier runs, so that large jobs
-    take no digits from small ones. If a run ends within :data:`SLIVER` of the work, the record says if the job is done.
+    take no digits from small ones. If a run ends within :data:`SLIVER` of the job's work, rounding decides whether the
+    job is done, and the record is believed.
     """
     trace, work, runs, held, jobs = tables.trace, tables.work, tables.runs, tables.held, tables.jobs
     jobs.completion_s, jobs.first_start_s = np.full(work.size, math.nan), np.full(work.size, math.nan)
@@ -268,7 +269,7 @@ def _first_round(at_s: Array, round_s: float) -> Array:
 
 
 def _stays(tables: Tables) -> tuple[Array, Array]:
-    """Return the number of each job's first round and of the first one after it left; equal if it is never present."""
+    """Return the number of each job's first round, and of the first round after it left; equal if it never came."""
     rules, work, runs, jobs = tables.trace.rules, tables.work, tables.runs, tables.jobs
     comes = _first_round((work.arrival_s + rules.profiling_s) / (1 + ROUNDING), rules.round_s)
     gone = np.maximum(_first_round(work.leave_s, rules.round_s), comes)

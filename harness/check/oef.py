@@ -35,7 +35,8 @@ def check(facts: Shares, decision: Allocation, problem: str, claims: tuple[str, 
 
     ``gain_max`` is the largest gain of a tenant over an equal split (Fig. 5); ``preference_max`` is the largest factor
     by which a tenant prefers its own allocation to that of another, scaled to the same weight (Fig. 6). ``missed`` is
-    the largest part by which it misses a rule or exceeds a type's devices, within the tolerance or not.
+    the largest relative amount by which the allocation misses a rule or exceeds the devices of a type, also if that is
+    within the tolerance.
     """
     x = np.asarray(decision.devices, float)
     if x.shape != facts.speedups.shape or not np.isfinite(x).all():

@@ -94,18 +94,21 @@ def judge(
 
 
 def judge_asked(view: Any, decision: Any, problem: str, claims: tuple[str, ...] = ()) -> Verdict:
-    """Check the decision that somebody asked for with a view, who may have changed the facts in its `asked`."""
+    """Check a decision about the instance of a view, with the facts that `view.asked` replaces, if any.
+
+    A policy of Synergy, for example, asks for a round of the jobs that it picked instead of the instance's round.
+    """
     return judge(view.instance, decision, problem, claims, **getattr(view, "asked", {}))
 
 
 KEPT = 8
-"""Readings of instances that a process keeps."""
+"""Maximum number of instances whose facts a process keeps."""
 
 _kept: dict[tuple[Callable[[Data], Any], str], Any] = {}
 
 
 def facts_of(instance: Instance | Data, read: Callable[[Data], Any]) -> Any:
-    """Return what `read` makes of the raw instance, kept for the last few instances."""
+    """Return the facts that `read` takes from the raw instance; those of the last few instances are kept."""
     if not isinstance(instance, Instance):
         return read(instance)
     key = read, instance.fingerprint

@@ -22,17 +22,17 @@ LARGEST = 2**40
 """Slots and numbers of workers stay below this value, so that their sums are exact."""
 
 SHORTFALL = 1.005e-9
-"""Relative tolerance for missing work or fair progress, a little less than that of views and bounds, 1.01e-9."""
+"""Relative tolerance for missing work or fair progress; views and bounds allow a little more, 1.01e-9."""
 
 EXCESS = 1.9e-8
 """Relative tolerance for exceeded capacity or bandwidth.
 
-Models and heuristics use at most 1.6e-8 of it, and HiGHS 1e-9 beyond. The rules of bounds allow 2.1e-8: more than this
-and what is missing at a level together, so that they allow whatever is accepted here.
+Models and heuristics exceed capacities by at most 1.6e-8, and HiGHS by 1e-9 more. The rules of bounds allow 2.1e-8,
+which is more than this tolerance and :data:`SHORTFALL` together: a bound covers every decision that is accepted here.
 """
 
 WHOLE = (-(2**63), 2**63)
-"""Any integer: a later rule then reports one that is out of range together with its row."""
+"""Any integer; a later rule reports an integer that is out of range, and names its row."""
 
 Range = int | tuple[int, int] | None
 """The values an array may hold: indices below n, integers from a up to but excluding b, or (``None``) amounts ≥ 0."""
@@ -41,7 +41,7 @@ P = ParamSpec("P")
 
 
 def refuse(lines: Iterable[str]) -> None:
-    """Raise `RefusedError` with these lines, if any: they report rules on which the remaining ones depend."""
+    """Raise `RefusedError` with these lines, if any: they report broken rules without which others make no sense."""
     if broken := tuple(lines):
         raise RefusedError(*broken)
 

@@ -43,9 +43,10 @@ def gangs(held: Rows) -> Groups:
 
 
 def beyond(gang: Groups, limit: Array) -> list[tuple[Bools, str]]:
-    """Return the rules on the most CPUs and gigabytes `limit` ``(g, 2)`` of :func:`gangs`: who breaks each, and how.
+    """Return two rules, each as the gangs that break it and a message: no gang has more CPUs or memory than `limit`.
 
-    Bounds and profiles end there. Without this limit, a gang on more servers than it needs could be faster than both.
+    `limit` has the ``(g, 2)`` most CPUs and gigabytes of :func:`gangs`. Profiles and bounds end there, so a gang that
+    is spread over more servers than it needs could otherwise be faster than they allow.
     """
     most, rest = limit * (1 + EXCESS), "more than the servers that its GPUs need can have"
     return [

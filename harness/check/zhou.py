@@ -20,8 +20,8 @@ from schedgap.instances.views.zhou import Schedule
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
 
 IDLE = 10
-"""A schedule without windows ends within this multiple of the last arrival plus the slots of all runs: a longer one, in
-which all servers idle while jobs wait, is an error in a slot, not a decision."""
+"""A schedule without windows ends within this multiple of the last arrival plus the slots of all runs. In a longer one,
+all servers idle while jobs wait: a slot must be wrong."""
 
 
 @refusing

@@ -11,7 +11,7 @@ from schedgap.harness.cli.status import INTERRUPTED, USAGE
 def main() -> None:
     """Run the command line; report a user's mistake in one line on standard error and exit with status 2.
 
-    Everything is imported here, so that Ctrl-C meanwhile is no traceback either.
+    Everything is imported inside, so that Ctrl-C during the imports prints no traceback either.
     """
     try:
         _run()

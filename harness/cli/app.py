@@ -181,7 +181,7 @@ def progress() -> Iterator[Running]:
 
 
 def _going_on(task: Any, gap: float) -> str:
-    """Return how far the search of a task is, by the solver's word."""
+    """Return a line about the running search of a task: its gap so far, which is not yet certified."""
     found = f"a gap of {percent(gap)} so far, not yet certified" if math.isfinite(gap) else "no schedule so far"
     return f"{task.method} on {task.instance_name}: {found}"
 
@@ -243,7 +243,7 @@ def finish(found: Found[Any], output: Format, report: bool, view: Selection = US
 
 
 def write_results(found: Found[Any], output: Format, view: Selection = USUALLY) -> str:
-    """Print the results of a study to standard output, and return the first line of a table: what is wrong, if so."""
+    """Print the results of a study to standard output, and return the first line, which says what is wrong, if so."""
     from schedgap.harness.show.page import blocks
     from schedgap.harness.show.table import Line
 

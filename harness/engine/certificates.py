@@ -19,8 +19,8 @@ FOLDER = "certificates"
 def certificate(about: Mapping[str, Any], multipliers: Mapping[str, Any], raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return a certificate: the fields of `about` (instance, method, problem), multipliers, their bound, and a digest.
 
-    The rule of the problem derives the bound from the multipliers and the `raw` instance, here and now. Raise one of
-    :data:`schedgap.certificates.REFUSED` if none follows.
+    The rule of the problem derives the bound from the multipliers and the `raw` instance. Raise one of
+    :data:`schedgap.certificates.REFUSED` if no bound follows.
     """
     content = {**about, **multipliers}
     content["bound"] = rules.certified(content, raw)
@@ -40,7 +40,7 @@ def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, An
 
 
 def checked(content: Mapping[str, Any], instance: Instance) -> str:
-    """Derive a certificate's bound again from its multipliers; return that it holds, or raise `ValueError`."""
+    """Derive a certificate's bound again from its multipliers; return ``bound … holds``, or raise `ValueError`."""
     try:
         rules.check(content, instance.plain)
     except rules.REFUSED as reason:

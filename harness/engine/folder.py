@@ -44,7 +44,7 @@ DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, 
 
 
 def told(error: BaseException, limit: int = 300) -> str:
-    """Return what one of :data:`DAMAGE` says about a file, in words; those of Python say nothing to a reader."""
+    """Return a sentence about a file for an exception of :data:`DAMAGE`, since Python's own messages explain little."""
     if isinstance(error, ValidationError):
         return in_words(error)
     if isinstance(error, KeyError):
@@ -61,7 +61,7 @@ def told(error: BaseException, limit: int = 300) -> str:
 JOURNAL = "rows.jsonl"
 
 MOST_DAMAGED = 10_000
-"""Damaged lines after which a journal is rejected."""
+"""Maximum number of damaged lines; a journal with more is rejected."""
 
 Mark = Annotated[str, StringConstraints(pattern="^[0-9a-f]{1,64}$")]
 

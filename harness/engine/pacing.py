@@ -1,7 +1,7 @@
 """Share the time of a run among searches, each of which can go on for as long as it is given seconds.
 
-A search that has used its seconds asks for more, and tells its gap. The pool answers once a processor is free and all
-tasks of the run have begun: the search whose gap promises most goes on, and at the end of the run all end.
+A search that has used its seconds reports its gap and asks for more. The pool answers once a processor is free and all
+tasks of the run have begun: the most promising search goes on. When the time of the run is used, every search ends.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from typing import NamedTuple
 from schedgap.instances import clock
 
 RESERVE = 0.18
-"""Fraction of a run's time that is left for what follows the searches: rules derive their bounds anew, and tables are
-made. On ``gen/200jobs``, nine searches need 25 s of computing for this, after 60 s."""
+"""Fraction of a run's time that is kept for the work after the searches: bounds are certified, and tables are made."""
 
 LEAST_S, MOST_S = 2.0, 6.0
-"""Least seconds that a search is given at a time, and most at first; each time is one annealing from hot to cold."""
+"""Least seconds that a search gets each time, and most that it gets first; they are one annealing from hot to cold."""
 
 STALLED = 0.05
-"""A search whose gap has fallen by less than this fraction of it comes after all others."""
+"""A search that last lowered its gap by less than this fraction of the gap comes after all others."""
 
 
 GOOD = 0.0095
-"""Gap with which a search needs no more than its first seconds: rounded up, the certified gap is 1 %."""
+"""Gap from which on a search hardly gets more than its first seconds: rounded up, it is certified as 1 %."""
 
 
 class Asking(NamedTuple):
-    """News from a worker: its search has used its seconds, and its gap is this, by the solver's word."""
+    """News from a worker: its search has used its seconds, and has reached this `gap`, which is not yet certified."""
 
     gap: float
 
@@ -38,11 +37,11 @@ class Asking(NamedTuple):
 Ask = Callable[[Asking], float]
 
 _asks: list[Ask] = []
-"""How this process asks for more seconds: nothing if there is no pool that could give any."""
+"""The function with which this process asks for more seconds; the list is empty if no pool could give any."""
 
 
 def listen(ask: Ask) -> None:
-    """Let searches of this process ask for more seconds."""
+    """Let searches of this process call `ask` for more seconds."""
     _asks[:] = [ask]
 
 
@@ -56,12 +55,15 @@ def more(gap: float) -> float:
 
 @dataclass
 class Pacer:
-    """Gaps of the searches of a run, and the seconds that each is given. The time of the run excludes compilation."""
+    """Decides which search of a run goes on, and for how long, from the gaps that the searches report.
+
+    The time in which workers compile is not part of the run's time.
+    """
 
     began: float = field(default_factory=time.monotonic)
     gaps: dict[str, list[float]] = field(default_factory=dict)
     compiling: dict[str, float] = field(default_factory=dict)
-    """Tasks whose workers compile, and since when."""
+    """Maps the keys of tasks whose workers compile to the time since when they do."""
 
     def compiles(self, key: str, begins: bool) -> None:
         """Note that the worker of a task begins to compile, or has ended; the run's time goes on once none does."""
@@ -71,11 +73,11 @@ class Pacer:
             self.began += time.monotonic() - since
 
     def note(self, key: str, gap: float) -> None:
-        """Note the gap of a search, which asks for more seconds."""
+        """Note the gap of a search that asks for more seconds."""
         self.gaps.setdefault(key, []).append(gap)
 
     def next(self, keys: Sequence[str]) -> str:
-        """Return the search that is to go on: the one with the largest gap of those whose gap falls."""
+        """Return the search that goes on next: of those whose gap still falls, the one with the largest gap."""
         return max(keys, key=self._promise)
 
     def _promise(self, key: str) -> tuple[bool, float]:
@@ -86,8 +88,8 @@ class Pacer:
     def seconds(self, key: str, run_s: float, others: Sequence[str], workers: int) -> float:
         """Return the seconds that a search is given; 0 once the time of the run is used.
 
-        The time that is left is shared among it and the others by how far their gaps are from a good one, since one
-        long annealing finds more than two short ones.
+        Each search gets a share of the time left in proportion to how far its gap is above :data:`GOOD`. It gets its
+        share in one piece, since one long annealing finds more than two short ones.
         """
         left_s = self.began + (1 - RESERVE) * run_s - time.monotonic()
         if left_s < LEAST_S / 2:

@@ -108,20 +108,20 @@ class Pool:
 class Worker:
     """A worker process with these plug-ins, and a pipe to it.
 
-    Workers share no queue and no lock, so killing one at any moment harms a single task. The pools of other libraries
-    share a channel: in 2 of 62 kills its lock died with the worker, and the run ended only after 121 s.
+    Workers share no queue and no lock, so killing one at any moment harms a single task. In pools with a shared
+    channel, a killed worker may take the channel's lock with it, and the run hangs.
     """
 
     pipe: Connection
     task: Task[Any]
     until: float
     since: float | None = None
-    """Time at which it began to compile or to wait; the time limit of its task stands still until that is done."""
+    """Time at which the worker began to compile or to ask; until that ends, its task's time limit stands still."""
 
     answer: Any = None
 
     waited_s = 0.0
-    """Seconds that it had waited for a processor before it was given its task."""
+    """Seconds that the worker had waited for a processor before it got its present task."""
 
     def __init__(self, module: str, threads: int, plugins: Sequence[Plugin]) -> None:
         for attempt in range(STARTS):
@@ -140,7 +140,10 @@ class Worker:
 
     @property
     def left_s(self) -> float:
-        """Seconds left until the time limit of its task; no limit while it compiles, asks, or has no processor."""
+        """Seconds left until the time limit of the worker's task; infinite while the worker compiles or asks.
+
+        Time in which the worker waited for a processor does not count.
+        """
         waited_s = max(0.0, waited_for_core_s(self.process.pid) - self.waited_s)
         return math.inf if self.since is not None else self.until + waited_s - time.monotonic()
 
@@ -148,12 +151,12 @@ class Worker:
         """Send a task to the worker."""
         self.task, self.until = task, time.monotonic() + task.hard_limit_s
         self.since, self.answer, self.waited_s = None, None, waited_for_core_s(self.process.pid)
-        with suppress(OSError):  # it is dead, which `result` reports
+        with suppress(OSError):  # the worker is dead, which `result` reports
             self.pipe.send_bytes(dumps(task))
 
     def news(self) -> Compiling | Asking | None:
-        """Read what the worker sent, if anything, and return it if it is no result."""
-        with suppress(EOFError, OSError):  # it is dead, which `result` reports
+        """Read what the worker sent, if anything; return it if it is news, and keep it if it is a result."""
+        with suppress(EOFError, OSError):  # the worker is dead, which `result` reports
             if self.pipe.poll():
                 self.answer = pickle.loads(self.pipe.recv_bytes())
         if not isinstance(self.answer, Compiling | Asking):
@@ -168,21 +171,21 @@ class Worker:
         self.until += now - began if began is not None else 0.0
 
     def grant(self, seconds: float) -> None:
-        """Let its search, which asks, go on for some seconds of computing; with 0 it ends."""
+        """Answer the worker's search, which asks for time: it goes on for some seconds of computing, or ends with 0."""
         self._stand_still(False)
         self.until += (clock.STRETCH + 1) * seconds
-        with suppress(OSError):  # it is dead, which `result` reports
+        with suppress(OSError):  # the worker is dead, which `result` reports
             self.pipe.send_bytes(dumps(seconds))
 
     def finish(self) -> Any:
-        """Wait for the result of its task, which gets no more seconds than its own."""
+        """Wait for the result of the worker's task; a search that asks for more seconds gets none."""
         while self.pipe.poll(max(0.0, min(self.left_s, LONGEST_WAIT_S))) and (news := self.news()):
             if isinstance(news, Asking):
                 self.grant(0.0)
         return self.result()
 
     def result(self) -> Any:
-        """Return the result of its task, or a failed one if it took too long or the worker is dead."""
+        """Return the result of the worker's task, or a failed one if the task took too long or the worker is dead."""
         try:
             if self.answer is None and self.pipe.poll(max(0.0, self.left_s)):
                 self.answer = pickle.loads(self.pipe.recv_bytes())
@@ -202,7 +205,7 @@ class Worker:
         return self.task.failed(*reason)
 
     def stop(self) -> None:
-        """Kill it at once, together with the processes that it started."""
+        """Kill the worker at once, together with the processes that it started."""
         self.pipe.close()
         for kill in (os.kill, os.killpg):  # Process.kill() does nothing once the server is dead
             with suppress(OSError, TypeError):
@@ -210,7 +213,7 @@ class Worker:
 
 
 NOT_COUNTED = ", not counted when it waited for a processor"
-"""What the limit of a task leaves out, in words."""
+"""Words about the time that the limit of a task leaves out."""
 
 STARTS = 3
 """Attempts to start a worker."""
@@ -218,12 +221,12 @@ STARTS = 3
 SPENT = 0.5
 """Fraction of the memory cap; a worker that still holds more than this after a task is replaced.
 
-Of 1,593 tasks of Zhou's figures, five ran out of 4 GiB in workers that had run hundreds; alone, each takes 0.7 GiB.
+Otherwise tasks that need little memory run out of it in workers that have run hundreds of tasks before.
 """
 
 
 class Compiling(NamedTuple):
-    """News from a worker: it begins to compile inner loops, or has compiled them."""
+    """News from a worker: it `begins` to compile inner loops, or has compiled them."""
 
     begins: bool
 
@@ -231,7 +234,7 @@ class Compiling(NamedTuple):
 COMPILING = "compiling inner loops, once: this takes one or two minutes, and counts towards no time limit"
 
 NEWS_S = 0.5
-"""Seconds of compilation after which a worker tells; kernels that are only loaded take less."""
+"""Seconds of compilation after which a worker reports it; kernels that are compiled already load in less."""
 
 LONGEST_WAIT_S = 3600.0
 """Seconds that the pool waits for its workers at a time: the operating system takes no infinite number."""
@@ -247,8 +250,8 @@ class Failure(NamedTuple):
 def _serve(pipe: Connection, plugins: Sequence[Plugin]) -> None:
     """Run the tasks that arrive through a pipe, until it is closed.
 
-    Ctrl-C and standard output are left to the main process. When that ends, the worker ends, too (a solve would run to
-    its limit), and with it the programs that it started: they are in its process group, which is killed as a whole.
+    Ctrl-C and standard output are left to the main process. When the main process ends, the worker's process group is
+    killed: the worker, which would otherwise solve on to its limit, and the programs that it started.
     """
     os.setpgid(0, 0)
     os.dup2(2, 1)
@@ -337,7 +340,7 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def stop_server() -> None:
-    """Stop the server when no task will run, even while it imports: it holds pipes of this command open."""
+    """Stop the server, even while it imports, if no task will run: it would hold pipes of this command open."""
     if server := getattr(forkserver._forkserver, "_forkserver_pid", None):
         os.kill(server, signal.SIGTERM)
 
@@ -346,9 +349,9 @@ def start_server(module: str, threads: int) -> None:
     """Start the server that workers are forked from, unless it runs already; it imports `module` in the background.
 
     Workers inherit its settings. It ignores Ctrl-C, which a terminal sends to all processes of a command. Its linear
-    algebra uses `threads` threads: with one per core in every worker, checks of runs of 2000 jobs took 0.4 to 3.1 s
-    instead of 0.2 to 0.4 s. PYTHONSAFEPATH is set because Python would otherwise put the working directory first on
-    the path of the server, and of the resource tracker that starts before it.
+    algebra uses `threads` threads; with a thread per core in every worker, threads would compete for the cores.
+    PYTHONSAFEPATH is set because Python would otherwise put the working directory first on the path of the server, and
+    of the resource tracker that starts before it.
     """
     settings = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
     with delayed_ctrl_c(), _without_main():

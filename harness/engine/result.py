@@ -104,17 +104,17 @@ class CheckedRow(DataRow):
 
     @property
     def wrong(self) -> bool:
-        """Whether the checker refuted it."""
+        """True if the checker found a violated constraint or claim, or another objective."""
         return self.verified is False
 
     @property
     def failed(self) -> bool:
-        """Whether the method failed; a skipped or WRONG row has not."""
+        """True if the method failed; a skipped or WRONG row did not fail."""
         return not self.in_order and not self.wrong
 
     @property
     def ok(self) -> bool:
-        """Whether the method did not fail and every certificate held."""
+        """True if the method did not fail and the row is not WRONG."""
         return bool(self.in_order) and not self.wrong
 
 
@@ -122,7 +122,10 @@ _writers: dict[str, Callable[[Any], str]] = {}
 
 
 def shown_by(**writers: Callable[[Any], str]) -> None:
-    """Set what notebooks show of results, as ``html`` and ``latex``: pages know results, not results pages."""
+    """Set the functions that show results in notebooks, as ``html`` and ``latex``.
+
+    The module of pages calls this, so that results need not import pages.
+    """
     _writers.update(writers)
 
 
@@ -220,33 +223,33 @@ class Result(ABC):
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """Return the fields of its journal line, as plain data."""
+        """Return the fields of the result's line in the journal, as plain data."""
 
     def parts(self) -> Mapping[str, Any]:
-        """Return the content of its files by path in the results folder, possibly `Later`.
+        """Return the content of the result's files, by path in the results folder; it may be `Later`.
 
         Text is written as it is, a decision or plain data as gzipped JSON.
         """
         return {}
 
     def names(self) -> Iterable[str]:
-        """Return the paths of its files in the results folder."""
+        """Return the paths of the result's files in the results folder."""
         return self.parts()
 
     def files(self) -> Mapping[str, bytes]:
-        """Return its files as bytes, by path in the results folder."""
+        """Return the result's files as bytes, by path in the results folder."""
         return {name: written(opened(part)) for name, part in self.parts().items()}
 
     def check(self) -> None:
-        """Raise ``ValueError`` if its files contradict its line."""
+        """Raise ``ValueError`` if the result's files contradict its line in the journal."""
         for part in self.parts().values():
             opened(part)
 
     def holds(self) -> str:
-        """Derive again whatever follows from its files and from what is registered.
+        """Derive again everything that follows from the result's files and from the registered methods and rules.
 
-        Return what holds, in words, or nothing if it has nothing to show; raise ``ValueError`` if something does not
-        hold.
+        Return in words what holds (``history re-checked``), or an empty string if there is nothing to derive. Raise
+        ``ValueError`` if something does not hold.
         """
         self.check()
         return ""
@@ -276,12 +279,12 @@ class RowResult(Result):
 
     @property
     def key(self) -> str:
-        """Key of its task."""
+        """Key of the task."""
         return str(self.row.key)
 
     @property
     def label(self) -> str:
-        """Label for progress."""
+        """Text about the result while a study runs."""
         return f"{self.row.method}: {self.row.status}"
 
 
@@ -310,11 +313,10 @@ class Opened(UserDict[K, Any]):
 
 
 LONG = 10_000
-"""Size from which arrays are stored as bytes: the run of 5,000 jobs has five million numbers, which take 300 MB to read
-as text."""
+"""Number of elements from which on arrays are stored as bytes: reading them as text would take too much memory."""
 
 COMPRESSION = 5
-"""Level of gzip: a history of 21 MB becomes as small as at the slowest level (2.6 MB), in a sixth of the time."""
+"""Level of gzip: histories become as small as at the slowest level, in a sixth of the time."""
 
 
 def encode(decision: Any) -> dict[str, Any]:
@@ -365,7 +367,7 @@ def from_plain(value: Any) -> Any:
 
 
 def written(content: Any) -> bytes:
-    """Return the content of a part as a file has it."""
+    """Return the bytes of a file with this content: text as it is, anything else as gzipped JSON."""
     return content.encode() if isinstance(content, str) else packed(content)
 
 

@@ -84,14 +84,17 @@ class KeptFile:
     digest: str | None
 
     def content(self) -> bytes:
-        """Return its bytes; raise `ValueError` if it is not a regular file, too large, or not as written."""
+        """Return the file's bytes; raise `ValueError` if it is not a regular file, too large, or not as written."""
         content = read_bytes(inside(self.folder, self.name))
         if digest(content) != self.digest:
             raise ValueError(f"{self.name} is not as it was written (its digest differs)")
         return content
 
     def unpacked(self) -> Any:
-        """Return its plain data, gzipped JSON; raise `ValueError` as :meth:`content` does, or if they are too large."""
+        """Return the plain data in the file, which is gzipped JSON.
+
+        Raise `ValueError` as :meth:`content` does, or if the data are too large.
+        """
         unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         text = unzip.decompress(self.content(), MAX_UNPACKED_MB * 1_000_000)
         if not unzip.eof:

@@ -62,9 +62,9 @@ class Finished:
 class Study(Generic[F]):
     """A kind of study: the types of its results, the function that collects them, and tables of the whole run.
 
-    `judged` returns the rows of results with what follows from all of them together, such as that one's objective lies
-    beyond another's bound. A `lean` study drops large parts of saved results from memory, and reads them back on
-    access.
+    `judged` returns the rows of results after comparing them with each other: an objective beyond the bound of another
+    row, for example, makes a row WRONG. A `lean` study drops large parts of saved results from memory, and reads them
+    back on access.
     """
 
     kind: str
@@ -300,8 +300,8 @@ def reopened(study: Study[F], stored: Stored) -> F:
 def sound(study: Study[Any], stored: Stored) -> list[Any]:
     """Return the intact results in the order of the plan, and list the damaged ones in ``stored.meta["damaged"]``.
 
-    An unreadable line does not show which result it held, and a shorter journal none; what is missing of the plan is
-    counted, unless the run was interrupted or merged without it.
+    A damaged line of the journal does not show which result it held, and a journal that was cut off shows nothing at
+    all. So the results of the plan that are missing are counted, except those that an interrupted or merged run lacks.
     """
     results, damaged = [], []
     for key in stored.meta["plan"]:

@@ -33,8 +33,8 @@ class Limits:
     Parameters
     ----------
     time_limit_s
-        Seconds for the solver, or for a task that does not solve. If absent, 20, or less for models that search until
-        their limit, which share a time budget.
+        Seconds for the solver, or for a task that does not solve. By default 20; models that search until their limit
+        share the time of the run instead.
     rel_gap, threads, memory_mb
         Relative gap and threads of the solver; memory cap of a worker process.
     all_sizes, cross_check
@@ -125,16 +125,19 @@ class Task(ABC, Generic[R]):
 
     @property
     def plugins(self) -> list[Plugin]:
-        """Plug-ins that registered something named in its identity."""
+        """Plug-ins that registered something that the task's identity names."""
         return plugins.used(_texts(self.identity()))
 
     @property
     def hard_limit_s(self) -> float:
-        """Seconds after which its worker is killed, on a clock that stands still while it waits for a processor."""
+        """Seconds after which the worker of this task is killed; its waiting for a processor does not count."""
         return self.limits.seconds
 
     def run(self) -> R:
-        """Run in this process; `NotApplicableError` gives a ``skipped`` result, other errors (but memory) ``error``."""
+        """Run the task in this process and turn errors, except `MemoryError`, into results.
+
+        `NotApplicableError` becomes a result with status ``skipped``, any other error one with status ``error``.
+        """
         try:
             return self.attempt()
         except NotApplicableError as reason:
@@ -172,7 +175,7 @@ class InstanceTask(Task[R]):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Fields of its row that identify the instance and the task."""
+        """Fields of the task's row that identify the instance and the task."""
         return {"instance": self.instance_name, "fingerprint": self.fingerprint, "key": self.key}
 
 

@@ -207,7 +207,7 @@ def _blocks(spec: ModelSpec | HeuristicSpec, where: Instance, sizes: Sizes | Non
 
 
 def _costs(spec: ModelSpec, where: Instance, drop: Sequence[str]) -> Iterator[Block]:
-    """Yield what dropped rows cost."""
+    """Yield blocks that say what each of the rows `drop` costs."""
     view = spec.view(where)
     found = (cost(spec, view, row).sentence for row in drop)
     yield from _listed(f"Cost of rows on {clean(where.name, 120)}", _plain(found))

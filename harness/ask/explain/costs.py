@@ -78,7 +78,7 @@ def cost(spec: ModelSpec, view: Any, row: str) -> Cost:
     UnknownNameError
         If the model has no such row; the message suggests similar names.
     UsageError
-        If the model generates its columns, so that what it is built with is only a part of it.
+        If the model generates its columns, because only a part of it is built then.
     """
     if spec.implied:
         raise UsageError(f"{spec.id} generates its columns; --drop needs a model that is solved as it is built")

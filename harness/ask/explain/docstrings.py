@@ -59,7 +59,7 @@ class Block:
 def replace_inline(
     text: str, math: Callable[[str], str], code: Callable[[str], str], rest: Callable[[str], str] = str
 ) -> str:
-    """Apply a function each to the formulas, to the code and references, and to the rest of a text."""
+    """Return a text after `math` converted its formulas, `code` its code and references, and `rest` everything else."""
     result, end = "", 0
     for match in _INLINE.finditer(text):
         formula, target, _, literal = match.groups()
