@@ -53,9 +53,9 @@ def reopen(folder: str | Path) -> Any:
 
 
 class Checked(NamedTuple):
-    """What was found about a result or a table: its label, what holds, and what is wrong; empty where that is nothing.
+    """The check of a result or of a table: its label, and in words what holds and what is wrong.
 
-    Nothing holds of results that have nothing to show, such as skipped ones.
+    Both texts are empty for results in which nothing can be checked, such as skipped ones.
     """
 
     label: str
@@ -69,7 +69,7 @@ def check(folder: str | Path) -> list[Checked]:
     with damage_explained(stored.path):
         study, plan = study_of(stored.meta["kind"]), stored.meta["plan"]
         found = {key: _checked(study, stored, key) for key in plan}
-        # What does not hold is no evidence about others. Decisions were read and checked one by one, and are not kept.
+        # A result that does not hold is no evidence about others. Decisions were checked one by one, and are not kept.
         holding = [study.restore(stored, key) for key in plan if not found[key].wrong]
         finished = Finished(stored.meta, stored.instances, holding, stored.path)
         for row in study.judged(finished):
@@ -80,7 +80,7 @@ def check(folder: str | Path) -> list[Checked]:
 
 
 def _names_checked(stored: Stored) -> Iterator[Checked]:
-    """Find instances with the name, or the published numbers, of others that come with the package."""
+    """Report instances that have the name or the published numbers of a different instance of the package."""
     for mark, one in stored.instances.items():
         other, file = namesake(one), instance_file(mark)
         if other is None:

@@ -59,7 +59,7 @@ def with_published(rows: Sequence[M], instances: Mapping[str, Instance], decided
 
 
 def asked(entries: Iterable[Published], measured: Measured) -> Measured:
-    """Return those of the measured quantities that published numbers refer to."""
+    """Return the measured quantities that some of the published numbers refer to."""
     pairs = (measured_as(split(entry.quantity)[0], measured) for entry in entries if not entry.scope)
     return {name: measured[name] for name, _ in filter(None, pairs)}
 
@@ -78,7 +78,7 @@ def split(quantity: str) -> tuple[str, str]:
 
 
 def measured_as(name: str, names: Container[str]) -> tuple[str, float] | None:
-    """Return which of `names` a quantity (as by :func:`split`) derives from, and the divisor that converts its unit."""
+    """Return the one of `names` that a quantity derives from, and its divisor: ``("ttd_s", 3600)`` for ``ttd_h``."""
     stem = name.removesuffix("_ratio")
     sources = [(name, 1.0), (f"{name[:-2]}_s", 3600.0)] if name.endswith("_h") else [(name, 1.0)]
     sources = [(stem, 1.0), (f"{stem}_s", 1.0)] if stem != name else sources

@@ -21,7 +21,10 @@ FIELDS = ("heuristic", "problem", *PROVED, "fingerprint", "exceeded", "nothing",
 
 @dataclass(frozen=True)
 class Proved:
-    """A heuristic beside a verified decision of value `optimum`; its ratio is infinite if its objective is 0."""
+    """An instance on which a verified decision of `model`, of value `optimum`, is better than a heuristic's.
+
+    The `ratio` of the two is infinite if the heuristic's `objective` is 0.
+    """
 
     instance: Annotated[Instance, BeforeValidator(lambda one: validate(one, "a found instance"))]
     model: str
@@ -95,7 +98,7 @@ class Worst(DataRow):
 
     @property
     def exceeded(self) -> bool:
-        """Whether the worst instance violates the paper's guarantee."""
+        """True if the ratio on the worst instance is above the paper's guarantee."""
         return bool(self.found and self.found.ratio > (self.found.guarantee_factor or math.inf) * (1 + 1e-6))
 
     @property

@@ -100,8 +100,8 @@ def adversary(
         Total seconds: three quarters for the search, the rest for shrinking. Finding the models that solve small
         instances takes a few more seconds for each heuristic.
     tries
-        Largest number of instances per slice, of which there is then one per worker. The search repeats if it ends
-        before `budget_s`.
+        Largest number of instances per slice; there is then one slice per worker. If the search ends before `budget_s`,
+        the same call finds the same instances again.
     most
         Largest number of jobs or tenants of an instance.
     anywhere
@@ -137,7 +137,7 @@ def adversary(
 def staged(
     labs: Sequence[Lab], budget_s: float, tries: int | None, most: int, seed: int, workers: int
 ) -> Callable[[Sequence[Slice]], Sequence[Task[Slice]]]:
-    """Return a function that plans the next stage: slices of every search from the worst so far; at the end, shrinking.
+    """Return a function that plans the next stage: slices that search on from the worst instances, finally shrinking.
 
     A stage depends only on the results of earlier ones, so a resumed search continues where it stopped.
     """

@@ -38,7 +38,7 @@ MEMBERS = ("jobs", "tenants")
 """Lists whose entries are mutated, duplicated and dropped."""
 
 FIXED = frozenset({"duration_s", "steepness_per_s", "leave_s", "cpus_per_gpu", "memory_gb_per_gpu"})
-"""Numbers that never change: records of the past, and axes of tables."""
+"""Fields whose numbers are never mutated: records of past runs, parameters of curves, and levels of tables."""
 
 FACTORS = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
 LARGEST = 1e4
@@ -290,7 +290,7 @@ def worst(proved: Sequence[Proved]) -> list[Proved]:
 
 @dataclass(frozen=True)
 class KeptSlice(Slice):
-    """A slice in a results folder, whose ratios can be reached again."""
+    """A slice in a results folder, whose ratios can be computed again."""
 
     def holds(self) -> str:
         """Run the heuristic and the model again on each instance; a ratio holds if they reach it again."""

@@ -126,7 +126,7 @@ class Printed(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether the printed number is the rounded recomputed one."""
+        """True if the printed number is the recomputed one, rounded."""
         return abs(self.value - self.made) <= self.tolerance * (1 + 1e-9)
 
 

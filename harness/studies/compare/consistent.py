@@ -1,6 +1,6 @@
-"""What a stored row must say: what follows from its method, and from its status, decision and bounds.
+"""Consistency of stored rows: fields that follow from the method, and fields that must not contradict each other.
 
-The remaining fields are the run's word: times, sizes, the solver's own claims and its reasons (:data:`TOLD`).
+Nothing can confirm the remaining fields: times, sizes, and what the solver claims (:data:`TOLD`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOLD = (
     *("solve_s", "build_s", "transfer_s", "check_s", "total_s", "integral_s", "core_share"),
     *("nodes", "iterations", "rows", "columns", "nonzeros", "peak_mb"),
 )
-"""Fields of a row that nothing shows. :func:`contradictions` compares some of them with each other."""
+"""Fields of a row that nothing can confirm. :func:`contradictions` compares some of them with each other."""
 
 ANSWERED = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent"})
 """Statuses of rows with a decision, or with a bound of a model that makes none."""
@@ -52,7 +52,7 @@ def promised(spec: Spec, view: Any, decision: Any) -> Guarantee | None:
 
 
 def contradictions(row: Row, spec: Spec, meta: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what cannot be true of a row together, in words; `meta` is the content of ``run.json``."""
+    """Yield a sentence for each contradiction in a row, or with `meta`, the content of ``run.json``."""
     yield from _of_decisions(row)
     yield from _of_solvers(row, spec)
     limits = meta.get("limits") or {}
@@ -70,7 +70,7 @@ def contradictions(row: Row, spec: Spec, meta: Mapping[str, Any]) -> Iterator[st
 
 
 def _of_decisions(row: Row) -> Iterator[str]:
-    """Yield what a row says of a decision that it has not, or does not say of one that it has."""
+    """Yield a sentence for each field that speaks of a decision that is missing, or is silent about one that exists."""
     decided = row.objective is not None
     if decided and row.verified is None:
         yield "it has an objective, but says nothing of a check"
@@ -87,7 +87,7 @@ def _of_decisions(row: Row) -> Iterator[str]:
 
 
 def _of_solvers(row: Row, spec: Spec) -> Iterator[str]:
-    """Yield what a row says of a solver that did not run, or does not say of one that did."""
+    """Yield a sentence for each field that speaks of a solver that did not run, or is silent about one that did."""
     model = isinstance(spec, ModelSpec)
     ran = row.termination is not None if model else row.status == "feasible"
     if ran != (row.status in ANSWERED or row.status == "infeasible") and row.status not in FAILED:

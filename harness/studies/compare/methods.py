@@ -1,9 +1,9 @@
 """Select registered methods (models and heuristics), and the decisions that models start from.
 
-A model gets all decisions of its problem, and those of wider and narrower problems that are feasible in it: it may
-start from them, and what it claims must stand beside them. Heuristics that were not selected run for this purpose as
-well; they are not in the table unless they fail a check. The same holds for models that run at the end for their bounds
-only, if a decision has no bound to be measured against.
+A model gets all decisions that are feasible in its problem, also those made for wider and narrower problems. The model
+may start from them, and they may refute what the model claims. Heuristics that were not selected run for this purpose
+as well; they are not in the table unless they fail a check. Nor are models that run at the end only for their bounds,
+because a decision has no bound to be measured against.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def find_spec(method: str) -> Spec:
 def specs() -> list[Spec]:
     """Return all registered methods, models first, papers in alphabetical order.
 
-    Raise `UsageError` if a plug-in gave a heuristic the id of a model before the models were there.
+    Raise `UsageError` if a plug-in gave a heuristic the id of a model before the models were imported.
     """
     for spec in HEURISTICS:
         if spec.id in MODELS:
@@ -58,7 +58,10 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
 
 
 def solved_by(chosen: Iterable[Spec], solvers: Sequence[str]) -> list[Spec]:
-    """Return the methods, each model once per solver, if any; raise `UsageError` if one is unknown or set twice."""
+    """Return the methods, each model once for every solver given.
+
+    Raise `UsageError` if a solver is unknown, or set twice for a model.
+    """
     solved: dict[str, Spec] = {}
     for spec in chosen:
         settings = [f"{'&' if '?' in spec.id else '?'}{stated({'solver': solver})}" for solver in solvers]
@@ -76,7 +79,7 @@ def starts_from_decisions(spec: Spec) -> bool:
 
 
 def related(spec: Spec) -> list[HeuristicSpec]:
-    """Return the heuristics whose decisions may solve a model's problem: one problem restricts the other."""
+    """Return the heuristics whose decisions may be feasible for a model: one of their problems restricts the other."""
     paper = PAPERS.get(spec.paper)
     return [
         h
@@ -91,7 +94,7 @@ models that list all columns, or branch, give none."""
 
 
 def bounding(paper: str, problem: str) -> list[ModelSpec]:
-    """Return the models whose bounds hold for a problem, sorted by nearness of their problem, then by cost."""
+    """Return the models whose bounds hold for a problem: the nearest problem first, then the cheapest kind of model."""
     wider = PAPERS.get(paper).wider(problem)
     models = [spec for spec in MODELS if spec.problem in wider and spec.kind in BOUNDING]
     return sorted(models, key=lambda spec: (wider.index(spec.problem), BOUNDING.index(spec.kind)))

@@ -32,7 +32,7 @@ class Optimum:
 
     @property
     def known(self) -> bool:
-        """Whether the decision reaches the bound, which is then the optimum."""
+        """True if the best decision reaches the bound, so that both are the optimum."""
         return None not in (self.bound, self.reached) and not differ(self.bound or 0.0, self.reached or 0.0)
 
 
@@ -95,7 +95,7 @@ def priced(row: Row, peers: Sequence[Row]) -> Row:
 
 
 def measured_in(row: Row, other: Row) -> Row:
-    """Return a row with its gap in the problem of another row of its case, if its own problem restricts that one."""
+    """Return a row with its gap to the bound of another row of its case, if its problem restricts the other's."""
     wider = PAPERS.get(row.paper).wider
     if row.problem == other.problem or other.problem not in wider(row.problem):
         return row

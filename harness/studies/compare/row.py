@@ -16,7 +16,7 @@ from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import Status
 
 SOLVER_NAMES = {"highs": "HiGHS", "cbc": "CBC", "scip": "SCIP"}
-"""Names of solvers as they write them."""
+"""Names of solvers as their makers write them."""
 
 LONGEST = 120
 """Longest name of a method in the name of a file, which most file systems limit to 255 characters."""
@@ -169,12 +169,12 @@ class Row(CheckedRow):
 
     @property
     def ok(self) -> bool:
-        """Whether the method did not fail, every certificate held, and no verified decision refutes its guarantee."""
+        """True if the method did not fail, the row is not WRONG, and no verified decision refutes its guarantee."""
         return super().ok and self.refuted is None
 
     @property
     def trouble(self) -> str:
-        """What is wrong with it, or with the guarantee that it states; empty if nothing is."""
+        """What is wrong with the row, or with the guarantee that it states, in words; empty if nothing is."""
         return super().trouble or self.refuted or ""
 
     @property
@@ -210,7 +210,7 @@ class Row(CheckedRow):
 
     @property
     def unproved(self) -> bool:
-        """Whether it claims a tighter bound than any certificate shows."""
+        """True if the method claims a tighter bound than any certificate shows."""
         known = self.own_bound if self.best_bound is None else self.best_bound
         if self.claimed_bound is None or known is None:
             return self.claimed_bound is not None
@@ -218,7 +218,7 @@ class Row(CheckedRow):
 
     @property
     def ratio_at_least(self) -> float | None:
-        """A lower estimate of the ratio of a verified row to the optimum: that to the best verified decision.
+        """A lower estimate of the ratio of a verified row to the optimum: its ratio to the best verified decision.
 
         It is infinite if one of the two is 0, and ``None`` if both are, or if a ratio is undefined.
         """
@@ -231,7 +231,7 @@ class Row(CheckedRow):
 
     @property
     def certified(self) -> bool:
-        """Whether it has a gap that may be shown; unverified decisions have none."""
+        """True if the row has a verified decision and a gap, which may then be shown."""
         return self.verified is True and self.gap is not None
 
     @property
@@ -241,7 +241,7 @@ class Row(CheckedRow):
 
 
 MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "build_s", "total_s")
-"""Fields that a published number can be about, in addition to the metrics of the checker."""
+"""Fields that are compared with published numbers, in addition to the metrics of the checker."""
 
 FIELDS = tuple(f.name for f in dataclasses.fields(Row))
 
@@ -249,13 +249,13 @@ TOGETHER = (
     *("best_bound", "bound_from", "best_objective", "gap", "ratio", "ratio_is_upper", "refuted", "published"),
     *("loss", "loss_is_upper", "price_of", "price_at_least", "price_at_most"),
 )
-"""Fields that follow from all rows of a run."""
+"""Fields that are computed from all rows of a run together."""
 
 OF_METHODS = ("paper", "problem", "aims", "kind", "sense")
-"""Fields that are registered for the method."""
+"""Fields that follow from the registration of the method."""
 
 STORED = tuple(name for name in FIELDS if name not in (*TOGETHER, *OF_METHODS, "instance"))
-"""Fields that a journal has."""
+"""Fields that the journal of a run stores."""
 
 
 def gap(objective: float, bound: float) -> float:
@@ -287,7 +287,7 @@ def better(row: Row, objective: float, bound: float) -> bool:
 
 
 EXACT = 1e-12
-"""Part by which a decision may miss a rule and still counts as exact: rounding of floating-point numbers."""
+"""Relative amount by which an exact decision may miss a rule, for the rounding of floating-point numbers."""
 
 
 def log_file(row: Row) -> str:
@@ -296,17 +296,19 @@ def log_file(row: Row) -> str:
 
 
 def exact(metrics: Mapping[str, Any]) -> bool:
-    """Return whether a verified decision misses no rule; papers whose checkers do not measure that have no such rule.
+    """Return whether a verified decision meets all rules exactly, and not only within the tolerance of the checker.
 
-    What a decision misses can count many times in the objective. Certified bounds allow that, and solvers do not.
+    What a decision misses, its metric ``missed``, may count many times in the objective. Certified bounds allow for
+    this, and bounds that a solver claims do not. Decisions of papers without this metric count as exact.
     """
     return float(metrics.get("missed", 0.0)) <= EXACT
 
 
 def refuted_by(row: Row, method: str, objective: float, exactly: bool = True) -> list[str]:
-    """Return what a verified decision of the row's problem refutes: a bound, or that there is no solution.
+    """Return a line for each statement of a row that a verified decision of its problem refutes.
 
-    `method` made the decision, which has this objective. It refutes what a solver claims only if it is :func:`exact`.
+    Such statements are bounds, and that there is no solution. `method` made the decision, which has this `objective`.
+    It refutes a bound that a solver claims only if it is :func:`exact`.
     """
     lines = []
     if row.own_bound is not None and better(row, objective, row.own_bound):

@@ -109,7 +109,7 @@ def compare(
 
 
 def _announced(tasks: Sequence[MethodTask], searching: Sequence[MethodTask]) -> str:
-    """Return what runs, on what, and for how long at most."""
+    """Return the line that announces a run: its methods, its instances, and when its searches end."""
     methods, most = len({task.method for task in tasks}), max(task.limits.run_s or 0.0 for task in searching)
     names = some(list(dict.fromkeys(task.instance_name for task in tasks)))
     ending = f"those that search end at a gap of {100 * GOOD:.0f} %, or when {most:g} s have passed"
@@ -168,9 +168,8 @@ RUN_S = 60.0
 
 
 SEARCHES_S = 7.0
-"""Seconds that models which start from known decisions share on an instance if no time limit is set: they search until
-they have a proof or no time is left. ``gen/200jobs`` with all papers has nine of them; everything else there takes half
-a minute of computing."""
+"""Seconds that searches share on an instance under ``--quick``. Searches are models that start from known decisions;
+they go on until they have a proof or no time is left."""
 
 
 def compare_here(
@@ -194,8 +193,8 @@ def staged(
 ) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
     """Return the stages of a comparison: the heuristics of the models' problems, all other methods, missing bounds.
 
-    With `probes`, heuristics that were not selected run as well: models start from their decisions, and what models
-    claim must stand beside them. With `bound`, models run for missing bounds.
+    With `probes`, heuristics that were not selected run as well: models start from their decisions, and the decisions
+    may refute what models claim. With `bound`, models run at the end where a decision has no bound.
     """
     selected = {_place(task, task.method): task for task in tasks}
     models = [(task, spec) for task in tasks if isinstance(spec := find_spec(task.method), ModelSpec)]
@@ -220,14 +219,14 @@ def staged(
 
 
 def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
-    """Return the task of a model with the verified decisions of heuristics that may solve its problem."""
+    """Return the task of a model with the verified decisions of heuristics that the model may start from."""
     places = {_place(task, h.id) for h in related(find_spec(task.method))}
     known = [one for one in done if one.row.verified and one.row.name in places]
     return replace(task, known=tuple((one.row.method, opened(one.decision)) for one in sorted(known, key=_method)))
 
 
 def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
-    """Return tasks for the bounds that verified decisions lack: the cheapest model that has not been skipped.
+    """Return tasks for bounds that verified decisions lack: for each problem, the cheapest model not yet skipped.
 
     A method that is made for a narrower problem needs the bound of that one, too. One bound per problem is enough for
     all seeds and limits; the model runs with those of the instance's first task.
@@ -306,7 +305,7 @@ def _tables(comparison: Comparison) -> Mapping[str, bytes]:
 
 
 def judged(found: Finished) -> list[Row]:
-    """Return all rows of a run, also those that only helped, as certified beside each other."""
+    """Return all rows of a run, compared and certified, including those of methods that only helped others."""
     return certify(one.row for one in found.results if isinstance(one, MethodResult))
 
 
@@ -321,9 +320,10 @@ def read_run(folder: str | Path) -> Comparison:
 def certify(rows: Iterable[Row]) -> list[Row]:
     """Fill in the best bound, gap, ratio, price and loss of each row; the order is kept.
 
-    Only certified bounds count. One applies within its instance, to its own problem and to the problems that restrict
-    it. A decision that passed the checker is a proof: a claimed bound, a claimed infeasibility or a guarantee that it
-    refutes makes its row wrong. If it lies beyond a certified bound, both rows are wrong, and the bound is not used.
+    Only certified bounds count. A bound applies within its instance, to its own problem and to the problems that
+    restrict it. A decision that passed the checker is a proof: if it refutes a claimed bound, a claimed infeasibility
+    or a guarantee, the row that states this is wrong. If a decision lies beyond a certified bound, both rows are wrong,
+    and the bound is not used.
     """
     rows = list(rows)
     done = {peers[0].fingerprint: iter(_certify_one(peers)) for peers in grouped(rows, "fingerprint")}
@@ -348,7 +348,7 @@ def _certify_one(rows: Sequence[Row]) -> list[Row]:
 
 
 def _refuted(row: Row, peer: Row) -> list[str]:
-    """Return what the verified decision of another row refutes of a row, unless the row says so already."""
+    """Return a line for each statement of `row` that the verified decision of `peer` refutes, unless `row` has it."""
     if peer.objective is None or row.problem not in _and_wider(peer):
         return []
     lines = refuted_by(row, peer.method, peer.objective, exact(peer.metrics))
@@ -356,7 +356,7 @@ def _refuted(row: Row, peer: Row) -> list[str]:
 
 
 def _exceeded(row: Row, peer: Row) -> list[str]:
-    """Return that a verified decision is better than the row's by more than its guarantee allows, or nothing."""
+    """Return a line if the decision of `peer` is better than that of `row` by more than the guarantee of `row`."""
     if row.guarantee_factor is None or peer.objective is None or row.problem not in _and_wider(peer):
         return []
     times = row.replace(best_objective=peer.objective).ratio_at_least
@@ -366,7 +366,7 @@ def _exceeded(row: Row, peer: Row) -> list[str]:
 
 
 def _contradicted(row: Row, peer: Row) -> list[str]:
-    """Return that a verified objective lies beyond the certified bound of another row, or nothing."""
+    """Return a line if the verified objective of `row` lies beyond the certified bound of `peer`."""
     if row.objective is None or not row.verified or peer.own_bound is None:
         return []
     if peer.problem not in _and_wider(row) or not better(row, row.objective, peer.own_bound):

@@ -50,7 +50,7 @@ class Gaps:
 
 
 def gaps(certified: Sequence[Row]) -> Gaps:
-    """Return the gaps of one or more rows that have a certified one."""
+    """Return the median, mean and largest gap of one or more certified rows."""
     values = [row.gap for row in certified if row.gap is not None]
     upper = any(row.ratio_is_upper is not False for row in certified)
     return Gaps(median(values), fmean(values), max(values), upper)

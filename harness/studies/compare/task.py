@@ -43,16 +43,15 @@ ROUNDING = 1e-9
 """Difference of a model's and the checker's objective, relative to the largest cost, that counts as solver rounding."""
 
 READ_S = 3e-6
-"""Seconds per character of an instance: a log of 200,000 jobs, 39 MB, is read in 12 s of processor time, and its
-schedules are checked in two."""
+"""Seconds per character of an instance that a task may take, beyond the solver's limit, to read and to check."""
 
 
 @dataclass(frozen=True)
 class MethodTask(InstanceTask["MethodResult"]):
-    """A method to run on an instance.
+    """A task that runs one method on one instance.
 
     `limits_name` is the name of its limit set. `known` has pairs of method and decision from which a model may start.
-    A task that only `helps` others is not in the table.
+    The row of a task that only `helps` others is not in the table.
     """
 
     method: str
@@ -69,7 +68,7 @@ class MethodTask(InstanceTask["MethodResult"]):
 
     @property
     def hard_limit_s(self) -> float:
-        """The solver's limit on a busy machine and once more, plus time to read the instance, to build and to check."""
+        """Seconds after which the worker is killed: the solver's limit on a busy machine, and time for all else."""
         times = clock.STRETCH + 1 + 2 * self.limits.cross_check
         return times * self.limits.seconds + 30.0 + READ_S * len(self.instance_json)
 
@@ -88,7 +87,7 @@ class MethodTask(InstanceTask["MethodResult"]):
         return MethodResult(self.blank_row(status=status, reason=reason), helps=self.helps)
 
     def blank_row(self, **fields: Any) -> Row:
-        """Return the row of this task with these fields set, and its results still empty."""
+        """Return the row of this task without results, but with the given `fields` set."""
         spec = find_spec(self.method)
         return Row(**self.about, **of_method(spec), method=spec.id, seed=self.seed, limits=self.limits_name, **fields)
 
@@ -98,8 +97,8 @@ class MethodResult(kept.RowResult):
     """A finished task: its row, decision (if any), trace of bound and incumbent, and prices.
 
     `certificate` proves the bound, as plain data, and `log` is what HiGHS wrote, if the run keeps logs. `decided` has
-    quantities of the decision that published numbers are about. Results restored from a journal have their `instance`,
-    and the content of ``run.json`` as `meta`.
+    the measured values that are compared with the paper's printed numbers. Results restored from a journal have their
+    `instance`, and the content of ``run.json`` as `meta`.
     """
 
     row: Row

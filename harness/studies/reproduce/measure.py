@@ -51,7 +51,7 @@ class Statistic:
 
 
 def rows(setting: Setting, cases: Sequence[Case]) -> Iterator[ReproducedRow]:
-    """Yield a row for every compared item of a setting; and for what cannot be tested, a row that says so."""
+    """Yield a row for every compared item of a setting, and a row for everything printed that cannot be tested."""
     for text in setting.printed or (("",) if not setting.runs else ()):
         what, _, printed = text.rpartition(": ")
         yield ReproducedRow(setting.id, setting.place, what or setting.title, published=printed or None)
@@ -113,7 +113,7 @@ def _judged(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case
 
 
 def fits(case: Case, item: Item) -> bool:
-    """Return whether a case is at the points of an item."""
+    """Return whether a case has the parameters that an item is about (its `at`)."""
     return all(_is(case.at.get(name), wanted) for name, wanted in item.at.items())
 
 
@@ -143,7 +143,10 @@ def values(method: str, quantity: str, cases: Sequence[Case]) -> dict[tuple[str,
 
 
 def shared(methods: Sequence[str], quantity: str, cases: Sequence[Case]) -> list[Case]:
-    """Return the cases in which all methods (with values at all) have one, so that all means are over the same."""
+    """Return the cases in which every method has a value, so that all means are over the same cases.
+
+    Methods without a value in any case do not count.
+    """
     by_method = [keys for method in methods if (keys := values(method, quantity, cases).keys())]
     return [case for case in cases if all(case.key in keys for keys in by_method)]
 

@@ -120,7 +120,7 @@ class ReproducedRow(DataRow):
 
     @property
     def ok(self) -> bool:
-        """Whether all runs that it is about succeeded and were verified."""
+        """True if all runs behind this row succeeded and were verified."""
         return not self.trouble
 
 

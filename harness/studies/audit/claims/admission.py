@@ -82,14 +82,14 @@ PRICES = (
     ("part 2, j3", 142.85, 4, (7, 12, 0.5), (3, 14, 0.5)),
     ("part 3, j3", 145.63, 2, (5, 8.6, 0.05), (2, 7.6, 0.05)),
 )
-"""After which job; f and the slots of θ; for workers and for PSs: units in use, price, half its last place."""
+"""Printed prices: after which job; f and the slots in θ; for workers and PSs, the units in use, price and rounding."""
 
 COSTS = (
     ("part 1, j3", 3, 1.5, 2, 26, 116.85),
     ("part 2, j2", 2, 1, 1.5, 14, 128.85),
     ("part 2, j3", 3, 3.3, 5, 59.6, 83.25),
 )
-"""The job, whose schedule has four slots and one PS; its workers, prices of a worker and of a PS, cost and payoff."""
+"""Printed costs of jobs with four slots and one PS: where; workers, prices of a worker and of a PS, cost, payoff."""
 
 
 @claim("admission.slip.steps", "parts 1 to 3", how="the printed formulas on the text's own f, θ and rounded prices")

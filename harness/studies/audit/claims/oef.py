@@ -46,7 +46,7 @@ SEVERAL = ((1, 1.1), (1, 10), (1, 10))
 """Speedups; the first two rows are the job types of one tenant."""
 
 TEMPTING = ((1, 2), (1, 5))
-"""Expression (6)."""
+"""Speedups of expression (6)."""
 
 
 def ones(speedups: tuple[tuple[float, ...], ...]) -> Instance:
@@ -276,7 +276,7 @@ def _least_worth(method: str) -> fairness.Worth:
 def _lie(
     count: Count, instance: Instance, who: int, report: Array, also: Count | None = None, method: str = ALONE
 ) -> float:
-    """Count whether a misreport fails to pay; return the tenant's relative gain."""
+    """Add a misreport to the cases of a count, where the claim holds if it does not pay; return its relative gain."""
     v = view(instance)
     reported = v.true_speedups.copy()
     reported[who] = report

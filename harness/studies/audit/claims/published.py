@@ -17,7 +17,8 @@ from schedgap.instances.schema import Published
 def worked_example(lab: Lab, ref: str) -> str:
     """Run the methods for which the paper prints numbers on its own example.
 
-    A number that we do not reproduce is wrong if the exact value is known, else only listed: policies leave much open.
+    A number that we do not reproduce counts as wrong if the exact value is known. Otherwise it is only listed, because
+    papers leave much about their policies open.
     """
     instance = load(ref)
     printed = [entry for entry in instance.published if entry.value is not None]

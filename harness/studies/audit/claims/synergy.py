@@ -27,7 +27,7 @@ TUNES = ("synergy.tune", "synergy.tune?order=policy&fit=first")
 ROUNDS = ("synergy.opt", *TUNES, "synergy.proportional")
 
 VISIBLE = 0.01
-"""Smallest fraction of a job that counts when a solver stops in the interior."""
+"""Smallest fraction of a job on a server that counts, because an interior-point method leaves tiny ones everywhere."""
 
 SLACK = 1e-9
 
