@@ -9,25 +9,26 @@ from schedgap.instances.clock import njit
 from schedgap.instances.rigid._kernels import pop, push
 
 MISSING = 1e-12
-"""Fraction of a job's work that may be missing because of rounding."""
+"""Fraction of a job's work that may be left undone because of rounding errors."""
 
 STEPS = 12
-"""Largest number of steps of a curve; a curve with more is extended from its last step, which underestimates it."""
+"""Most steps of a cost curve. A curve that needs more continues its last step for ever, which understates the cost."""
 
 ENDLESS = 1e9
-"""Rate of such an extended last step, relative to that of the fastest way."""
+"""Rate that is added to a last step that continues for ever, as a multiple of the fastest rate."""
 
 
 @njit(cache=True)
 def curves(cost, time, first, together):  # type: ignore[no-untyped-def]
     """Return the least cost of working at a given rate in each interval, as convex piecewise linear curves.
 
-    Step s of a curve costs ``unit (g, K, S)`` per work, adds ``rate (g, K, S)`` work per unit of time, and ends at the
-    way ``way (g, K, S)``; ``steps (g, K)`` is the number of steps.
+    A *way* is one way to run a job, for example on one GPU type. All work of a job, done in one way, costs
+    ``cost[i, w]`` in interval i and takes ``time[w]``. The ways of each kind of job begin at `first` ``(g + 1,)``. If
+    `together`, a job may run in several ways at once; otherwise its ways share the time, and each step of a curve leads
+    from one way to a faster one.
 
-    By each way, the whole work has a `cost` ``(K, q)`` in each interval and takes `time` ``(q,)``; the ways of each
-    kind of job begin at `first` ``(g + 1,)``. If `together`, ways run concurrently; otherwise they share the time, and
-    a step leads from one way to a faster one.
+    Step s of a curve costs ``unit (g, K, S)`` per unit of work, adds ``rate (g, K, S)`` work per unit of time, and ends
+    at the way ``way (g, K, S)``; ``steps (g, K)`` is the number of steps.
     """
     kinds, intervals = len(first) - 1, len(cost)
     shape = (kinds, intervals, STEPS)
@@ -61,10 +62,10 @@ def curves(cost, time, first, together):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def price(curve, jobs, goal, floor, out):  # type: ignore[no-untyped-def]
-    """Find for every job the best interval to end in, and how much of its work to do in each step up to there.
+    """Find for every job the best interval to end in, and how much work it does in each step of the curves until then.
 
-    The steps of earlier intervals are kept sorted by cost. In the last interval, work also costs the delay that it
-    causes, except for the work done until the earliest end there.
+    The steps of earlier intervals are kept sorted by cost. In the last interval, a job also pays for the delay of its
+    end, except for the work that it can do until its earliest end there.
 
     `curve` is the result of :func:`curves`. `jobs` holds kind and size of each job, and the time ``(n, K)`` available
     to it in each interval. `goal` has the type :class:`schedgap.models.intervals.IntervalValues`. Payoffs must exceed
@@ -106,7 +107,10 @@ def price(curve, jobs, goal, floor, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def cheapest(offer, slope, free, order, k, part):  # type: ignore[no-untyped-def]
-    """Return the least cost of doing all work up to interval `k`, given earlier steps in `order`; fill `part`."""
+    """Return the least cost of doing all work of a job by interval `k`, and write the work in each step to `part`.
+
+    `order` lists the steps of earlier intervals, cheapest first.
+    """
     unit, most, steps = offer
     left, cost, step, done = 1.0, 0.0, 0, 0.0
     part[k] = 0.0
@@ -134,7 +138,7 @@ def cheapest(offer, slope, free, order, k, part):  # type: ignore[no-untyped-def
 
 @njit(cache=True)
 def times(curve, jobs, time, together, last, part, out):  # type: ignore[no-untyped-def]
-    """Write how long each job uses each way in each interval, as ``job, interval, way, time``; return their number.
+    """Write entries ``job, interval, way, time`` on how long jobs run in each way; return the number of entries.
 
     If ways share the time, a partly used step is a mixture of two ways.
     """

@@ -19,7 +19,7 @@ from schedgap.models.solve import SolveOptions
 
 
 def admitting(view: AdmissionView, problem: str) -> ElasticJobs:
-    """Return the elastic jobs of a view; slots are those of the view, and jobs may be rejected."""
+    """Return the jobs of the admission example as elastic jobs that may be rejected."""
     first = view.first_start(problem)
     late = np.full((view.size, view.slots + 1), np.inf)
     for job in range(view.size):

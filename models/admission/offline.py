@@ -17,7 +17,7 @@ from schedgap.models.statements import bounding, followed, grouped, largest, mat
 
 
 def schedules(view: AdmissionView, problem: str) -> Runs:
-    """Enumerate all schedules of the jobs that meet their deadlines, as runs of one decision.
+    """Return all schedules with which jobs meet their deadlines, as the runs of one decision.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def _common(view: AdmissionView, runs: Runs) -> pyo.ConcreteModel:
 
 
 def build_offline(view: AdmissionView, problem: str = UTILITY.id, relaxed: bool = False) -> pyo.ConcreteModel:
-    r"""Return the ILP over schedules, which decides what jobs are admitted and by which schedule.
+    r"""Return the ILP over schedules, which decides which jobs are admitted, and which schedule each of them follows.
 
     Parameters
     ----------

@@ -11,11 +11,11 @@ here:
 - :func:`generate` solves the LP relaxation: restricted master in HiGHS (primal simplex from the last basis),
   stabilisation by Wentges smoothing, column clean-up, and in every round a Lagrangian bound
   :math:`\sum_i C_i k_i + \sum_b \max(0, \max_c v_c - k u_c)`, valid at any prices;
-- :class:`Windows` aggregate capacity rows over time in the first master and are split where that matters; once a master
-  has moved to a second domain, violated rows of single capacities are added as well;
+- :class:`Windows` sum the capacity rows of consecutive slots in the first master and are split where that matters. Once
+  a master has moved to a second domain, it also gets the rows of single capacities that its optimum violates;
 - :class:`Domain` holds branching decisions: when blocks end, which only changes the table of column values, and how
-  much they take of a row. :class:`Tree` is branch and bound over domains; its nodes share columns. Profits by end at
-  the prices of a node also eliminate ends (reduced-cost fixing);
+  much of a capacity they use. :class:`Tree` is branch and bound over domains; its nodes share columns. At the prices of
+  a node, reduced-cost fixing excludes further ends;
 - :class:`Covers` are cover cuts, which cut off fractional large blocks next to small ones; the pricing has to support
   their prices;
 - :class:`Dive` is a diving heuristic: it fixes columns one after another and prices again;

@@ -12,7 +12,7 @@ BROKEN = 0.02
 
 @njit(cache=True)
 def covers(which, capacity, most, parts, start, column, amount, block, share):  # type: ignore[no-untyped-def]
-    """Return the rows of `which` that have a violated cover, with the spare and the reserves of the most violated."""
+    """Return the rows among `which` that violate a cover cut, and the spare and reserves of each row's worst cut."""
     row, spare = np.zeros(len(which), np.int64), np.zeros(len(which), np.int64)
     kept = np.zeros((len(which), len(most)), np.int64)
     found = 0
@@ -36,9 +36,9 @@ def covers(which, capacity, most, parts, start, column, amount, block, share):  
 
 @njit(cache=True)
 def knapsack(room, spare, use, owner, share, most, parts):  # type: ignore[no-untyped-def]
-    """Divide `room` among blocks to maximise the left-hand side of a cover; return the gain and what blocks keep.
+    """Divide `room` into reserves of blocks that maximise the left-hand side of a cover cut; return gain and reserves.
 
-    A block keeps either nothing or its largest use `most`; with `parts`, the use of any of its columns.
+    The reserve of a block is either 0 or its largest use `most`; with `parts`, it is the use of any of its columns.
     """
     some = np.unique(owner)
     best, taken = np.zeros(room + 1), np.zeros((len(some), room + 1), np.int64)

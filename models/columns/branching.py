@@ -1,4 +1,4 @@
-"""Branch and bound over domains: each node is solved by column generation, starting from the columns of all others."""
+"""Branch and bound over domains: each node is solved by column generation, from the columns of all nodes before it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Tree:
 
     @property
     def proof(self) -> Branch:
-        """The root of the tree, with all covers in its packing; prices of a node may lack those of later covers."""
+        """The root of the tree with all covers found; a node's prices may lack those of covers found after it."""
         return replace(self.root, domain=self.based(self.root.domain))
 
     def strengthen(self, time_limit_s: float | None) -> None:
@@ -140,9 +140,9 @@ class Tree:
     def relax(
         self, domain: Domain, prices: Array, cutoff: float, early: float, time_limit_s: float | None
     ) -> Generated:
-        """Solve the relaxation of a domain, adding cover cuts as long as they help.
+        """Solve the relaxation of a domain, adding cover cuts as long as these lower the bound enough.
 
-        It starts from the columns of all nodes so far, and from the `prices` of a nearby domain.
+        Column generation starts from the columns of all nodes so far, and from the `prices` of a nearby domain.
         """
         gap = min(self.solver.rel_gap / 10, CLOSE)
         budget, before, left = clock.Budget(time_limit_s), np.inf, time_limit_s
@@ -165,11 +165,11 @@ class Tree:
             left = None if time_limit_s is None else max(budget.left_s, 0.1)
 
     def based(self, domain: Domain) -> Domain:
-        """Return a domain with all covers so far."""
+        """Return the same domain with all covers found so far."""
         return replace(domain, packing=self.packing)
 
     def branch(self, node: Branch, relaxation: Generated, cutoff: float, pair: tuple[Domain, Domain] | None) -> None:
-        """Settle a node by enumeration, or because it cannot be split, or else open its children."""
+        """Close a node if enumeration settles it or it cannot be split; otherwise open its children."""
         bound, done = node.bound, False
         if self.close:
             closed, done = self.close(node.rest or node.domain, relaxation, cutoff, pair is None)
@@ -182,7 +182,7 @@ class Tree:
             self.made += 2
 
     def tightened(self, domain: Domain, relaxation: Generated, cutoff: float) -> Domain:
-        """Return the domain without ends that no solution above the cutoff has, by reduced-cost fixing."""
+        """Return the domain without the ends that reduced-cost fixing excludes for all solutions above the cutoff."""
         priced = self.oracle(relaxation.prices, domain)
         if priced.by_end is None:
             return domain
@@ -196,16 +196,16 @@ class Tree:
 
 
 MASTER = 2
-"""Work of a round per block, where pricing one block is 1: solving the master takes about as long as pricing."""
+"""Work of a round of column generation per block. Pricing a block counts 1, and solving the master takes as long."""
 
 LITTLE = 0.02
-"""Fraction of a node's distance to the cutoff that a round of covers must close for another round to follow."""
+"""Part of the distance between a node's bound and the cutoff that a round of covers must close, or it is the last."""
 
 FAR = 0.005
 """Cap on that distance, as a fraction of the bound; it also applies while there is no cutoff."""
 
 EARLY = 0.05
-"""Gap of a node's relaxation, as a fraction of its distance to the cutoff, at which branching may begin."""
+"""Branching may begin once a node's bound and master differ by this fraction of the bound's distance to the cutoff."""
 
 CLOSE = 1e-7
-"""Relative gap of a node's bound and master at which the relaxation is solved; also the tolerance on profits."""
+"""Relative gap between bound and master at which a node's relaxation is solved; also the tolerance on profits."""

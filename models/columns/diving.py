@@ -17,15 +17,14 @@ ROUNDS = 3
 """Rounds of pricing after each fixing."""
 
 LIKELY = 0.7
-"""Smallest share at which a column is fixed together with one of larger share."""
+"""Smallest share of a column that is fixed in the same step as the column of largest share."""
 
 
 class Dive:
     """A dive: fixes columns of a relaxation until every block is fixed to a column or to none.
 
-    Blocks that use much of a capacity come first, as long as any of them is fractional: small blocks can use whatever
-    capacity is left, while a gang finds no room among them. On ``gen/200jobs`` (utility) this ends 0.5 % below the
-    bound, and fixing the largest shares first 0.9 %.
+    Large blocks come first, as long as one of them is fractional: small blocks can use whatever capacity is left, while
+    a gang finds no room between small blocks.
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ class Dive:
         return columns[np.argsort(-share, kind="stable")]
 
     def fix(self, candidates: Ints, x: Array) -> None:
-        """Fix the first candidate and all with a share of :data:`LIKELY`; exclude columns that no longer fit."""
+        """Fix the first candidate and others with shares of at least :data:`LIKELY`; exclude what no longer fits."""
         columns, rows = self.master.columns, len(self.room)
         for i, c in enumerate(candidates.tolist()):
             if i > 0 and x[c] < LIKELY:

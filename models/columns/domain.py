@@ -13,7 +13,7 @@ from schedgap.models.columns.packing import Columns, Packing
 
 
 class Use(NamedTuple):
-    """A branching decision: a block takes between `low` and `high` of a row."""
+    """A branching decision: a block uses between `low` and `high` units of the capacity `row`."""
 
     block: int
     row: int
@@ -23,7 +23,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The feasible region of a branch-and-bound node: when each block ends, and how much it takes of some rows.
+    """The feasible region of a branch-and-bound node: when each block may end, and how much it may use of capacities.
 
     A column that ends before `first` stays feasible, but counts as if it ended at `first`, which never overstates its
     value. So "ends by t" and "counts as ending after t" together contain all solutions, and pricing only needs another
@@ -37,7 +37,7 @@ class Domain:
         ``(blocks,)`` earliest end that columns count as, and latest end that is feasible. `last` equal to the number of
         ends allows a block to have no column, and `first` equal to it forbids a column.
     uses
-        Bounds on what blocks take of rows, at most one for each pair.
+        Bounds on how much a block uses of a capacity; at most one for each pair of block and capacity.
     room
         ``(m,)`` capacity left for further columns; all of it by default. Pricing may ignore this and return larger
         columns.
@@ -104,7 +104,7 @@ class Domain:
         return replace(self, first=firsts, last=lasts)
 
     def using(self, block: int, row: int, low: float, high: float) -> Domain:
-        """Return the domain in which a block takes at least `low` and at most `high` of a row."""
+        """Return the domain in which a block uses at least `low` and at most `high` units of the capacity `row`."""
         most = int(self.packing.capacity[row])
         bounds = {(use.block, use.row): use for use in self.uses}
         old = bounds.get((block, row), Use(block, row, 0, most))
@@ -123,20 +123,21 @@ class Domain:
 def children(domain: Domain, columns: Columns, x: Array, whole: bool) -> tuple[Domain, Domain] | None:
     """Return two domains that exclude a fractional solution, the likelier one first; ``None`` if none can be found.
 
-    Ends are branched on first, since values depend on them alone; then how much blocks take of rows.
+    It branches on the end of a block if possible, since values depend on ends alone, and otherwise on how much a block
+    uses of a capacity.
 
     Parameters
     ----------
     domain, columns, x
         The domain, and the optimum of its relaxation.
     whole
-        Whether columns take whole numbers of rows, and the pricing respects bounds on them.
+        True if columns use whole units of capacities, and the pricing respects bounds on these units.
     """
     return _by_end(domain, columns, x) or (_by_use if whole else _by_window)(domain, columns, x)
 
 
 def _by_end(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:
-    """Branch on the end of a block; choose block and split to maximise the smaller change of its value in a child."""
+    """Branch on the end of a block: of the changes of its value in the two children, the smaller one is largest."""
     active = np.flatnonzero(x > FRACTION)
     block, share, worth = columns.block[active], x[active], domain.values(columns)[active]
     blocks = domain.packing.blocks
@@ -158,12 +159,12 @@ def _by_end(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain]
 
 
 def _split(worth: Array, ends: Ints, share: Array) -> tuple[float, int, bool]:
-    """Return the smaller of the two value changes at the best split, the split, and if the early child is likelier.
+    """Return the best split of a block's ends: the smaller change of value, its place, and if early ends are likelier.
 
-    In the early child, columns that end late rise to the value of the split or more; in the late child, those that end
-    early fall to the value right after it or less. Splitting right after the last of several close ends hardly changes
-    the late child: that way, 36 of 42 nodes of ``gen/50jobs`` split off one end after another, and 60 s ended at 503.62
-    and not at 503.52. Ends of equal value belong to the same side.
+    In the early child, columns that end late are replaced by columns worth at least the value at the split. In the late
+    child, columns that end early count at most the value right after it. The smaller of these two changes is maximised,
+    since a split right after the last of several close ends hardly changes the late child. Ends of equal value stay
+    together.
     """
     ends, share = ends[share > 0], share[share > 0]
     steps = np.flatnonzero(worth[:-1] > worth[1:])[:, None]
@@ -178,7 +179,7 @@ def _split(worth: Array, ends: Ints, share: Array) -> tuple[float, int, bool]:
 
 
 def _by_use(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:
-    """Branch on the use of a row: take a fractional block and the row in which its columns differ most."""
+    """Branch on how much a fractional block uses of a capacity: the one in which its columns differ most."""
     worth = domain.values(columns)
     fractional = np.flatnonzero((x > FRACTION) & (x < 1 - FRACTION) & (domain.must[columns.block] | (worth != 0)))
     block = columns.block[fractional]
@@ -198,9 +199,9 @@ def _by_use(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain]
 
 
 def _by_window(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:
-    """Branch on the end of the block whose value is least decided, at the end that it has in the relaxation.
+    """Branch on the end of the block whose possible values differ most, at the end that it has in the relaxation.
 
-    This is for integral optima of the relaxation that are infeasible in the real problem: ends are fixed one by one.
+    This is for relaxations whose integral optimum is infeasible in the real problem: ends are then fixed one by one.
     """
     values = domain.packing.worth_by_end
     every = np.arange(domain.packing.blocks)

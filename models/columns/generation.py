@@ -27,7 +27,7 @@ STATUSES: dict[Ended, Status] = {
     "infeasible": "infeasible",
     "error": "error",
 }
-"""Solution status by why column generation ended, for a model that is a bound; the bound holds in every case."""
+"""Status of a bound model for each reason why column generation ended; the bound holds in every case."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +72,14 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """Options of the loop.
+    """Options of column generation.
 
     Parameters
     ----------
     gap
         Relative gap of bound and master at which the loop ends, not counting the oracle's discretisation error.
     smoothing
-        Stabilisation: weight of the best bound's prices in the prices of the next round (Wentges 1997); 0 for none.
+        Weight of the best bound's prices in the prices of the next round, for stability (Wentges 1997); 0 for none.
     time_limit_s
         Time limit in seconds of computing (:class:`schedgap.instances.clock.Budget`); ``None`` for none.
     iterations
@@ -91,8 +91,7 @@ class GenerationOptions:
     start
         Prices for the first round; without a master, a round at zero prices comes before it.
     keep
-        Columns idle for more than :data:`IDLE` rounds are dropped if there are more than `keep` columns per row. With
-        4, the simplex takes twice as long per round on ``gen/50jobs``, and rounds are no fewer.
+        If there are more than `keep` columns per row, those idle for more than :data:`IDLE` rounds are dropped.
     """
 
     gap: float = 1e-4
@@ -109,14 +108,10 @@ IDLE = 10
 """Rounds with share 0 after which a column counts as idle."""
 
 LOOSE = 2.0
-"""Windows are split only if the estimated worth exceeds this many gaps; a fifth of it or less is actually gained.
-
-With 0.02 % (the gap is 0.01 %), bounds on ``gen/200jobs`` are 0.007 % (288 slots) to 0.013 % (864) above the optimum of
-all slots.
-"""
+"""Windows are split if the estimated gain exceeds this multiple of the gap; the real gain is at most a fifth of it."""
 
 PROOF = 1e-9
-"""Margin, as a fraction of its terms, by which a bound must be below the floor to prove infeasibility."""
+"""A bound proves infeasibility if it is below the floor by more than this fraction of the terms that it sums."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +163,7 @@ class Generated:
 
     @property
     def gap(self) -> float:
-        """Relative gap of bound and master."""
+        """Relative gap between the bound and the value of the master."""
         return (self.bound - self.value) / max(abs(self.bound), 1e-10)
 
     def solution(self, sense: int = 1) -> Solution:
@@ -245,7 +240,7 @@ class _Loop:
         self.master, self.pivots = master, 0 if master is None else master.iterations
 
     def price(self, prices: Array) -> Priced:
-        """Call the oracle, and keep the bound and its prices if it is the best so far."""
+        """Call the oracle at these prices, and keep the bound that follows if it is the best so far."""
         began = clock.now()
         priced = self.oracles[0](prices, self.domain)
         priced = replace(priced, columns=self.packing.lifted(priced.columns))
@@ -293,7 +288,10 @@ class _Loop:
             relaxation = self.master.solve(self.budget)
 
     def better(self, weight: float, relaxation: Relaxation) -> Columns:
-        """Return columns that improve the master, priced at smoothed prices; `weight` is that of the best ones."""
+        """Return columns that improve the master, found at smoothed prices.
+
+        `weight` is the weight of the prices of the best bound; those of the master have the rest.
+        """
         assert self.master is not None
         columns = self.price(weight * self.best_prices + (1 - weight) * relaxation.prices).columns
         return columns.take(self.master.improves(columns, relaxation))
@@ -322,7 +320,7 @@ class _Loop:
         return "iterations" if self.pricings >= self.options.iterations else None
 
     def close(self, relaxation: Relaxation) -> bool:
-        """Whether bound and master are within the gap."""
+        """Return whether bound and master differ by no more than the gap allows."""
         if relaxation.uncovered > 1e-7 or not np.isfinite(self.bound):
             return False
         # More columns cannot close the oracle's discretisation error.

@@ -87,7 +87,7 @@ class Packed:
 
 
 class Packer(ABC):
-    """Simulated annealing over integer solutions, and the best of them; subclasses implement the insertion of columns.
+    """Simulated annealing over integer solutions, which keeps the best one; subclasses implement insertion of columns.
 
     Parameters
     ----------
@@ -124,11 +124,11 @@ class Packer(ABC):
 
     @abstractmethod
     def load(self, known: Start) -> None:
-        """Replace the current solution by these columns, as far as they fit."""
+        """Replace the current solution by the columns in `known`, without those that do not fit."""
 
     @abstractmethod
     def complete(self) -> None:
-        """Insert the blocks that have no column, best first."""
+        """Insert a column for every block that has none, most profitable blocks first."""
 
     @abstractmethod
     def back(self) -> None:
@@ -178,7 +178,7 @@ class Packer(ABC):
                 self.record()
 
     def offer(self, known: Start) -> None:
-        """Start again from these columns, as far as they fit, and insert the other blocks, best first."""
+        """Start again from the columns in `known`, as far as these fit, and insert the other blocks, best first."""
         self.load(known)
         self.record()
         self.complete()
@@ -190,7 +190,7 @@ class Packer(ABC):
             self.keep()
 
     def anneal(self) -> None:
-        """Continue the current annealing for some moves; once it has ended, start the next from the best solution.
+        """Continue the current annealing for some moves; if it has ended, begin the next one, from the best solution.
 
         If time is limited, the last annealing takes all remaining time, at full temperatures.
         """
@@ -214,7 +214,7 @@ class Packer(ABC):
         return left if left < math.inf and self.cycle * LAST * spent > self.moves * left > 0 else None
 
     def note(self, value: float, covered: int) -> bool:
-        """Record a solution of this value, with `covered` blocks; return whether it is the best so far."""
+        """Return whether a solution of this value, with `covered` blocks, is the best so far; record it if so."""
         if self.top is not None:
             # Rewards are compared separately: next to them, costs that differed by 13 in 8 million looked equal.
             more = self.reward * (covered - self.top[0])
@@ -277,12 +277,12 @@ class Inserting(Packer):
         self.load(self.kept)
 
     def complete(self) -> None:
-        """Insert the blocks that have no column, best first."""
+        """Insert a column for every block that has none, most profitable blocks first."""
         left = [b for b in range(self.packing.blocks) if b not in self.chosen]
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
 
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
-        """Yield insertions in order of the ends, at the prices times each factor of :data:`NOISE`."""
+        """Yield list heuristics that insert blocks in order of ends, at prices times each factor of :data:`NOISE`."""
         order = np.argsort(ends, kind="stable").tolist()
         return (partial(self.recreate, order, prices) for prices in self.scaled)
 
@@ -335,7 +335,7 @@ class Inserting(Packer):
         return choice
 
     def load(self, known: Start) -> None:
-        """Replace the current solution by these columns, as far as they fit."""
+        """Replace the current solution by the columns in `known`, without those that do not fit."""
         for block in list(self.chosen):
             self.take(block)
         self.room, self.value = self.packing.capacity.astype(float), 0.0  # removes accumulated rounding errors
@@ -363,7 +363,10 @@ class Inserting(Packer):
 
 
 def liked(columns: Columns, shares: Array, rows: int) -> dict[int, Choice]:
-    """Round a relaxation: return the columns with a share of at least 1/2, largest first, with their first `rows`."""
+    """Round a relaxation: return the columns with a share of at least 1/2, largest first, by block.
+
+    Only their use of the first `rows` capacities is kept.
+    """
     order = [c for c in np.argsort(-shares, kind="stable").tolist() if shares[c] >= LIKED]
     use = sp.csc_array(columns.use[:rows])
     parts = {c: slice(use.indptr[c], use.indptr[c + 1]) for c in order}
@@ -374,24 +377,22 @@ def liked(columns: Columns, shares: Array, rows: int) -> dict[int, Choice]:
 
 
 FIRST = 0.01
-"""Temperatures of the first annealing, relative to the full ones; each later one is twice as long and twice as hot.
-Few moves per block, all that 200 jobs get in a minute, gain most when cold; many, as 50 jobs get, when hot."""
+"""Temperatures of the first annealing, as a fraction of the full ones. Each later annealing is twice as long and twice
+as hot, up to the full temperatures: few moves per block gain most when cold, many moves when hot."""
 
 FEWEST_MOVES, MOVES_OF_BLOCK = 500, 20
-"""Moves of the first annealing, at least and per block; each further one has twice as many."""
+"""Moves of the first annealing: at least in all, and per block. Each further annealing has twice as many."""
 
 MOVES = 100
-"""Largest number of moves at one temperature, and of temperatures in an annealing."""
+"""Most moves at one temperature, and most temperatures of one annealing."""
 
 LISTS = 0.1
 """Fraction of the remaining time for list heuristics before annealing begins; one that has begun is completed."""
 
 LAST = 3
-"""An annealing becomes the last one if the remaining time would not suffice for this many of its length."""
+"""An annealing is the last one if the remaining time does not suffice for this many of its length."""
 
 LIKED = 0.5 - 1e-6
 
 NOISE = (0.5, 0.8, 1.0, 1.2)
-"""Factors on the prices at which removed blocks are inserted again. With 0 and 0.3 among them, ``gen/200jobs``
-(utility) has a gap of 0.67 % after 15 s, and of 0.42 % with the prices alone or factors near 1; on ``gen/50jobs`` small
-factors help."""
+"""Factors on the prices at which removed blocks are inserted again; much smaller factors help only if jobs are few."""

@@ -16,8 +16,8 @@ from schedgap.models.columns.covers import Covers, broken
 from schedgap.models.statements import grouped
 
 CELLS = 5_000_000
-"""Largest number of capacities times blocks for which covers are separated. In ``gen/2000jobs`` with 8,000 jobs and 576
-slots, 14 million, one round took over 8 s of computing and 0.6 GB, without any check of the time limit."""
+"""Largest product of the numbers of capacities and blocks for which covers are separated: a round of separation does
+not check the time limit, and takes more than 8 s at 14 million."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class Packing:
         ``(blocks,)`` largest use of a capacity by a column, 1 or more, if columns use whole numbers and the pricing
         supports prices of :class:`covers <schedgap.models.columns.covers.Covers>`; ``None`` for no covers.
     parts
-        ``(m,)`` capacities that may be covered, with blocks keeping any part of their use; ``None`` for all capacities,
-        with blocks keeping nothing or all that they can use.
+        ``(m,)`` capacities that may have covers, with any reserves; ``None`` if all may, and the reserve of a block is
+        either nothing or its largest use.
     known
         Covers found so far; they are the last rows of :attr:`limits`.
     series
@@ -79,7 +79,7 @@ class Packing:
         return np.column_stack((self.worth, np.zeros(self.blocks)))
 
     def stronger(self, columns: Columns, x: Array) -> Packing | None:
-        """Return the problem with the covers that shares `x` ``(c,)`` of columns violate; ``None`` if there are none.
+        """Return the problem with additional covers that the shares `x` ``(c,)`` of columns violate, or ``None``.
 
         Covers are not separated beyond :data:`CELLS`.
         """

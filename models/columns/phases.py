@@ -57,15 +57,15 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class PackingProblem:
-    """A packing problem with the paper's own components.
+    """A packing problem and the components that a paper supplies to solve it, such as its pricing.
 
     Attributes
     ----------
     packing, oracle
         The problem whose relaxation is solved, and its pricing.
     packer
-        ``packer(bound, prices, effort)`` builds the primal heuristic from a bound and its prices; its rows may be finer
-        than those of `packing`.
+        ``packer(bound, prices, effort)`` builds the primal heuristic from a bound and its prices. Its capacities may be
+        finer than those of `packing`: servers instead of classes of servers.
     effort
         Options of the primal heuristic, except time limit and seed, which are those of the solve.
     read
@@ -102,10 +102,10 @@ def solve_in_phases(
 ) -> Answer:
     """Solve a packing problem by branch and price with primal heuristics.
 
-    Column generation at the root comes first, then cover cuts and a dive. Branch and bound follows, on when blocks end
-    and what they take, best bound first; each node is solved by column generation with the columns and covers of all
-    others. An equal amount of work goes into ruin and recreate, from known decisions and from the relaxations of the
-    nodes, until the gap is closed or a limit is reached.
+    Column generation at the root comes first, then cover cuts and a dive. Branch and bound follows, best bound first.
+    It branches on when blocks end and on how much they use of a capacity, and solves each node by column generation,
+    with the columns and covers of all nodes before. As much work goes into ruin and recreate, which starts from known
+    decisions and from the relaxations of the nodes. Both end when the gap is closed or a limit is reached.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class _Solve:
         return self.answer(max(tree.bound, self.incumbent(packer)), packer.packed, tree, why)
 
     def search(self, packer: Packer, tree: Tree) -> str:
-        """Anneal and branch in turns, with equal work; return why this ended."""
+        """Anneal and branch in turns, with the same work for both; return the reason why the search ended."""
         rounds = 0
         while not tree.done:
             incumbent = self.incumbent(packer)
@@ -193,7 +193,7 @@ class _Solve:
         return "no node is open"
 
     def extended(self, packer: Packer, tree: Tree) -> bool:
-        """Ask whether the search may go on although its time is up, and extend its budget if so."""
+        """Ask ``options.more`` whether the search may go on after its time limit, and extend its budget if so."""
         value, more = self.incumbent(packer), self.options.more
         gap = relative_gap(tree.bound, value)
         if more is None or gap <= self.options.enough or (seconds := more(gap)) <= 0:
@@ -253,7 +253,7 @@ class _Solve:
         return None if self.options.time_limit_s is None else max(share * self.budget.left_s, 0.1)
 
     def point(self, incumbent: float | None, bound: float | None, time_s: float | None = None) -> TracePoint:
-        """Return a point of the trace in the problem's own sense, by default for now."""
+        """Return a point of the trace, in the problem's own sense; its time is the present one by default."""
         seconds = self.budget.wall_s if time_s is None else time_s
         values = (None if value is None else self.problem.sense * value for value in (incumbent, bound))
         return TracePoint(self.built_s + seconds, *values)
@@ -307,22 +307,18 @@ class _Solve:
 
 
 def relative_gap(bound: float, value: float) -> float:
-    """Return how far a bound is above a value, relative to that; infinite if the value is."""
+    """Return how far a bound is above a value, as a fraction of the value; infinite if the value is infinite."""
     return (bound - value) / max(abs(value), SMALL) if math.isfinite(value) else math.inf
 
 
 COVERING = 0.1
-"""Fraction of the time remaining after the root bound that separation of covers at the root may take.
-
-On ``gen/200jobs`` (utility) 227 covers lower the bound from 3159.1 to 3158.0 in 4 s, and raise the dive from 3149.0 to
-3151.2; on ``gen/50jobs`` bounds are 504.9 and 503.8.
-"""
+"""Fraction of the time remaining after the root bound that the separation of covers at the root may take."""
 
 DIVING = 0.3
-"""Fraction of the time remaining after that for the dive."""
+"""Fraction of the time remaining after the covers that the dive may take."""
 
 SMALL = 1e-10
 """Least value by which gaps are divided."""
 
 LATE = "the time limit is reached"
-"""Why a search ended that ran until its time limit."""
+"""The reason that a search gives if it ended at its time limit."""

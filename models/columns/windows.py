@@ -1,8 +1,8 @@
 """Time aggregation of the master: one row per window of slots instead of one per slot, refined where necessary.
 
 The row of a window is the sum of the rows of its slots, so a master over windows is a relaxation. Its prices are equal
-in all slots of a window, and the Lagrangian bound is valid at any prices. Prices need to change only where demand does:
-on ``gen/200jobs`` in 864 slots of three types, 450 rows are within 0.02 % of all 2,592.
+in all slots of a window, and the Lagrangian bound is valid at any prices. Prices need to change only where demand does,
+so few windows suffice.
 
 A window is worth splitting where columns exceed capacity before the split and leave capacity idle after it, or the
 other way round. The worth of a split is this excess times the difference between the window's price and those of its

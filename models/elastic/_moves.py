@@ -32,19 +32,15 @@ ANYWHERE = 0.5
 """Fraction of the moves that remove runs at some time from all servers instead of from a single one."""
 
 WITHOUT = 0.5
-"""Fraction of the moves that begin with a job without run, if there is one.
-
-On ``gen/200jobs``, ``zhou.ps.columns.maxweight`` leaves a gap of 0.91 % and 0.80 % after 60 s of computing (two seeds),
-and of 1.2 % if moves may begin with any job (with HOT at 0.5); ``admission.columns`` leaves 1.48 % and 1.58 %, before
-1.44 % and 1.78 %."""
+"""Fraction of the moves that begin with a job that has no run, if there is one."""
 
 
 class AnnealedJobs(NamedTuple):
-    """Options of all jobs, those of j at ``first[j] … first[j + 1] − 1``, with earliest starts and costs of ends.
+    """The options of all jobs (job j has ``first[j] … first[j + 1] − 1``), their earliest starts, and costs of ends.
 
-    ``late (n, T + 1)`` is the cost of each end, and ``none (n,)`` that of having no run. Insertion scales prices by one
-    of ``F`` factors: the costs of ends are then ``asked (F, n, T + 1)``, and the total cost must stay below
-    ``most (F, n)``. Each of the ``rank (k, n)`` is an order of insertion.
+    ``late (n, T + 1)`` is the cost of each end, and ``none (n,)`` the cost of a job without a run. Insertion multiplies
+    prices by one of ``F`` factors, which is the same as dividing the costs of ends: ``asked (F, n, T + 1)``. The total
+    cost must then stay below ``most (F, n)``. Each of the ``rank (k, n)`` is an order of insertion.
     """
 
     first: Ints
@@ -78,11 +74,11 @@ class Runs(NamedTuple):
 
 
 class SearchServers(NamedTuple):
-    """Servers, which are ``able (M, h)`` to run workers, the tables of the search, and its output.
+    """The servers, the tables of the search for a run, and the run that it found.
 
-    ``ends (T + 1,)`` counts the runs that end before each slot, where other runs may begin or end. ``changed (2, h)``
-    is the range of slots whose free capacity has changed since workers were last counted; most slots change twice in a
-    move, so counting is delayed.
+    ``able (M, h)`` says which servers can run which workers. ``ends (T + 1,)`` counts the runs that end right before
+    each slot: other runs may begin or end there. ``changed (2, h)`` is the range of slots whose free capacity has
+    changed since workers were last counted. Most slots change twice in a move, so counting is delayed.
     """
 
     servers: Servers
@@ -159,7 +155,7 @@ def insert(runs: Runs, job: int, way: int, jobs: AnnealedJobs, cluster: SearchSe
 
 @njit(cache=True)
 def put(runs: Runs, job: int, known: Runs, cluster: SearchServers) -> None:
-    """Give a job its run in `known`, if it has one and it fits."""
+    """Give a job its run in `known`, if there is one and it fits."""
     m, p = known.worker_type[job], known.ps_type[job]
     if m < 0:
         return
@@ -176,7 +172,7 @@ def put(runs: Runs, job: int, known: Runs, cluster: SearchServers) -> None:
 
 @njit(cache=True)
 def load(runs: Runs, known: Runs, order: Ints, jobs: AnnealedJobs, cluster: SearchServers) -> None:
-    """Replace all runs by those of `known`, as far as they fit, in the given order."""
+    """Replace all runs by the runs in `known`, in the given order, without those that do not fit."""
     for job in range(runs.begin.size):
         remove(runs, job, jobs, cluster)
     for r in range(cluster.servers.capacity.shape[1]):
@@ -206,7 +202,10 @@ def copy(source: Runs, i: int, target: Runs, j: int) -> None:
 
 @njit(cache=True)
 def ruin(rng: Generator, runs: Runs, jobs: AnnealedJobs, chosen: Ints, near: Ints) -> int:
-    """Choose the jobs of a move: one, often without run, and some that run when it could start; return their number."""
+    """Choose the jobs that a move removes, and return their number: a random job, and some that run when it may start.
+
+    The random job is often one without a run.
+    """
     n, end = runs.begin.size, jobs.late.shape[1] - 1
     without = np.flatnonzero(runs.worker_type < 0)
     some = without.size > 0 and rng.random() < WITHOUT
@@ -241,7 +240,7 @@ def ruin(rng: Generator, runs: Runs, jobs: AnnealedJobs, chosen: Ints, near: Int
 
 @njit(cache=True)
 def ordered(rng: Generator, chosen: Ints, rank: Array) -> Ints:
-    """Return the jobs in random order, or approximately in the order of one `rank`."""
+    """Return the chosen jobs in random order, or approximately in the order of a random row of `rank`."""
     way = int(rng.integers(0, 2 * len(rank)))
     key = rng.random(chosen.size)
     if way < len(rank):
@@ -299,7 +298,10 @@ def anneal(
 
 @njit(cache=True)
 def surcharge(workers, worker_type, alone, need, rows, kept, out):  # type: ignore[no-untyped-def]
-    """Add the cost of options in covers, cumulated by slot, to `out`; `rows`: host, resource, slot, spare, price."""
+    """Add to `out` what each option pays for covers, cumulated by slot.
+
+    `rows` holds the host, resource, slot, spare and price of each cover.
+    """
     host, resource, slot, spare, price = rows
     for o in range(len(workers)):
         for c in range(len(price)):

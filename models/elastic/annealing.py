@@ -18,22 +18,19 @@ NOISE = (0.5, 0.8, 1.0, 1.2)
 """Factors on the prices at which removed jobs are inserted again."""
 
 BEFORE = (0.5, 1.0, 0.0)
-"""List orders: jobs sorted by mean end in the relaxation minus this multiple of the shortest run, roughly the begin.
+"""Orders of list heuristics: a job's key is its mean end in the relaxation minus this multiple of its shortest run.
 
-The best of these lists at all prices are 11.4 %, 12.2 % and 15.9 % above the bound on ``gen/zhou-ps``, and 14.9 %,
-13.5 % and 14.4 % on ``gen/zhou-ra``, where the best list by rank is 22.7 % above it."""
+With the factor 1, the key is roughly when the job begins."""
 
 SOME = 20
 """Number of jobs inserted between two checks of the time limit."""
 
 FEWEST, OFTEN = 5, 50
-"""A move removes up to one job per OFTEN times that each job can be moved within the time limit, but at least FEWEST.
-
-With 5 instead of 20, 18 s of moves on ``gen/zhou-ra`` end 13.7 % above the bound instead of 14.4 %, on ``gen/zhou-ps``
-14.3 % instead of 15.1 %; on ``gen/200jobs``, where jobs are moved 2,000 times in 10 s, large moves gain more."""
+"""How many jobs a move may remove: one for every OFTEN times that each job can be moved within the time limit, but at
+least FEWEST. Large moves gain more if jobs can be moved often, and less otherwise."""
 
 QUICK = 0.1
-"""Work of inserting a job in compiled moves, where pricing a job is 1: 12 µs and 190 µs on ``gen/200jobs``."""
+"""Work of inserting a job in compiled moves. Pricing a job counts 1; it takes more than ten times as long."""
 
 
 class Annealer(Packer):
@@ -74,7 +71,10 @@ class Annealer(Packer):
         return self.kernels.Runs(m, p, begin, end, host, ps, self.problem.none.copy(), workers)
 
     def ranks(self) -> Array:
-        """Return orders of insertion ``(3, n)``: by the largest gain of a run per size, by that gain, and by size."""
+        """Return three orders of insertion ``(3, n)``: by gain per size, by gain, and by size, largest first.
+
+        The gain of a job is what its earliest end saves; its size is the least product of slots and workers.
+        """
         jobs, o = self.jobs, self.jobs.options
         runnable = np.diff(o.first) > 0
         none = np.zeros(jobs.size) if jobs.beyond is None else jobs.late[:, -1]
@@ -103,7 +103,7 @@ class Annealer(Packer):
         return Scheduled(-float(self.jobs.late[job, end]), *self.grid.taken(self.ledger.use(run), run), run)
 
     def load(self, known: Start) -> None:
-        """Replace the current solution by these columns, as far as they fit."""
+        """Replace the current solution by the columns in `known`, without those that do not fit."""
         runs = self.nothing()
         for job, choice in known.items():
             if isinstance(choice, Scheduled):
@@ -139,7 +139,10 @@ class Annealer(Packer):
         self._count(self.runs)
 
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
-        """Yield list heuristics in order of begins that lead to the given ends, and of all ranks, at all prices."""
+        """Yield list heuristics for every order of the jobs and every factor on prices.
+
+        The orders are by likely begin (the given ends and :data:`BEFORE`), and by each rank.
+        """
         begins = (ends - factor * self.jobs.options.shortest for factor in BEFORE)
         ways = product((*begins, *self.problem.rank), range(len(NOISE)))
         return (partial(self._list, rank, way) for rank, way in ways)

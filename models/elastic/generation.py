@@ -60,7 +60,7 @@ class Pricing(Oracle):
         self._costs = self.domain, jobs.late, bends(jobs.late)
 
     def costs(self, domain: Domain) -> tuple[Array, Bools]:
-        """Return the cost of each end in a domain, and where it is not concave; the last domain's are cached."""
+        """Return the cost of each end in a domain, and at which ends it is not concave; cached for one domain."""
         last, before, nonconcave = self._costs
         if domain is not last:
             late = -domain.worth[:, : self.jobs.slots + 1]
@@ -71,7 +71,7 @@ class Pricing(Oracle):
         return self._costs[1:]
 
     def steps(self, prices: Array, covers: Covers) -> Bools:
-        """Return ``(T + 1,)`` the slots at which a price changes.
+        """Return a mask ``(T + 1,)`` of the slots at which a price changes.
 
         As long as neither begin nor end of a run crosses one of them, the cost of a placement is linear in the begin.
         If the cost of the end is concave, the least total cost over all placements is concave too, and hence smallest
@@ -90,7 +90,7 @@ class Pricing(Oracle):
         late, stops = self.costs(domain)
         stops = stops | self.steps(prices, domain.packing.covers)
         surcharge = self.surcharges(domain.packing.covers, prices[self.grid.rows :])
-        # Ending after all slots uses no capacity, and neither does rejection.
+        # A job that is rejected, or that ends after the last slot, uses no capacity.
         other = np.where(domain.must, -np.inf, 0.0) if jobs.beyond is None else domain.worth[:, -1]
         most, listed, ends = other.copy(), [], []
         for job in range(jobs.size):
@@ -106,7 +106,7 @@ class Pricing(Oracle):
         return Priced(most, Columns.of(self.grid.rows, listed, ends))
 
     def surcharges(self, covers: Covers, prices: Array) -> Callable[[int], Array | None]:
-        """Return a function of a job: the cost of its options at the prices of covers, cumulated by slot.
+        """Return a function that maps a job to what its options pay for covers, cumulated by slot.
 
         The costs are exact: covers exist only for resources that are used by workers which fit on a single class of
         servers, so their use is known before a run is placed; see :attr:`Grid.whole`.

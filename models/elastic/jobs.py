@@ -13,19 +13,15 @@ from schedgap.instances.elastic import FoundRun, Machines, Options, Runs, runs_o
 from schedgap.models.columns import Choice, Packed, Packing
 
 COVERED = 500
-"""Largest capacity for which covers are separated; a dynamic program runs over the remaining capacity."""
+"""Largest capacity for which covers are separated, by a dynamic program whose time grows with the capacity."""
 
 ROWS = 4000
-"""Largest number of capacities that a master contains from the beginning; with more, it starts with windows.
-
-On ``gen/200jobs`` the bound of ``admission.columns``, 3456 rows, takes 0.4 s of computing with all rows, and 1.7 s with
-windows.
-"""
+"""Largest number of capacities that a master contains from the beginning; with more, it starts with windows."""
 
 
 @dataclass(frozen=True, eq=False)
 class ElasticJobs:
-    """``n`` jobs to be scheduled in ``T`` slots numbered from 0, with the cost of each end.
+    """``n`` elastic jobs to be scheduled in ``T`` slots numbered from 0, with the cost of each possible end.
 
     Attributes
     ----------
@@ -57,13 +53,13 @@ class ElasticJobs:
 
     @cached_property
     def worth(self) -> Array:
-        """``(n, ends)`` value of ending before each slot and, last, of ending after all slots if jobs may."""
+        """``(n, ends)`` value of ending before each slot and, in a last column, after all slots if that is allowed."""
         return -self.late if self.beyond is None else -np.column_stack((self.late, self.beyond))
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The capacities: row ``(h·R + r)·T + t`` is resource r of entry h in slot t.
+    """The capacities: row ``(h·R + r)·T + t`` is resource r of the server, or class of servers, h in slot t.
 
     A capacity counts only what whole workers and parameter servers can use, since they cannot be split.
 
@@ -103,9 +99,9 @@ class Grid:
 
     @property
     def whole(self) -> Bools:
-        """``(h·R,)`` whether a resource may have covers: only workers use it, in whole numbers, up to :data:`COVERED`.
+        """``(h·R,)`` whether a resource may have covers: only workers use it, in whole units, up to :data:`COVERED`.
 
-        These workers must fit on no other entry, so that their use is known before they are placed.
+        These workers must fit on no other class of servers, so that their use is known before they are placed.
         """
         m = self.machines
         total = m.usable * m.count[:, None]
@@ -114,7 +110,7 @@ class Grid:
         return np.asarray(numbers & (total > 0) & (total <= COVERED) & ~elsewhere).ravel()
 
     def alone(self) -> Ints:
-        """Return ``(M,)`` the only entry that workers of a type fit on, −1 if there are several or none."""
+        """Return ``(M,)`` the only server or class that workers of a type fit on, −1 if there are several or none."""
         fits = self.machines.room > 0
         return np.where(fits.sum(axis=1) == 1, fits.argmax(axis=1), -1)
 
@@ -123,7 +119,7 @@ class Grid:
         return prices[: self.rows].reshape(*self.machines.capacity.shape, self.slots)
 
     def expand(self, jobs: ElasticJobs, prices: Array) -> Array:
-        """Return prices of rows as prices of the rows of real servers."""
+        """Return the prices of the rows of all servers, given the prices of the rows of this grid."""
         by_slot = self.by_slot(prices)
         return (by_slot if self.machines is jobs.machines else by_slot[jobs.machines.kind]).ravel()
 
@@ -135,7 +131,7 @@ class Grid:
 
 
 def bends(late: Array) -> Bools:
-    """Return ``(…, T + 1)`` where the cost of an end is not concave; true at the first and last slot."""
+    """Return a mask ``(…, T + 1)`` of the ends at which the cost is not concave; true at the first and last slot."""
     nonconcave = np.ones(late.shape, bool)
     with np.errstate(invalid="ignore"):
         steps = np.diff(late)

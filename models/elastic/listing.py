@@ -14,16 +14,13 @@ from schedgap.models.elastic.placements import Placement, TooManyError, schedule
 from schedgap.models.solve import SolveOptions
 
 LESS = 0.75
-"""After too many schedules were found at a slack, enumeration is tried again below this fraction of it."""
+"""After too many schedules were found, enumeration is tried again once the slack is below this fraction of that."""
 
 NODES = 1000
 """Node limit of the MILP over enumerated columns, if the node could be branched on instead."""
 
 LAST = 20
-"""Factor on the limits of enumeration where a node cannot be branched on: nothing else could close it.
-
-Without it, ``zhou.ps.columns.maxweight`` ended 0.6 and 0.7 % above its solution on two of five ``gen/20jobs``.
-"""
+"""Factor on the limits of enumeration for a node that cannot be branched on: only enumeration can close it."""
 
 LARGE = 1e300
 """Values below −LARGE mean infeasible."""
@@ -39,7 +36,7 @@ class Listing:
     solver
         Gap, seed and threads.
     packer
-        Is offered the solutions.
+        The primal heuristic, which gets the solutions found.
     """
 
     def __init__(self, jobs: ElasticJobs, pricing: Pricing, solver: SolveOptions, packer: Packer) -> None:
@@ -47,7 +44,10 @@ class Listing:
         self.enough = np.inf
 
     def __call__(self, domain: Domain, relaxation: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
-        """Return a bound on the domain, and whether that closes it; see :data:`schedgap.models.columns.Close`."""
+        """Return a bound on the solutions in a domain, and whether a solution attains it.
+
+        See :data:`schedgap.models.columns.Close`.
+        """
         slack = max(relaxation.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(relaxation.bound)
         if not last and slack > self.enough:
             return np.inf, False
@@ -84,7 +84,8 @@ class Listing:
     ) -> list[tuple[int, Choice]] | None:
         """Enumerate the schedules whose profit is at most `slack` below the best of their job; ``None`` if too many.
 
-        Ending after all slots uses no capacity and counts as one more schedule, worth no less than any it represents.
+        A job that ends after all slots uses no capacity. That counts as one more schedule of the job, worth no less
+        than any schedule that it stands for.
         """
         jobs, grid = self.jobs, self.pricing.grid
         prices = grid.expand(jobs, relaxation.prices).reshape(*jobs.machines.capacity.shape, jobs.slots)

@@ -19,10 +19,10 @@ MOST_SCHEDULES = 10_000
 """Largest total number of schedules that are enumerated."""
 
 MOST_PLACEMENTS = 20_000
-"""Largest number of pairs of option and placement that are examined, which takes one or two seconds."""
+"""Largest number of pairs of option and placement that are examined; this many take one or two seconds."""
 
 MOST_HELD = 150_000
-"""Largest total number of servers times slots held by enumerated schedules, which takes ten seconds in Pyomo."""
+"""Largest total number of servers times slots that enumerated schedules hold; Pyomo takes ten seconds for this many."""
 
 MOST_STARTS = 1_000_000
 """Largest number of possible start slots of an option, since starts are examined one by one."""
@@ -94,10 +94,10 @@ def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
 def schedules(
     machines: Machines, options: Options, earliest: Ints, end: Ints | int, wanted: Wanted | None = None, times: int = 1
 ) -> Runs:
-    """Enumerate all schedules of the jobs between `earliest` and `end` (see :func:`starts`), as runs of one decision.
+    """Return all schedules of the jobs between `earliest` and `end` (see :func:`starts`), as the runs of one decision.
 
-    A schedule is on one server, or has all parameter servers on one; some optimum consists of such schedules only.
-    Those that are not `wanted` are left out.
+    A schedule runs on one server, or has all of its parameter servers on one; some optimum consists of such schedules
+    only. Those that are not `wanted` are left out.
 
     Raises
     ------

@@ -12,25 +12,16 @@ from schedgap.models.elastic.listing import Listing
 from schedgap.models.solve import Solution, SolveOptions
 
 HOT, COLD = 0.1, 0.002
-"""Temperatures of the annealing.
-
-HOT hardly matters. On ``gen/200jobs``, 25 s of moves end 0.91 % and 1.03 % (two seeds) from the first bound of
-``zhou.ps.columns.maxweight`` and, with 0.5 instead of 0.1, 0.91 % and 1.04 %; ``admission.columns`` 3.67 % and 3.57 %,
-and 3.60 % and 3.72 %; one seed of ``zhou.ps.columns`` 0.79 % and 1.04 %, of ``zhou.ra.columns`` 0.83 % and 0.74 %.
-"""
+"""First and last temperature of the annealing; the first hardly matters."""
 
 RUINED = 20
-"""Most jobs that a move removes: on ``gen/200jobs``, ``admission.columns`` reaches 2814.4 after 30 s of annealing, with
-10 jobs 2808.7, and with 5 2790.8; ``zhou.ps.columns`` is 0.07 % closer to its bound after 20 s than with 10."""
+"""Most jobs that a move removes."""
 
 BOUND_SHARE = 0.7
 """Fraction of the time limit that the root bound may take; the rest is for the schedule."""
 
 NEAR = 5e-4
-"""Gap at which the root bound over windows of slots is good enough.
-
-On ``gen/zhou-ps`` it is 88,198,711 after 13 s of computing, and 88,243,718 at a gap of 1e-4 after 23 s; on
-``gen/zhou-ra`` 69,223,514 after 22 s, and 69,266,189 after 49 s."""
+"""Gap at which the root bound over windows of slots is good enough; a gap of 1e-4 takes twice as long."""
 
 
 def solve(

@@ -11,17 +11,18 @@ from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.clock import njit
 
 WHOLE = 20_000
-"""GPU slots of a job up to which whole GPUs are searched for; beyond, whole and divisible GPUs hardly differ."""
+"""Most GPU slots of a job for which whole GPUs are searched for; in larger jobs, divisible GPUs cost almost as much."""
 
 BRANCHES = 50_000
-"""Nodes to search for one end; if these do not suffice, its bound is that of divisible GPUs."""
+"""Most nodes of the search for one last slot; if these do not suffice, the bound is that of divisible GPUs."""
 
 
 class Offer(NamedTuple):
-    """GPUs that a job can buy at `prices` ``(c, T)``, and the fewest and most it may hold, `low` and `high` ``(c, T)``.
+    """GPUs that a job can buy, by class of servers and slot.
 
-    `cells` ``(u,)`` are the cells in which it can buy more, cheapest progress first. Classes with equal progress form a
-    `group` ``(c,)``; a group has a `pace` ``(g,)``.
+    They cost `prices` ``(c, T)`` each; the job holds at least `low` and at most `high` ``(c, T)`` of them. `cells`
+    ``(u,)`` are the pairs of class and slot in which it can buy more, cheapest progress first. Classes with equal
+    progress form a `group` ``(c,)``; the `pace` ``(g,)`` of a group is the progress of one GPU in a slot.
     """
 
     prices: Array
@@ -33,10 +34,11 @@ class Offer(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Cost of each number of GPUs of each group ``(g, N + 1)``, and its excess over the least cost at a multiplier.
+    """How many GPUs of each group the search may buy, and at what cost.
 
-    In addition: the number of GPUs `there` are, the paces, the order of the groups in the search, and the range of
-    numbers to try, from `first` to `end`.
+    `cost` ``(g, N + 1)`` is the cost of each number of GPUs, and `reduced` its excess over the least cost at a
+    multiplier. `there` is the number of GPUs on offer, and `order` the order of the groups in the search, which tries
+    the numbers from `first` to `end`.
     """
 
     cost: Array
@@ -50,7 +52,7 @@ class Numbers(NamedTuple):
 
 @njit(cache=True)
 def ends_divisible(prices, low, high, arrival, work, progress, worth, paid):  # type: ignore[no-untyped-def]
-    """Fill `paid` ``(T,)`` with the payoff for every last slot if GPUs were divisible, ``-inf`` if work is left.
+    """Write the payoff of every last slot, if GPUs were divisible, to `paid` ``(T,)``; ``-inf`` if work is left.
 
     As the last slot advances, a heap holds the cheapest cells so far that together do the work; cells that leave it
     never return. `low` and `high` ``(c, T)`` are the fewest and most GPUs that may be held.
@@ -119,9 +121,10 @@ def groups_of(progress):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def rounded_up(offer, last, need, number):  # type: ignore[no-untyped-def]
-    """Fill `number` with the cheapest GPUs of each group up to a last slot, rounding up those of the last cell.
+    """Write to `number` how many GPUs of each group are bought if the cheapest come first, up to a last slot.
 
-    Returns their cost (infinite if there are too few GPUs) and the multiplier, the unit price at which the need is met.
+    The GPUs of the last cell are rounded up. Returns the cost of all GPUs, which is infinite if there are too few, and
+    the multiplier: the price per unit of progress at which the need is met.
     """
     prices, low, high, cells, group, pace = offer
     slots = prices.shape[1]
@@ -166,7 +169,7 @@ def costs_by_number(offer, last, most):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def cheapest(offer, last, need, number):  # type: ignore[no-untyped-def]
-    """Fill `number` with the cheapest whole GPUs of each group that meet the need; return their cost and a bound.
+    """Write to `number` the cheapest whole numbers of GPUs that meet the need; return their cost and a bound on it.
 
     At the multiplier, a group's reduced cost (cost less the value of its progress) is convex in its number of GPUs, and
     the least reduced costs give the cost of divisible GPUs. Only numbers whose excess is below that of the best known
@@ -240,7 +243,7 @@ def search(numbers, need, number, best, bound):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def bounded(job, capacity, limit, uses, low, high):  # type: ignore[no-untyped-def]
-    """Fill `low` and `high` ``(c, T)`` with the fewest and most GPUs that a job may hold after branching."""
+    """Write the fewest and the most GPUs that a job may hold, after branching, to `low` and `high` ``(c, T)``."""
     classes, slots = capacity.shape
     low[:] = 0
     for c in range(classes):
@@ -264,7 +267,7 @@ def price(prices, capacity, which, jobs, worth, floor, uses, out):  # type: igno
     which
         Jobs to price.
     jobs
-        Of all jobs: arrival slots, work, and ``(n, c)`` iterations of one GPU in a slot and the most GPUs of a class.
+        Arrival slots and work of all jobs; ``(n, c)`` iterations that one GPU does in a slot; ``(n, c)`` most GPUs.
     worth, floor
         ``(n, T)`` utilities by last slot, ``(n,)`` payoffs to exceed.
     uses
@@ -330,7 +333,7 @@ def untried(paid, tried, least):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def bought(offer, last, number, cell, gpus, entries):  # type: ignore[no-untyped-def]
-    """Write the cells of a column, the GPUs it must hold and the cheapest of each group; return the end of entries."""
+    """Write the entries of a column: the GPUs that the job must hold and the cheapest others; return the new number."""
     _, low, high, cells, group, _ = offer
     classes, slots = low.shape
     taken = np.zeros((classes, slots), np.int64)

@@ -12,7 +12,9 @@ INFINITE = 1e300
 
 @njit(cache=True)
 def residuals(progress, work, most):  # type: ignore[no-untyped-def]
-    """Return the amounts of work that can be left, unsorted, with repetitions; empty if there are more than `most`.
+    """Return the amounts of work that a job can have left after some slots, unsorted; empty if more than `most`.
+
+    Amounts may repeat.
 
     An odometer counts the slots at each level and carries when the work is done.
     """
@@ -40,10 +42,10 @@ def residuals(progress, work, most):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def automaton(left, progress, work):  # type: ignore[no-untyped-def]
-    """Return the ``(states, levels)`` table of the state after one more slot, from the sorted :func:`residuals`.
+    """Return the table ``(states, levels)`` of the state that follows one more slot, from sorted :func:`residuals`.
 
-    State 0 is "done", the last one "all work left". Amounts of work left that the same slots complete share a state:
-    this is the minimal automaton, built from small amounts to large ones.
+    State 0 is "done", the last state is "all work left". Two amounts of work share a state if the same slots complete
+    both. This is the minimal automaton; it is built from small amounts to large ones.
     """
     levels = len(progress)
     state = np.empty(len(left), np.int64)
@@ -74,7 +76,7 @@ def automaton(left, progress, work):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def grid(progress, work, credit, smallest, largest):  # type: ignore[no-untyped-def]
-    """Return the units of progress ``q`` of each level, and the necessary and sufficient number of units for the work.
+    """Return the progress of each level in whole units ``q``, and how many units are necessary and enough for the work.
 
     For any ``q``, ``Σ n·q ≥ (work − credit)·min(q/p)`` where ``Σ n·p ≥ work − credit``, and
     ``Σ n·q ≤ work·max(q/p)`` where ``Σ n·p < work``. Of all grids between `smallest` and `largest` units, the one with
@@ -101,7 +103,7 @@ def grid(progress, work, credit, smallest, largest):  # type: ignore[no-untyped-
 
 @njit(cache=True)
 def fill(prices, dearer, room, held, order, among, gpus, t, take):  # type: ignore[no-untyped-def]
-    """Put a gang on the cheapest GPUs of its first `among` types, after those that it must hold; return the cost.
+    """Put a gang on the GPUs that it must hold and on the cheapest others of its first `among` types; return the cost.
 
     Each further GPU of a type and slot costs more, by `dearer` ``(k, T, n)``, so a greedy choice is optimal. The cost
     is infinite if there is no room.
@@ -138,9 +140,9 @@ def fill(prices, dearer, room, held, order, among, gpus, t, take):  # type: igno
 
 @njit(cache=True)
 def alike(prices, room, uses, covers):  # type: ignore[no-untyped-def]
-    """Return the starts of runs of slots that no job distinguishes, and the end of the last run.
+    """Return the first slots of the *runs* of slots that are all alike to every job, and the end of the last run.
 
-    Within a run, prices and room are constant, and so are bounds on the GPUs of a job, and covers.
+    Within a run, prices and room are constant, and no slot has a cover or a bound on the GPUs of a job of its own.
     """
     slots = prices.shape[1]
     new = np.zeros(slots + 1, np.bool_)
@@ -157,7 +159,7 @@ def alike(prices, room, uses, covers):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def costs(prices, dearer, room, held, order, among, gpus, begin, out):  # type: ignore[no-untyped-def]
-    """Write the cost of a gang in a slot of every run, at every level, into `out`."""
+    """Write to `out` what a gang pays in one slot of every run, at every level."""
     take = np.zeros(len(room), np.int64)
     for i in range(len(out)):
         for k in range(out.shape[1]):
@@ -166,9 +168,10 @@ def costs(prices, dearer, room, held, order, among, gpus, begin, out):  # type: 
 
 @njit(cache=True)
 def charge(prices, covers, j, gpus, own, dearer):  # type: ignore[no-untyped-def]
-    """Write the GPU prices that a job pays. Covers raise them: of all GPUs for members, else of those beyond the spare.
+    """Write the GPU prices that a job pays, raised by the prices of covers.
 
-    `own` is the price of the first GPU, `dearer` the increase for further ones.
+    A cover with a reserve for the job (a *member*) raises the price of all of its GPUs; any other cover raises the
+    price of the GPUs beyond the spare. `own` is the price of the first GPU, `dearer` what further GPUs cost on top.
     """
     row, spare, member, price = covers
     if len(row) == 0:
@@ -196,7 +199,10 @@ def least_cost(cost, begin, progress, work, a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def earliest_end(forced, a):  # type: ignore[no-untyped-def]
-    """Return the last forced slot (0 for none), or the number of slots if one is before `a`: the job never ends."""
+    """Return the last slot that the job is forced to use, 0 if there is none.
+
+    If one is before its arrival `a`, the job can never end: the result is then the number of slots.
+    """
     if forced[:a].any():
         return len(forced)
     final = 0
@@ -208,7 +214,7 @@ def earliest_end(forced, a):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def advance(cost, table, value, choice, reach, forced):  # type: ignore[no-untyped-def]
-    """Update the DP by a slot with these costs by level, which any state in reach may use, or must if `forced`."""
+    """Update the dynamic program by one slot, which costs `cost[k]` at level k and has to be used if `forced`."""
     for s in range(reach, -1, -1):
         if s == 0 and not forced:
             break
@@ -224,7 +230,7 @@ def advance(cost, table, value, choice, reach, forced):  # type: ignore[no-untyp
 
 @njit(cache=True)
 def from_then_on(payoffs, later):  # type: ignore[no-untyped-def]
-    """Write the largest payoff from each slot on into `later`."""
+    """Write to `later` the largest payoff of each slot and all slots after it."""
     most = -INFINITE
     for t in range(len(later) - 1, -1, -1):
         most = max(most, payoffs[t])
@@ -233,7 +239,7 @@ def from_then_on(payoffs, later):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def sweep(cost, begin, states, worth, a, forced, floor, choice, value, payoffs, by_end, later):  # type: ignore[no-untyped-def]
-    """Find the cheapest slots that do the work by every last slot, including all `forced` ones.
+    """Find, for every last slot, the cheapest slots that do the work by then and include all `forced` slots.
 
     ``value[s]`` is the least cost of finishing from state ``s`` with the slots so far; the DP visits every slot and
     state once. `by_end` comes with upper bounds on payoffs from :func:`greedy`, and the DP stops when no `later` slot
@@ -278,10 +284,11 @@ def sweep(cost, begin, states, worth, a, forced, floor, choice, value, payoffs, 
 
 @njit(cache=True)
 def offer(cost, progress, slope, rate, reached):  # type: ignore[no-untyped-def]
-    """Write the steps of a slot from level to level, and return their number.
+    """Write the steps by which a gang becomes faster in a slot, level by level, and return their number.
 
-    Each step has a cost per iteration, its iterations, and the level that it reaches. Levels above the line between two
-    others are left out, so costs per iteration increase; of several levels on a line, one step reaches the fastest.
+    A step has a cost per iteration, a number of iterations, and the level that it reaches. Levels above the line
+    between two others are left out, so costs per iteration increase; of several levels on a line, one step reaches the
+    fastest.
     """
     count, speed, spent = 0, 0.0, 0.0
     while True:
@@ -300,16 +307,16 @@ def offer(cost, progress, slope, rate, reached):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def blank(size):  # type: ignore[no-untyped-def]
-    """Allocate arrays for `size` steps: their order, and the slope, iterations, level reached and count of each."""
+    """Allocate arrays for `size` steps: their order, cost per iteration, iterations, level reached, and count."""
     numbers, amounts = np.empty((3, size), np.int64), np.empty((2, size))
     return numbers[0], amounts[0], amounts[1], numbers[1], numbers[2]
 
 
 @njit(cache=True)
 def line_up(order, slope, head, tail, first, several, most):  # type: ignore[no-untyped-def]
-    """Insert the steps from `first` on that cost less than `most` per iteration into `order`, dearest first.
+    """Insert into `order`, dearest first, the steps from `first` on that cost less than `most` per iteration.
 
-    Returns the new tail of `order`.
+    Returns the new end of `order`.
     """
     for g in range(first, first + several):
         if slope[g] >= most:
@@ -325,17 +332,17 @@ def line_up(order, slope, head, tail, first, several, most):  # type: ignore[no-
 
 @njit(cache=True)
 def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end, payoffs, steps):  # type: ignore[no-untyped-def]
-    """Choose the cheapest :func:`steps <offer>` of all slots that do the work by every last slot.
+    """Choose, for every last slot, the cheapest :func:`steps <offer>` that together do the work by then.
 
-    The cheapest steps that suffice do the work; without the excess of the last one they cost no more than any schedule.
-    Steps of the same run are equal and stored together, dearest first.
+    Without the excess of the last step, these steps cost no more than any schedule. The slots of a run have equal
+    steps, which are stored once, with a count.
 
     Parameters
     ----------
     until
         Slot before which a schedule ends.
     by_end, payoffs
-        ``(slots,)`` upper bound on the payoff of schedules with that last slot, and payoff of the steps.
+        ``(slots,)`` upper bound on the payoff of schedules with that last slot, and the payoff of the steps.
     steps
         ``order``, ``slope``, ``rate``, ``reached`` and ``count`` by run and step: workspace, and the steps taken.
 
@@ -389,9 +396,9 @@ def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end
 
 @njit(cache=True)
 def taken(steps, head, tail, begin, a, levels, level):  # type: ignore[no-untyped-def]
-    """Write the level + 1 of each slot (0: not used) for the steps taken; return the last slot.
+    """Write to `level` the level plus 1 at which the steps taken use each slot, or 0 if none does; return the last slot.
 
-    Steps take the first slots of the last run, to end early, and the last slots of the other runs.
+    Of the last run, the steps use the first slots, to end early; of the other runs, the last slots.
     """
     order, _, _, reached, count = steps
     level[:] = 0
@@ -413,7 +420,7 @@ def taken(steps, head, tail, begin, a, levels, level):  # type: ignore[no-untype
 
 @njit(cache=True)
 def trail(choice, table, state, last, first, level):  # type: ignore[no-untyped-def]
-    """Write the level + 1 of each slot (0: not used) of the schedule that ends in `last`."""
+    """Write to `level` the level plus 1 of each slot of the schedule that ends in `last`, 0 for unused slots."""
     level[:] = 0
     t = last
     while t >= first:
@@ -427,7 +434,7 @@ def trail(choice, table, state, last, first, level):  # type: ignore[no-untyped-
 
 @njit(cache=True)
 def work_of(level, progress):  # type: ignore[no-untyped-def]
-    """Return the iterations of a schedule given as level + 1 per slot."""
+    """Return the iterations that a schedule does, given the level plus 1 of each slot."""
     done = 0.0
     for k in level:
         if k > 0:
@@ -437,7 +444,7 @@ def work_of(level, progress):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def runner_up(payoffs, a, best, floor):  # type: ignore[no-untyped-def]
-    """Return the last slot with the largest payoff other than `best`; -1 for none."""
+    """Return the slot other than `best` in which ending pays most; -1 if none pays more than `floor`."""
     found = -1
     for t in range(a, len(payoffs)):
         if t != best and payoffs[t] > floor and (found < 0 or payoffs[t] > payoffs[found]):
@@ -465,7 +472,7 @@ def emit(job, level, last, prices, dearer, room, held, order, among, gpus, entri
 
 @njit(cache=True)
 def bind(bounds, room, held, free, forced):  # type: ignore[no-untyped-def]
-    """Write the fewest and most GPUs that a job may hold, by `bounds` ``(4, u)``; it must use the `forced` slots."""
+    """Write the fewest and most GPUs that `bounds` ``(4, u)`` let a job hold, and which slots it is forced to use."""
     for u in range(bounds.shape[1]):
         r, t = divmod(bounds[1, u], room.shape[1])
         held[r, t], free[r, t] = bounds[2, u], min(room[r, t], bounds[3, u])
@@ -482,9 +489,10 @@ def unbind(bounds, room, held, free, forced):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def follow(choice, states, when, sure_when, a, progress, work, level):  # type: ignore[no-untyped-def]
-    """Write the schedule from the necessary units that ends in `when`, or the sure one if that does too little work.
+    """Write the schedule from the necessary units that ends in `when` or, if that does too little work, the sure one.
 
-    Returns its last slot (-1 for none), and whether it is the one from the necessary units.
+    The sure one is from the sufficient units. Returns the last slot of the schedule written (-1 for none), and whether
+    it is the schedule from the necessary units.
     """
     table, need, enough = states
     trail(choice, table, need, when, a, level)
@@ -497,7 +505,9 @@ def follow(choice, states, when, sure_when, a, progress, work, level):  # type: 
 
 @njit(cache=True)
 def price(prices, room, which, jobs, machines, worth, floor, uses, covers, several, close, out):  # type: ignore[no-untyped-def]
-    """Price jobs one by one; :meth:`schedgap.models.hadar.pricing.Pricing._price` allocates the results.
+    """Find the best schedules of jobs at given prices, one job after another.
+
+    :meth:`schedgap.models.hadar.pricing.Pricing._price` allocates the arrays for the results.
 
     Parameters
     ----------
@@ -508,7 +518,7 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
     floor, several
         ``(n,)`` payoffs that a schedule must exceed; whether to look for a second schedule of each job.
     close
-        Error up to which the cheapest slots are good enough.
+        Largest error of a payoff at which the greedy choice of the cheapest slots is good enough.
     uses
         ``(4, u)`` job, cell, and fewest and most GPUs that it holds there; jobs ascend.
     covers

@@ -42,18 +42,15 @@ BOUND_SHARE = 0.6
 """Share of the time limit that the bound may take; the rest is for finding a schedule."""
 
 MANY, FEW = 1_200, 50
-"""Slots and jobs beyond which, under a time limit, prices change by period only.
+"""Numbers of slots and of jobs above which, under a time limit, prices change only from period to period.
 
-``gen/hadar-480`` has 14,284 slots: after a minute, prices by slot leave a gap of 13 %, prices by period 0.9 %. In 2,880
-slots of ``gen/200jobs``, prices by slot leave a gap of 0.48 % after 40 s, prices by period 0.49 % after 30 s; by slot,
-jobs are also too long for the plain checker of certificates.
+With prices by slot, jobs are then also too long for the plain checker of certificates.
 """
 
 CELLS = 10_000_000
-"""Jobs times slots beyond which, under a time limit, the bound is that of a fluid over intervals.
+"""Number of jobs times slots above which, under a time limit, the bound is that of a fluid over intervals.
 
-With 8,000 jobs on 6,000 GPUs (5 million), prices by slot leave a gap of 0.35 % after a minute of computing. With 20,000
-jobs (23 million), they have not finished after five minutes; the fluid takes 24 s.
+Prices by slot leave a gap of 0.35 % after a minute at 5 million, and take more than five minutes at 23 million.
 """
 
 HOT, COLD = 0.0005, 0.0001
@@ -133,7 +130,7 @@ def columns(view: HadarView, options: SolveOptions, complete: bool = False, *, s
 
 
 class Substitute(Protocol):
-    """A substitute relaxation, for sizes at which column generation by slot would take too long."""
+    """A relaxation that replaces the one over slots where column generation by slot would take too long."""
 
     def relax(self, time_limit_s: float | None) -> Generated:
         """Return the bound, prices and columns that it finds within the time limit."""
@@ -164,9 +161,10 @@ def search(
     seeded: bool,
     substitute: Substitute | None = None,
 ) -> Answer:
-    """Bound and search with a pricing problem, for servers of given `kind` ``(h,)``; building it took `built_s`.
+    """Solve a problem by branch and price, given its pricing problem and the `kind` ``(h,)`` of each server.
 
-    If `substitute` is given, it provides the bound and the prices.
+    `built_s` is the time that it took to build the pricing problem. If `substitute` is given, it provides the bound and
+    the prices.
     """
 
     def packer(bound: float, prices: Array, effort: PackingOptions) -> Inserting:

@@ -12,7 +12,7 @@ from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.views.hadar import HadarView
 
 LARGEST = 40_000_000
-"""Jobs times slots up to which column generation runs by default: it keeps utilities and prices of all in memory."""
+"""Largest product of jobs and slots for which column generation runs by default: all utilities are kept in memory."""
 
 
 def usable(view: HadarView, job: int) -> Ints:
@@ -21,7 +21,7 @@ def usable(view: HadarView, job: int) -> Ints:
 
 
 def best_progress(view: HadarView, job: int) -> float:
-    """Return the largest progress that a gang alone on the cluster can make in a slot, in iterations; 0 if none."""
+    """Return the most iterations that a gang can do in a slot if it has the cluster to itself; 0 if it cannot run."""
     progress, capacity = (x[usable(view, job)] for x in (view.progress[job], view.capacity))
     return max((p for p in progress.tolist() if capacity[progress >= p].sum() >= view.workload.gpus[job]), default=0.0)
 

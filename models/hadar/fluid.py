@@ -21,11 +21,11 @@ from schedgap.models.solve import SolveOptions
 
 @dataclass(frozen=True, eq=False)
 class FluidGangs(FluidJobs):
-    """Jobs with indices `which` ``(n,)``, times in slots; resources are GPU types.
+    """Hadar's jobs for bounds by a fluid: gangs, or copies of jobs, on GPU types as resources; times are in slots.
 
-    On type r, the whole work of a job takes `amount` ``(n, k)`` slots of all GPUs of the type (infinite where it cannot
-    run) and `time` ``(n, k)`` slots of its gang, or of all its copies on that type; copies on several types run
-    `together`.
+    `which` ``(n,)`` are the numbers of the jobs. All work of a job, done on type r, takes `amount` ``(n, k)`` slots of
+    all GPUs of the type (infinite where it cannot run), and `time` ``(n, k)`` slots of its gang, or of all its copies
+    on that type. Copies on several types run `together`.
     """
 
     which: Ints
@@ -40,12 +40,15 @@ class FluidGangs(FluidJobs):
         return Ways(np.arange(n) * k, self.time.ravel(), np.arange(n), np.ones(n), self.together)
 
     def cost(self, weights: Array) -> Array:
-        """Return the ``(n·k,)`` slots of the whole cluster that all work takes on each type, for weights ``(k,)``."""
+        """Return ``(n·k,)`` the slots of the whole cluster that the work of each job takes on each type.
+
+        `weights` ``(k,)`` are the shares of the types in the cluster.
+        """
         able = np.isfinite(self.amount)
         return np.multiply(self.amount, weights, out=np.full_like(self.amount, np.inf), where=able).ravel()
 
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return the ``(m, k)`` resources that all work takes; each way uses one type only."""
+        """Return ``(m, k)`` the resources that the whole work takes in the ways `which`; each way uses one type."""
         k = self.amount.shape[1]
         return np.where(np.arange(k) == which[:, None] % k, self.amount.ravel()[which, None], 0.0)
 
@@ -93,9 +96,10 @@ def gangs(view: HadarView, forks: bool = False, grain: float = 1.0) -> FluidGang
 
 
 def utilities(view: HadarView, run: FluidGangs, edges: Array) -> IntervalValues:
-    """Return the value of ending in each interval; edges are whole slots.
+    """Return what ending in each interval is worth to each job; the edges of intervals are whole slots.
 
-    Within an interval, the flattest line from the utility of its first end to that of a later one is above all others.
+    Within an interval, utility is bounded by a line: the flattest one from the utility of the first end to that of a
+    later end is above all of them.
     """
     cuts = edges.astype(np.int64)
     begin, slot = cuts[:-1], np.arange(cuts[0], cuts[-1])
@@ -117,7 +121,7 @@ def utilities(view: HadarView, run: FluidGangs, edges: Array) -> IntervalValues:
 
 
 def posed(view: HadarView, run: FluidGangs, must: bool, edges: Array) -> Pricing:
-    """Return the pricing oracle over intervals with edges in whole slots."""
+    """Return the pricing oracle of the fluid relaxation over intervals with the given edges, in whole slots."""
     return Pricing(Fluid(run, edges, utilities(view, run, edges), must))
 
 
@@ -154,9 +158,9 @@ def relaxed(view: HadarView, run: FluidGangs, must: bool, options: SolveOptions)
 
 
 class OverIntervals:
-    """The fluid relaxation as a substitute for the relaxation over slots; :meth:`relax` sets `tightest`, its result.
+    """The fluid relaxation over intervals, in place of the relaxation over slots.
 
-    At least one job must be able to complete.
+    :meth:`relax` sets `tightest`, its result. At least one job must be able to complete.
     """
 
     tightest: Tightest
@@ -180,7 +184,7 @@ class OverIntervals:
 
 
 def bound(view: HadarView, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:
-    """Bound the optimum by column generation over intervals, halving those where that can tighten the bound.
+    """Bound the optimum by column generation over intervals, which are halved where that can tighten the bound.
 
     See Also
     --------

@@ -23,10 +23,10 @@ from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
 
 LARGEST = 6_000
-"""Binaries and integers up to which P1 runs by default: 20 jobs in 72 slots have 6,600, and take HiGHS a minute."""
+"""Most binaries and integers with which P1 runs by default: HiGHS takes a minute for 6,600 (20 jobs in 72 slots)."""
 
 WORK = 1e6
-"""Units that the solver divides a job's work into: its absolute tolerance of 1e-6 is then 1e-9 of the work."""
+"""Units into which the work of a job is divided for the solver, so that its tolerances are a tiny part of the work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class _Index:
 
     @cached_property
     def levels(self) -> dict[int, list[int]]:
-        """Slowest types ``k`` that a job's gang may have: one per rate at which enough GPUs are at least as fast."""
+        """By job: the GPU types that may be the slowest of its gang, one for each rate that enough GPUs reach."""
         levels = {}
         for j in self.jobs:
             rates, gpus = self.view.workload.rates[j], self.view.workload.gpus[j]
@@ -75,19 +75,19 @@ class _Index:
         return levels
 
     def rate(self, job: int, level: int) -> float:
-        """Return X of the level (iterations per second of one GPU), capped at the rate that does all work in a slot."""
+        """Return the iterations per second of one GPU of type `level`, at most the rate that does all work in a slot."""
         enough = float(self.view.workload.work[job]) / (int(self.view.workload.gpus[job]) * self.view.slot_s)
         return min(enough, float(self.view.workload.rates[job, level]))
 
     @cached_property
     def hosts(self) -> dict[int, list[int]]:
-        """Places ``r`` whose GPUs a job can use."""
+        """By job: the places whose GPUs it can use."""
         able = {j: np.isin(self.places.gpu_type, usable(self.view, j)) & (self.places.gpus > 0) for j in self.jobs}
         return {j: np.flatnonzero(mask).tolist() for j, mask in able.items()}
 
     @cached_property
     def below(self) -> dict[tuple[int, int], list[int]]:
-        """Slowest types that allow a job to use a place: those at or below the place's own rate."""
+        """By job and place: the slowest types with which the job may use the place, those no faster than its GPUs."""
         rates = self.view.workload.rates
         return {
             (j, p): [k for k in self.levels[j] if rates[j, k] <= rates[j, self.places.gpu_type[p]]]
@@ -101,7 +101,7 @@ class _Index:
 
     @cached_property
     def users(self) -> dict[tuple[int, int], list[int]]:
-        """Jobs that may use a place in a slot, without places that all of them together cannot overfill."""
+        """By slot and place: the jobs that may use the place; left out if all of them together fit there."""
         users = grouped(((t, p), j) for j, t in self.window for p in self.hosts[j])
         gpus = self.view.workload.gpus
         return {(t, p): jobs for (t, p), jobs in users.items() if gpus[jobs].sum() > self.places.gpus[p]}
@@ -255,8 +255,7 @@ def _add_communication(m: pyo.ConcreteModel, index: _Index, beta: float) -> Any:
 def _add_work(m: pyo.ConcreteModel) -> None:
     """Add (1a) for every slot: a job that has finished by a slot has done its work by then.
 
-    With the last row alone, 20 jobs in 72 slots are unsolved after 120 s (902 nodes); with all rows they take 56 s (15
-    nodes).
+    With the last row alone, the relaxation is much weaker.
     """
     before = {(j, m.a[j] - 1) for j in m.JOBS}
     m.done = pyo.Var(before | set(m.WINDOW), bounds=lambda m, j, t: (0, 0 if t < m.a[j] else None))

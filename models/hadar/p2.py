@@ -1,7 +1,7 @@
 """Hadar's P2 (eq. 2–2c) over all schedules of a tiny instance, its LP relaxation, and its dual P3 (eq. 3–3a).
 
-The three jobs of Fig. 1 have 214,000 schedules in 8 slots; at 25,000 (6 slots), HiGHS found no incumbent in 200 s. The
-relaxation needs extreme mixes only, and its prices rule out most schedules of an optimum (:func:`enumerated`).
+Even tiny instances have too many schedules: the three jobs of Fig. 1 have 214,000 in 8 slots. The relaxation needs
+only schedules with extreme mixes of types, and its prices exclude most others from an optimum (:func:`enumerated`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from schedgap.models.solve import Solution, SolveOptions, TracePoint, build, che
 from schedgap.models.statements import bounding, grouped
 
 SLACK = 0.01
-"""Fraction of the relaxation's optimum that a schedule may lose in the first round; each round at most doubles it."""
+"""Slack of the first round, as a fraction of the relaxation's optimum; each round at most doubles the slack."""
 
 TIES = 1e-6
-"""Fraction of the relaxation's optimum by which its prices may be off; schedules within it are kept."""
+"""Error of the relaxation's prices that is allowed for, as a fraction of the relaxation's optimum."""
 
 EXAMPLE = "paper/hadar-fig1?slot_s=2"
 """Fig. 1 with half the slots."""
 
 
 def _common(view: HadarView, columns: Schedules) -> pyo.ConcreteModel:
-    """Build the sets and parameters of both P2 and P3: jobs, schedules, (slot, type) cells, and GPUs by schedule."""
+    """Build the sets and parameters that P2 and P3 share: jobs, schedules, pairs of slot and type, and GPUs."""
     m = pyo.ConcreteModel()
     cells = list(zip(columns.slot.tolist(), columns.gpu_type.tolist(), strict=True))
     m.JOBS = pyo.Set(initialize=view.possible.tolist())
@@ -183,7 +183,7 @@ def enumerated(complete: bool) -> Callable[[HadarView, SolveOptions], Outcome]:
             columns = schedules(view, prices(view, relaxed, slack + TIES * optimum))
             model = build(build_p2, view, columns, complete)
             remaining = options.since(began)
-            # Without presolve: at 9,133 schedules (Fig. 1 in 6 slots) HiGHS needs 5 s; with it, it found none in 30 s.
+            # Without presolve: with it, HiGHS finds no schedule in many times the time that it needs without.
             solution = solvers.highs(compile_model(model), remaining, presolve="off")
             solution = checked(solution, remaining, build_p2, view, columns, complete)
             times.append(solution.times)

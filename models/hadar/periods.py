@@ -1,8 +1,8 @@
 """Bounds of P2 for thousands of slots: prices change only from period to period, while jobs still run in slots.
 
-Any prices prove a bound. If prices are equal in all slots of a period, a job does not distinguish these slots: the time
-of pricing hardly grows with slots (:mod:`schedgap.models.hadar._kernels`), and the master has one row per period and
-type. Periods are short where the end of a job matters.
+Any prices prove a bound. If prices are equal in all slots of a period, these slots are alike to a job: the time that
+pricing takes hardly grows with the number of slots (:mod:`schedgap.models.hadar._kernels`), and the master has one row
+per period and type. Periods are short at times when the end of a job matters.
 """
 
 from __future__ import annotations
@@ -20,14 +20,10 @@ from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.solve import SolveOptions
 
 NUMBER = 240
-"""Largest number of periods.
-
-The bound of ``gen/hadar-480`` is 10,185.3 with 160 periods after 17 s, 10,183.2 with 240 after 28 s (at a higher load),
-and 10,183.3 with 720 after 31 s, or 10,201.9 if time runs out before jobs are priced closely.
-"""
+"""Largest number of periods; more of them hardly improve the bound."""
 
 EVEN = 0.2
-"""Share of periods that divide time evenly; the others divide the total loss of utility evenly."""
+"""Share of the periods whose edges divide time evenly; the edges of the others divide the loss of utility evenly."""
 
 CLOSE = 3e-4
 """Relative difference between bound and master at which column generation stops."""
@@ -75,7 +71,7 @@ class ByPeriod(Oracle):
 
     @property
     def rough(self) -> Price:
-        """The same oracle, with the cheapest slots for all jobs that have many states."""
+        """The same oracle, with a greedy choice of the cheapest slots for jobs whose automaton is too large."""
         return lambda prices, domain: self._priced(prices, closely=False)
 
     def _priced(self, prices: Array, closely: bool) -> Priced:

@@ -7,12 +7,12 @@ slot in one sweep.
 
 Work left is a real number, but only one thing matters about it: which slots still complete the job. The
 :func:`automaton <models.hadar._kernels.automaton>` of a job merges amounts of work left that are equal in this sense,
-which makes the program exact; half of the jobs of ``gen/200jobs`` have fewer than a hundred states. Where an automaton
-is too large, a greedy choice takes the slots with the cheapest work until the work is done; without the excess of the
-last slot they cost no more than any schedule. Prices first converge with these :meth:`rough <Pricing.rough>` answers.
-Then, where the error of such a job matters, a grid replaces them: progress in units ``q[k]``, with a *necessary* number
-of units (the bound is valid) and a *sufficient* one (the column is feasible). A schedule found from the necessary units
-that really does the work is exact as well; any remaining difference is reported as the discretisation error.
+which makes the program exact; many jobs have fewer than a hundred states. Where an automaton is too large, a greedy
+choice takes the slots with the cheapest work until the work is done; without the excess of the last slot, these slots
+cost no more than any schedule. Prices first converge with these :meth:`rough <Pricing.rough>` answers. Then, where the
+error of such a job matters, a grid replaces the greedy choice: progress in units ``q[k]``, with a *necessary* number of
+units (the bound is valid) and a *sufficient* one (the column is feasible). If a schedule found from the necessary units
+really does the work, it is exact as well; any remaining difference is reported as the discretisation error.
 """
 
 from __future__ import annotations
@@ -31,19 +31,16 @@ from schedgap.instances.views.hadar import HadarView
 from schedgap.models.columns import Choice, Columns, Domain, Oracle, Packing, Price, Priced
 
 COARSE, FINE = 1_500, 60_000
-"""Largest number of states of automata, and of the grids used where the cheapest slots leave an error.
-
-A round of pricing on ``gen/200jobs`` takes 9 ms without grids and 50 ms with them; with slots of 300 s, 24 and 370 ms.
-"""
+"""Largest number of states of an automaton, and of the grid that replaces the greedy choice where its error matters."""
 
 RESIDUALS = 30
-"""Amounts of work left, per allowed state, up to which an automaton is tried."""
+"""Most amounts of work left, per state allowed, with which an automaton is tried."""
 
 TOLERANCE = 1e-6
-"""Error of a job, as a fraction of the total payoff, up to which the cheapest slots are good enough."""
+"""Largest error of a job's payoff, as a fraction of the total payoff, at which the greedy choice is good enough."""
 
 NEARLY = 5e-7
-"""The same for thousands of slots, as a fraction of the total payoff at the first prices."""
+"""The same with thousands of slots, as a fraction of the total payoff at the first prices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +71,7 @@ class PricedJobs:
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """The fields that a kernel takes."""
+        """The fields that the compiled loops take, in their order."""
         return self.arrival, self.gpus, self.work, self.order, self.among, self.progress
 
 
@@ -97,10 +94,10 @@ def levels(view: HadarView) -> PricedJobs:
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """States of one job: ``table[s, k]`` is the state after one more slot at level ``k``; 0 is done.
+    """The automaton or grid of one job: ``table[s, k]`` is the state after one more slot at level ``k``; 0 is done.
 
-    Starting in state `need`, it accepts every schedule that does the work; starting in `enough`, only such schedules.
-    `credit` is the work that dropped levels may contribute.
+    From state `need`, it accepts every schedule that does the work; from state `enough`, only such schedules. `credit`
+    is the work that levels which the grid leaves out may contribute.
     """
 
     table: NDArray[np.int32]
@@ -110,7 +107,7 @@ class Machine:
 
     @property
     def exact(self) -> bool:
-        """Whether it accepts exactly the schedules that do the work."""
+        """Whether the machine accepts exactly the schedules that do the work."""
         return self.need == self.enough
 
 
@@ -155,7 +152,7 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
 
 @dataclass(frozen=True, eq=False)
 class Machines:
-    """Machines of several jobs, concatenated; jobs without one have empty tables."""
+    """The automata or grids of several jobs, concatenated; jobs without one have empty tables."""
 
     tables: NDArray[np.int32]
     offset: Ints
@@ -178,7 +175,7 @@ class Machines:
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """The fields that a kernel takes."""
+        """The fields that the compiled loops take, in their order."""
         return self.tables, self.offset, self.need, self.enough, self.levels
 
 
@@ -229,13 +226,13 @@ class Pricing(Oracle):
 
     @property
     def rough(self) -> Price:
-        """The same oracle, with the cheapest slots for all jobs that have many states."""
+        """The same oracle, with a greedy choice of the cheapest slots for jobs whose automaton is too large."""
         return partial(self._priced, tolerance=math.inf)
 
     def nearly(self, prices: Array, closely: bool) -> Priced:
-        """Return nearly optimal schedules at prices ``(k, T)``, in less time if there are many slots.
+        """Return nearly optimal schedules of all jobs at prices ``(k, T)``, which is faster if there are many slots.
 
-        If `closely`, jobs with an error that matters get automata of up to :data:`FINE` states and keep them.
+        If `closely`, jobs whose error matters get automata of up to :data:`FINE` states, and keep these.
         """
         view, inputs = self.view, (prices, self.room, self._anything)
         result = self._price(view.possible, self._machines, *inputs, alone=True, close=self._close)
@@ -331,9 +328,10 @@ class Pricing(Oracle):
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """A domain as kernel inputs: `worth` ``(n, T)`` by last slot, the `floor` ``(n,)`` of payoffs, `uses` ``(4, u)``.
+    """A domain as inputs of the compiled loops: `worth` ``(n, T)``, the `floor` ``(n,)`` of payoffs, `uses` ``(4, u)``.
 
-    `covers` holds the cells, spares, members (jobs that keep all of their gang) and prices of covers with a price.
+    `covers` holds the cells, spares, members (jobs whose reserve is all of their gang) and prices of covers with a
+    price.
     """
 
     worth: Array
@@ -351,9 +349,10 @@ class _Goal:
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """Result of pricing: payoffs of each `job` (upper bound, attained, by last slot), and concatenated schedules.
+    """Result of pricing: the payoff of each `job`, and the schedules found, concatenated.
 
-    A schedule has an `owner`, a `last` slot, and entries (`cell`, `gpus`) that end at `ends`.
+    A payoff has an upper bound `most`, an attained value `sure`, and upper bounds `by_end` by last slot. A schedule has
+    an `owner`, a `last` slot, and entries (`cell`, `gpus`) that end at `ends`.
     """
 
     job: Ints

@@ -29,7 +29,7 @@ LONGEST = 300
 """Largest number of slots in a schedule of a job to enumerate."""
 
 BUDGET = 20_000_000
-"""Combinations of slots by pace to examine when counting schedules, over all jobs: about two seconds."""
+"""Most combinations of numbers of slots by pace that are examined to count schedules, for all jobs: two seconds."""
 
 MOST_MIXES = 200
 """Largest number of mixes of types that a gang may have in a slot."""
@@ -43,7 +43,7 @@ class TooManyError(NotApplicableError):
 
 @dataclass(frozen=True, eq=False)
 class Schedules:
-    """``s`` schedules with `job` and `utility`, and ``e`` entries: `gpus` that a `schedule` holds by slot and type."""
+    """``s`` schedules, each with `job` and `utility`, and ``e`` entries: the `gpus` of a schedule by slot and type."""
 
     job: Ints
     utility: Array
@@ -55,9 +55,10 @@ class Schedules:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices `gpu` ``(T, k)`` of one GPU by slot and type, 0 or more, and the `least` payoff ``(n,)`` of schedules.
+    """Prices by which schedules are left out of the enumeration: those that pay a job less than its `least` payoff.
 
-    A payoff is utility less cost. Schedules that pay less are not enumerated.
+    `gpu` ``(T, k)`` is the price of one GPU by slot and type, 0 or more; `least` is ``(n,)``. A payoff is utility less
+    cost.
     """
 
     gpu: Array
@@ -181,7 +182,7 @@ def schedules(view: HadarView, prices: Prices | None = None, extreme: bool = Fal
 
 
 def gang_schedules(view: HadarView) -> tuple[float, bool]:
-    """Return log10 of the number of minimal schedules of all gangs, and whether it is only a lower bound.
+    """Return log10 of the number of minimal schedules of all gangs, and whether this number is only a lower bound.
 
     Whether a schedule is minimal depends on the number of slots at each pace, not on which slots these are. The number
     of ways to pick them is a multinomial coefficient, times the mixes of GPU types of each pace.
