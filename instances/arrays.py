@@ -19,15 +19,16 @@ Bools = NDArray[np.bool_]
 ROUNDING = 1.01e-9
 """Relative amount of a job's work, of a time, or of the CPUs or memory of a level that may be missing.
 
-It is a little more than checkers accept, so that no bound excludes an accepted schedule. Both are a little more than a
-billionth, because numbers such as 1e9 and 1 are common.
+This is a little more than checkers accept, so that no bound excludes an accepted schedule. Both tolerances are a little
+more than a billionth, because numbers such as 1e9 and 1 are common.
 """
 
 SLACK = 1.6e-8
 """Relative amount by which models and heuristics may exceed a capacity, so that six times 0.166666667 are a whole.
 
-HiGHS 1.15.1 called models infeasible whose rows allowed hardly more than schedules needed. Checkers accept 1.9e-8,
-which leaves room for the tolerance of HiGHS, and bounds allow 2.1e-8, more than that and :data:`ROUNDING` together.
+With less, HiGHS 1.15.1 called some models infeasible that have a schedule. Checkers accept 1.9e-8, which leaves room
+for the tolerance of HiGHS. Bounds allow 2.1e-8, which is more than the checkers' tolerance and :data:`ROUNDING`
+together.
 """
 
 

@@ -135,7 +135,7 @@ def settings(name: str) -> dict[str, Scalar]:
 
 
 def usual(name: str, parameter: str) -> Scalar | None:
-    """Return the value that an instance has if its name does not state the parameter, or ``None`` if it has none."""
+    """Return the default of a parameter of a generated instance, or ``None`` if the instance has no such parameter."""
     target = name.partition("?")[0]
     kind, _, file = target.partition("/")
     document = _packaged(kind, file) if kind in KINDS and file in _files(kind) else {}

@@ -74,9 +74,9 @@ def _compiler() -> Any:
 
 
 def _index(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
-    """Return the compiled versions of a kernel on disk; none if an earlier release named their types otherwise.
+    """Return the compiled versions of a kernel on disk; none if they refer to types that have been renamed since.
 
-    Numba reads all of the list before it looks at the stamp.
+    Numba loads the whole list, types included, before it looks at the stamp that makes it outdated.
     """
     try:
         return load()
@@ -151,7 +151,7 @@ class Budget:
         self._began, self._computed = now(), computed()
 
     def extend(self, seconds: float) -> None:
-        """Add seconds to the limit; those by which it was exceeded are forgotten."""
+        """Let the search take `seconds` more; seconds by which it exceeded its limit are not subtracted."""
         self.limit_s = max(self.limit_s, self.spent_s) + seconds
 
     @property
@@ -172,9 +172,9 @@ class Budget:
 
     @property
     def left_wall_s(self) -> float:
-        """Seconds of the wall clock in which those that are left pass, for solvers that read no other clock.
+        """The seconds of computing left, in seconds of the wall clock, for solvers that read no other clock.
 
-        The solver gets as much of a core as the search so far (see :data:`SETTLED_S`).
+        This assumes that a solver gets as much of a core as the search has had so far (see :data:`SETTLED_S`).
         """
         return self.left_s * (self.wall_s + SETTLED_S) / (self.spent_s + SETTLED_S)
 

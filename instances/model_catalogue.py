@@ -34,7 +34,7 @@ PRINTED_SPEEDUPS = (1.39, 2.15)
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A model's input pipeline: the counterpart of its matrix under which the slowest of three stages sets the rate.
+    """A model's input pipeline, an alternative to its measured matrix: the slowest of three stages sets the rate.
 
     Attributes
     ----------

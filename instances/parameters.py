@@ -199,10 +199,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def passing(function: F, *to: Callable[..., Any]) -> F:
-    """Return `function`, which passes ``**settings`` on to the functions `to`, with their keywords in its signature.
+    """Return `function` with a signature that has the keywords of `to`, to which it passes ``**settings`` on.
 
     A default is then stated once, where it is used: ``passing(lambda view, **settings: run(view, **settings), run)``.
-    A function without a docstring gets that of the first function in `to`.
+    If `function` has no docstring, it gets that of the first function in `to`.
     """
     own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     optional = {p.name: p for f in to for p in inspect.signature(f).parameters.values() if p.default is not p.empty}

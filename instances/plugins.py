@@ -71,7 +71,7 @@ class Plugin:
 
     @property
     def remedy(self) -> str:
-        """What the user must do if it is missing."""
+        """What the user must do if the plug-in is missing."""
         return {
             "installed": f"install {self.distribution}",
             "live": "run the notebook or script that defines it first",
@@ -79,7 +79,7 @@ class Plugin:
 
     @property
     def word(self) -> str:
-        """Name that identifies it independently of the folder of its file."""
+        """Name that identifies the plug-in, in whatever folder its file is."""
         return Path(self.name).name if self.kind == "file" else self.name
 
     def described(self) -> dict[str, str]:

@@ -186,7 +186,7 @@ class Problem:
     base
         Id of the problem without this requirement, by default the one that it restricts.
     allows
-        What it allows that problems which restrict it do not, as a clause (``"jobs may be interrupted"``).
+        What this problem allows and the problems that restrict it forbid, as a clause (``"jobs may be interrupted"``).
     """
 
     id: str
@@ -351,7 +351,7 @@ class MethodSpec(Parametrised):
     def view(self, instance: Any) -> Any:
         """Return the paper's view of an instance, or a copy for a method of a plug-in, which may write to its arrays.
 
-        All others share one view: other methods and figures would read what a careless method left in it.
+        All other methods and the figures share one view, and would read what a careless plug-in wrote to it.
         """
         view = PAPERS.get(self.paper).view(instance)
         return copy.deepcopy(view, {id(instance): instance}) if plugins.owners([self.id]) else view

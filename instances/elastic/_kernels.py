@@ -17,7 +17,7 @@ from schedgap.instances.clock import njit
 BLOCK = 16
 """Slots per block of which minima are stored."""
 BELOW = 1 - 1e-9
-"""Factor that keeps floors below the prices of windows in spite of rounding, since these are summed differently."""
+"""Factor that keeps lower bounds on prices of windows valid in spite of rounding: the two are summed differently."""
 PRINTED = 1
 """Flag: place by Algorithms 4 and 7 as printed, instead of exactly."""
 FIRST = 2
@@ -25,7 +25,7 @@ FIRST = 2
 
 
 class Servers(NamedTuple):
-    """``copies (h,)``, ``capacity (h, R)``, ``worker (M, R)``, ``ps (P, R)``, bandwidths, ``total (R,)``."""
+    """Machines as arrays: ``copies (h,)``, ``capacity (h, R)``, ``worker (M, R)``, ``ps (P, R)``, ``total (R,)``."""
 
     copies: Ints
     capacity: Array
@@ -158,7 +158,7 @@ def totals(touched: Ints, price: Array, need: Array, summed: Array) -> None:
 
 @njit(cache=True)
 def floors(summed: Array, floor: Array) -> None:
-    """Fill in the floors of summed prices."""
+    """Fill in the floors: for each type, the lowest price of each slot on any server, summed up to each slot."""
     types, servers, length = summed.shape
     least = np.empty(length - 1)
     for k in range(types):
@@ -266,13 +266,13 @@ def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> 
 
 @njit(cache=True)
 def turn(goal: SearchGoal, o: int, begin: int, end: int) -> int:
-    """Return the tie-breaker of runs with equal totals: their end, or their place in the printed loops."""
+    """Return the second sorting key, for runs of equal total: their end or, with :data:`FIRST`, the order of loops."""
     return int(o * goal.late.size + begin if goal.how & FIRST else end)
 
 
 @njit(cache=True)
 def wanted(best: Best, value: float, turn: int) -> bool:
-    """Return whether a total (or a lower bound on it) can beat the best, or equal it with no larger turn."""
+    """Return whether a run of this total (or a lower bound on it) and turn may be better than the best run so far."""
     if value != best.value[0]:
         return bool(value < best.value[0])
     return bool(best.where[0] >= 0 and turn <= best.value[2])
@@ -423,7 +423,7 @@ def alike(window: Window, a: int, b: int) -> bool:
 def exact(
     window: Window, servers: Servers, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
-    """Return the workers and parameter servers on `host` of least cost, and that; at least one worker is elsewhere."""
+    """Return the cheapest numbers of workers and PSs on `host`, if a worker is elsewhere, and the cost of the run."""
     m, p, number = choice
     beside, ps, paid = -1, 0, np.inf
     for g in range(min(number - 1, window.room[host]), -1, -1):
@@ -519,7 +519,7 @@ def start(window: Window, tables: Tables, begin: int, end: int) -> None:
 
 @njit(cache=True)
 def lateness(goal: SearchGoal, o: int, begin: int, end: int) -> float:
-    """Return the cost of an option apart from its placement."""
+    """Return what an option costs for its end and duration, apart from the resources of its placement."""
     return float(goal.late[end] + goal.extra[o, end] - goal.extra[o, begin] if len(goal.extra) > 0 else goal.late[end])
 
 

@@ -232,8 +232,9 @@ def options_of(
         type and PS type, then by duration, and in a ring by the number of workers. Then an option is dropped only if an
         earlier one dominates it: it is never cheaper than that one, so that the first of the cheapest remains.
     lone
-        Whether a single worker on another server than its PS rules out larger numbers of workers that take as long. It
-        must not where a method never places one so; without `prune`, its options then remain beside the larger ones.
+        Whether the option of a single worker on another server than its PS rules out options of more workers that take
+        as long. Methods that never place a single worker so need false. Without `prune`, its option then remains beside
+        those of more workers.
     """
     limits = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
     tables = [_pareto(job, work[job], np.minimum(most[job], limits), rates, lone) for job in range(len(work))]

@@ -152,8 +152,9 @@ def node_list(path: Path) -> pd.DataFrame:
 def held_gpus(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
     """Return the GPUs that a gang certainly holds on each server of its pool.
 
-    `on` has the GPUs by server according to the log, 0 if unknown: then it is the part of the gang for which the other
-    servers have no room, at least 1 if the gang has a GPU for each server. `rooms` has the pool and GPUs of servers.
+    `on` has the GPUs by server according to the log, 0 if the log does not say. Such a server certainly has the part of
+    the gang for which the other servers have no room, and at least one GPU if the gang has one for each server. `rooms`
+    has the pool and GPUs of servers.
     """
     of = {name: rooms.get(name, (pool, MAX_GANG)) for name in on}
     room = {name: of[name][1] for name, gpus in on.items() if not gpus}

@@ -209,7 +209,10 @@ def refuse(path: Path, wrong: Any, raw: pd.Series, right: str, at: str = "line")
 
 
 def sifted(frame: pd.DataFrame, reasons: Mapping[str, pd.Series]) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the rows to which no reason for leaving out applies, and the number of rows left out by first reason."""
+    """Return the rows that no reason excludes, and the number of rows left out for each reason, the first that applies.
+
+    `reasons` maps each reason, in words, to the mask of the rows that it excludes.
+    """
     left_out = {}
     for reason, applies in reasons.items():
         out = applies.reindex(frame.index)

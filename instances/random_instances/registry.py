@@ -39,7 +39,7 @@ def cluster(groups: Iterable[Mapping[str, Any]], prefix: str = "h") -> dict[str,
 
 @dataclass(frozen=True)
 class RandomSpec:
-    """Random instances whose exact optima take milliseconds; `id` is the paper's."""
+    """A paper's random instances, so small that exact optima take milliseconds; `id` is the id of the paper."""
 
     id: str
     draw: Callable[[np.random.Generator], Instance]

@@ -86,7 +86,10 @@ class RigidView:
 
     @cached_property
     def relaxed(self) -> RigidView:
-        """Relaxation without moves: pools among which jobs may choose are merged; jobs take their least duration."""
+        """An easier view without choices: pools that a job may choose from become one, and jobs take their least time.
+
+        Its optimum bounds the optimum of this view.
+        """
         if self.moves is None:
             return self
         from scipy.sparse.csgraph import connected_components  # here, since it takes 0.2 s and logs rarely have moves
@@ -105,7 +108,10 @@ class RigidView:
 
     @cached_property
     def settled(self) -> RigidView:
-        """View in which each job is assigned, by release, to the pool where it would end first after the work ahead."""
+        """View in which each job has one pool: in the order of release, the pool in which it would end first.
+
+        The estimate divides the work of earlier jobs in a pool by its number of GPUs.
+        """
         if self.moves is None:
             return self
         pool, ahead, before = self.pool.copy(), np.zeros(len(self.pools)), 0
@@ -122,7 +128,7 @@ class RigidView:
         return replace(self, moves=None, pool=pool, duration=lasts, requested=np.maximum(self.requested, lasts))
 
     def by_pool(self) -> list[tuple[Ints, int]]:
-        """Return, for each pool that has jobs, these in the order of release, and the pool's number of GPUs."""
+        """Return the pairs ``(jobs, number of GPUs)`` of the pools that have jobs; jobs are in the order of release."""
         order = np.lexsort((np.arange(self.size), self.release))
         pools = [(order[self.pool[order] == p], int(self.capacity[p])) for p in range(len(self.pools))]
         return [(jobs, capacity) for jobs, capacity in pools if jobs.size]

@@ -76,8 +76,9 @@ def least(keys: Array, jobs: Ints, first: Ints, count: Ints, fitting: int) -> in
 
 @compiled
 def by_list(release: Ints, duration: Ints, gpus: Ints, capacity: int, key: Array, strict: bool) -> Ints:
-    """Return the starts of list scheduling by a key: at each event the first job that fits (if `strict`, the first).
+    """Return the starts of list scheduling by a key: at each event, waiting jobs that fit start in the order of keys.
 
+    If `strict`, no job starts before the jobs ahead of it.
     While jobs start at an event, free GPUs only decrease, so that a job that did not fit will not fit later. Hence
     taking the first job from the heaps of all sizes that fit is equivalent to one pass through the queue.
     """
@@ -119,7 +120,7 @@ def by_list(release: Ints, duration: Ints, gpus: Ints, capacity: int, key: Array
 def interrupting(
     release: Ints, duration: Ints, gpus: Ints, capacity: int, rule: int, threshold: float
 ) -> tuple[Ints, Ints, Ints]:
-    """Return intervals (job, start, end) of a rule that reschedules at each event and interrupts later jobs.
+    """Return intervals (job, start, end) of a rule that, at each event, lets the jobs run that come first in its order.
 
     With least attained service, jobs with less than `threshold` GPU-ticks come first; both queues are in the order of
     release. A job that reaches the threshold causes an event.
@@ -354,14 +355,14 @@ def conservative(release: Ints, duration: Ints, requested: Ints, gpus: Ints, cap
 
 @compiled
 def completed(start: int, j: int, release: Ints, duration: Ints, weight: Array, floor: Ints, latest: bool) -> float:
-    """Return what a job costs that starts then: its weighted time since release or, if `latest`, its completion."""
+    """Return the cost of a job that starts at `start`: its weighted flow time or, if `latest`, its completion."""
     end = max(start + duration[j], floor[j])
     return float(end) if latest else weight[j] * float(end - release[j])
 
 
 @compiled
 def cost(start: Ints, release: Ints, duration: Ints, weight: Array, floor: Ints, latest: bool) -> float:
-    """Return what all jobs cost: the sum of weighted times since release or, if `latest`, the last completion."""
+    """Return the cost of all jobs: the sum of weighted flow times or, if `latest`, the last completion."""
     total, last = 0.0, 0.0
     for j in range(start.size):
         own = completed(start[j], j, release, duration, weight, floor, latest)
@@ -439,12 +440,12 @@ def best_order(
     best: Ints,
     most: float,
 ) -> tuple[float, int]:
-    """Find the cheapest schedule of jobs, each at its earliest place after those before it, that begins with `first`.
+    """Find the cheapest schedule by branch and bound over the lists of jobs that begin with the jobs `first`.
 
-    It is written to `best` if it costs less than `most`. Return its cost, or `most`, and the number of schedules begun.
-    Only lists whose starts do not decrease (ties by number) are tried: of all optimal schedules, the one with the least
-    sum of starts results from its own list. A list is dropped as soon as its jobs, and each other job at its own
-    earliest place, cost `most`.
+    The jobs of a list take their earliest places one after another. The schedule is written to `best` if it costs less
+    than `most`. Return its cost, or `most`, and the number of lists begun. Only lists whose starts do not decrease
+    (ties by number) are tried: of all optimal schedules, the one with the least sum of starts results from its own
+    list. A list is dropped as soon as its jobs, with every other job at its own earliest place, cost `most`.
     """
     n = release.size
     times, free = np.empty((n + 1, 2 * n + 2), np.int64), np.empty((n + 1, 2 * n + 2), np.int64)

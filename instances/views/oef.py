@@ -71,9 +71,9 @@ class OefView:
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """Facts that a checker takes from whoever asks for an optimum: the order of the GPU types, and the reports.
+        """Facts that replace those of the instance in a check: the order of the GPU types, and the reported speedups.
 
-        Mechanisms are asked what they would do if tenants reported other speedups (strategy-proofness).
+        Tests of strategy-proofness ask a mechanism for its decision if a tenant reported other speedups.
         """
         types = [name for name, gpus in self.instance.cluster.gpus_by_type.items() if gpus]
         columns = [self.gpu_types.index(name) for name in types]

@@ -138,7 +138,7 @@ class SynergyView(GangView):
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """Facts that a checker takes from whoever asks for an optimum: the jobs of the round."""
+        """Facts that replace those of the instance in a check: the jobs of the round."""
         return {"runnable": self.runnable}
 
     @cached_property

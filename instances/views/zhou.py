@@ -36,7 +36,7 @@ RESOURCES = ("GPU", "CPU", "memory", "bandwidth")
 ARCHITECTURES = {"ps": "parameter servers", "ra": "Ring-AllReduce"}
 
 RESTARTS = {f"restarts_take_{slots}_slots": slots for slots in range(1, 25)}
-"""Claims of preemptive methods: the first slots of every run but a job's first do no work."""
+"""Claims of preemptive methods: after an interruption, a job's next run begins with slots that do no work."""
 
 FRACTIONS = 11
 """Denominator of the loads at which ``zhou.*.cost`` prices (see :attr:`Architecture.loads`)."""
@@ -65,7 +65,7 @@ class Architecture(Elastic):
 
     @cached_property
     def looped_options(self) -> Options:
-        """Options in the order of the loops of Algorithms 3 to 7, including all that may be the first cheapest one."""
+        """Options in the order of the loops of Algorithms 3 to 7, without those that an earlier option dominates."""
         return options_of(self.machines, self.work, self.most, self.rates, loops=True)
 
     @cached_property
@@ -73,8 +73,8 @@ class Architecture(Elastic):
         """Options for Algorithms 4 to 7 as printed; with PSs, those that are undominated with the exact placement.
 
         Algorithm 4 as printed tries all types and durations, up to hundreds of times as many. Its placement depends on
-        the order of the servers' costs in a window, so that a longer run with as many workers may be cheaper. With the
-        costs at the view's loads, this would change the cost for 11 of 3,927 random jobs, 2 of which get no run here.
+        the order of the servers' costs in a window, so that a longer run with as many workers may be cheaper. Such runs
+        are missed here, which is rare.
         """
         rings = self.id == "ra"
         return printed_rings(self.options, self.work, self.most, self.rates) if rings else self.options
@@ -130,7 +130,10 @@ class Architecture(Elastic):
 
     @cached_property
     def unit_worth(self) -> float:
-        """F: the instance's, or else the largest weight per consumption of any schedule."""
+        """The constant F of (11): the instance's or, by default, the largest ratio of a weight to what a job consumes.
+
+        Of all schedules of a job, the one that consumes least counts.
+        """
         if self.given_worth is not None:
             return self.given_worth
         return max(float((self.weight / self.least_consumption).max()), 1e-12)
@@ -208,7 +211,7 @@ class Architecture(Elastic):
 
     @cached_property
     def least_slots(self) -> Array:
-        """``(n, R)`` slots for which each job, at its thriftiest, takes a whole resource of all servers pooled."""
+        """``(n, R)`` least use of each resource by each job, in slots for which it would fill the whole cluster."""
         o, total = self.options, self.machines.total
         taken = o.workers[:, None] * self.machines.worker[o.worker_type]
         if self.id == "ps":
@@ -218,14 +221,14 @@ class Architecture(Elastic):
 
     @cached_property
     def fluid_slots(self) -> float:
-        """Slots that the scarcest resource needs for all jobs at their thriftiest, all servers pooled."""
+        """Number of slots for which all jobs together, each with its least use, would fill the scarcest resource."""
         return float(self.least_slots.sum(axis=0).max())
 
     @cached_property
     def deadline(self) -> int:
         """τ of the weight problem: the instance's, or a power of two by which about half of the work can be done.
 
-        That is the largest one up to :attr:`fluid_slots`, but late enough for the shortest job. It raises
+        This is the largest power of two up to :attr:`fluid_slots`, but late enough for the shortest job. Raise
         `NotApplicableError` if no job can complete before the instance's τ.
         """
         shortest = int(self.options.shortest.min())
