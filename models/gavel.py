@@ -151,7 +151,7 @@ def build_copies(view: HadarView) -> pyo.ConcreteModel:
 
 
 MANY_JOBS, TEAM = 200, 4
-"""With more than MANY_JOBS jobs, blocks of the master are teams of TEAM jobs and intervals are not cut, to save time."""
+"""With more than MANY_JOBS jobs, blocks of the master are teams of TEAM jobs, and intervals are not cut."""
 
 
 def build_mean(view: HadarView, forks: bool = False) -> pyo.ConcreteModel:

@@ -396,7 +396,7 @@ def greedy(cost, begin, progress, work, worth, a, until, cheapest, floor, by_end
 
 @njit(cache=True)
 def taken(steps, head, tail, begin, a, levels, level):  # type: ignore[no-untyped-def]
-    """Write to `level` the level plus 1 at which the steps taken use each slot, or 0 if none does; return the last slot.
+    """Write to `level` the level plus 1 at which the steps taken use each slot, or 0 if none does; return the last one.
 
     Of the last run, the steps use the first slots, to end early; of the other runs, the last slots.
     """

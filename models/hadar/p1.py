@@ -75,7 +75,7 @@ class _Index:
         return levels
 
     def rate(self, job: int, level: int) -> float:
-        """Return the iterations per second of one GPU of type `level`, at most the rate that does all work in a slot."""
+        """Return the iterations per second of one GPU of type `level`, at most what does all work in a single slot."""
         enough = float(self.view.workload.work[job]) / (int(self.view.workload.gpus[job]) * self.view.slot_s)
         return min(enough, float(self.view.workload.rates[job, level]))
 
