@@ -19,7 +19,8 @@ of columns, whatever it does within intervals, and for any prices :math:`\pi_{ri
 
 is a bound, where :math:`c_{ji}(f)` is the least cost of doing a fraction f in interval i: a convex piecewise linear
 curve whose steps lead from the cheapest way to faster ones, so the least sum takes the cheapest steps of all intervals
-first. Column generation finds the prices. If every job has to end, the last interval has no end and takes no capacity.
+first. Column generation finds the prices. If every job has to end, the last interval has no end, and work in it takes
+no capacity.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ from schedgap.models.solve import Solution, SolveOptions
 
 
 class IntervalValues(NamedTuple):
-    """Values of job ends by interval; all fields are ``(n, K)``.
+    """What it is worth to each job to end in each interval; all fields are ``(n, K)``.
 
-    `value` is that of the earliest end in the interval (``-inf`` if no end is possible). `slope` is the loss per
-    fraction of the work done there beyond `free`, the fraction that can be done until this earliest end.
+    `value` is the value of the earliest end in the interval, ``-inf`` if no end is possible there. Until this end, the
+    job can do the fraction `free` of its work in the interval; `slope` is the loss per further fraction.
     """
 
     value: Array
@@ -64,7 +65,7 @@ class IntervalValues(NamedTuple):
 
 
 def completions(run: FluidJobs, edges: Array, grain: float) -> IntervalValues:
-    """Return the goal of maximising the negative weighted completion times; a job takes at least the time `grain`."""
+    """Return the values of ends for weighted completion times, negated; a job takes at least the time `grain`."""
     begin = np.maximum(edges[:-1], run.start[:, None])
     first = np.maximum(begin + grain, run.earliest[:, None])
     value = np.where(first <= edges[1:], -run.weight[:, None] * first, -np.inf)
@@ -109,11 +110,11 @@ class IntervalOracle(Oracle, Protocol):
     domain: Domain
 
     def cuts(self, found: Generated, whole: bool) -> Array:
-        """Return new edges at which to cut intervals, given the LP optimum over them; `whole`: at whole numbers."""
+        """Return further edges at which to cut intervals, given the LP optimum; whole numbers only if `whole`."""
 
 
 class Pricing(IntervalOracle):
-    """Exact pricing: the best end of each job, and when it does its work, at prices of resources in intervals."""
+    """Exact pricing: at prices of resources in intervals, when each job best does its work and ends."""
 
     def __init__(self, fluid: Fluid) -> None:
         self.fluid, self.edges, self.must = fluid, fluid.edges, fluid.must
@@ -142,7 +143,7 @@ class Pricing(IntervalOracle):
         return Priced(payoff, self.columns(last, part.sum(axis=2), by_interval, tuple(x[:found] for x in out)))
 
     def columns(self, last: Ints, part: Array, prices: Array, taken: tuple[Any, ...]) -> Columns:
-        """Return the columns of the jobs that have one; `taken` lists job, interval, way and the time spent on it."""
+        """Return the columns of the jobs that have one; `taken` lists job, interval, way, and the time in that way."""
         job, interval, way, time = taken
         resources, intervals = prices.shape[1], len(prices)
         jobs = np.flatnonzero(last >= 0)
@@ -162,7 +163,7 @@ class Pricing(IntervalOracle):
         return Columns(jobs, value, sp.csc_array(use), ends)
 
     def cuts(self, found: Generated, whole: bool) -> Array:
-        """Return the midpoints of the intervals within which the values of the columns in use vary most."""
+        """Return the midpoints of intervals within which the values of columns in use vary by much."""
         fluid, job, last = self.fluid, found.columns.block, found.columns.end
         most = np.minimum(self.room / fluid.run.alone[:, None], 1.0)
         over = np.maximum(most - fluid.goal.free, 0.0)
@@ -174,10 +175,11 @@ class Pricing(IntervalOracle):
 
 
 class Teams(IntervalOracle):
-    """Aggregated pricing: a block of the master is a team of `size` jobs of similar volume, each priced on its own.
+    """Pricing by team: a block of the master is a team of `size` jobs of similar volume instead of a single job.
 
-    A column of a team is the sum of one column of each of its jobs, so Lagrangian bounds are unchanged. The master has
-    fewer rows but also fewer distinct columns, so it does not guide the cutting of intervals.
+    Each job is still priced on its own. A column of a team is the sum of one column of each of its jobs, so Lagrangian
+    bounds are unchanged. The master has fewer rows but also fewer distinct columns, so it does not guide the cutting of
+    intervals.
     """
 
     def __init__(self, pricing: Pricing, volume: Array, size: int) -> None:
@@ -187,7 +189,7 @@ class Teams(IntervalOracle):
         self.domain = Domain.of(replace(pricing.domain.packing, blocks=int(self.team.max()) + 1))
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
-        """Return for each team the sum of its jobs' best columns; every job has one."""
+        """Return, for each team, the sum of the best columns of its jobs; every job has a column."""
         priced, teams = self.pricing(prices, self.pricing.domain), domain.packing.blocks
         columns = priced.columns
         of = sp.csc_array((np.ones(len(columns)), (np.arange(len(columns)), self.team[columns.block])))
@@ -207,14 +209,14 @@ NOTHING = -1e200
 """A payoff below that of every column."""
 
 SLIVER = 2e-9
-"""Least amount in a column: HiGHS refuses coefficients up to 1e-9. Leaving amounts out only raises prices, of any of
-which the bound holds."""
+"""Smallest amount in a column, since HiGHS refuses coefficients up to 1e-9. Leaving smaller amounts out only changes
+prices, and the bound holds for any prices."""
 
 FEW, MANY = 10, 300
-"""Number of intervals at first, and the largest number up to which they are cut."""
+"""Number of equal intervals at first, and most intervals after cutting."""
 
 COARSE = 1.6
-"""Growth factor of the first intervals, from the first start on: ends matter most while little time has passed."""
+"""Factor by which intervals grow from the first start on: ends matter most while little time has passed."""
 
 SHORTEST = 1e-4
 """Smallest length of the first interval, as a fraction of the horizon."""
@@ -228,12 +230,11 @@ CLOSE = 3e-4
 SMOOTHING, KEEP = 0.8, 3.0
 """Options of column generation; the defaults are 0.6 and 1.
 
-With few jobs and many intervals, dropped columns were generated again: for the three jobs of ``paper/hadar-fig1`` as
-copies, over 31 to 55 intervals, 707 rounds of pricing and 3.2 s of CPU now achieve what took 1,547 rounds and 6.6 s.
+With few jobs and many intervals, the defaults drop columns that are then generated again.
 """
 
 PRICINGS = 600
-"""Rounds of pricing after which no more intervals are cut; for those three jobs, cutting on gains 0.3 % in 5 s of CPU.
+"""Rounds of pricing after which no more intervals are cut.
 
 With 20 to 200 jobs the total number of rounds stays below this.
 """
@@ -241,12 +242,11 @@ With 20 to 200 jobs the total number of rounds stays below this.
 WORK = 5e6
 """Simplex pivots times rows of the master after which no more intervals are cut, if time is not limited.
 
-They take about two seconds. On ``gen/200jobs?load=5``, cutting on until :data:`BETTER` ends it takes 54 s, and gains
-0.6 %.
+They take about two seconds.
 """
 
 ROUNDS = 20
-"""Rounds of pricing for a statement in Pyomo."""
+"""Rounds of pricing that generate the columns of a statement in Pyomo."""
 
 USED = 0.8
 """Fraction of the time limit available for pricing."""
@@ -256,7 +256,10 @@ BETTER = 1e-3
 
 
 def first_edges(run: FluidJobs, horizon: float, whole: bool) -> Array:
-    """Return edges up to a horizon: equal intervals, and shorter ones at the beginning; `whole`: at whole numbers."""
+    """Return the edges of equal intervals up to a horizon, cut into shorter ones at the beginning.
+
+    If `whole`, edges are whole numbers.
+    """
     begin = float(run.start.min())
     length = horizon - begin
     equal = np.linspace(0.0, length, FEW + 1)
@@ -267,9 +270,10 @@ def first_edges(run: FluidJobs, horizon: float, whole: bool) -> Array:
 
 
 def completion_edges(run: FluidJobs, grain: float) -> Array:
-    """Return the first edges for a problem of completion times.
+    """Return the edges of the first intervals for a problem of completion times.
 
-    They reach to a time by which the cluster can do all work; the interval after it has no end and takes no capacity.
+    The edges reach to a time by which the cluster can do all work; the interval after it has no end and takes no
+    capacity.
     """
     weights = np.full(len(run.group), 1 / len(run.group))
     horizon = float(run.start.max() + run.alone.max() + run.volume(weights).sum())
@@ -278,7 +282,7 @@ def completion_edges(run: FluidJobs, grain: float) -> Array:
 
 
 def completing(run: FluidJobs, grain: float, edges: Array) -> Pricing:
-    """Return the pricing oracle that maximises the negative weighted sum of completion times, over given edges."""
+    """Return the pricing oracle for the weighted sum of completion times, negated, over intervals with given edges."""
     return Pricing(Fluid(run, edges, completions(run, edges, grain), must=True))
 
 
@@ -316,13 +320,16 @@ def stated(pricing: IntervalOracle) -> pyo.ConcreteModel:
 
 
 class Tightest(NamedTuple):
-    """The best bound found, and the oracle over the intervals for which it holds."""
+    """The best bound found, and the pricing oracle over the intervals that it was found with."""
 
     generated: Generated
     pricing: IntervalOracle
 
     def outcome(self, began: float, sense: int = 1, bounded: Callable[[float], float] = float) -> Outcome:
-        """Return the outcome of a solve that `began` then; `bounded` maps the bound on the sum to the objective's."""
+        """Return the outcome of a solve that started at `began`.
+
+        `bounded` turns the bound on the sum into one on the objective.
+        """
         solution = self.generated.solution(sense)
         bound = None if solution.bound is None else bounded(solution.bound)
         times = replace(solution.times, solve_s=clock.now() - began)
@@ -337,7 +344,7 @@ def tightest(
     start: Array | None = None,
     many: int = MANY,
 ) -> Tightest:
-    """Return the best bound found while refining the intervals where the values of the columns in use vary most.
+    """Return the best bound found while intervals are cut where the values of the columns in use vary by much.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ CLOSE = 1e-6
 
 
 class Tail(NamedTuple):
-    """A bound on the percentile of completion times, counted from the arrivals `since` ``(n,)``, and its proof.
+    """A bound on the percentile of times from the arrivals `since` ``(n,)`` to completion, and its proof.
 
     `weights` ``(d,)`` are the weights of the resources; `times` bounds the completion times of :func:`ranks`.
     """
@@ -46,7 +46,7 @@ class Tail(NamedTuple):
 
 
 def ranks(n: int) -> dict[int, float]:
-    """Return the ranks, from 1, of the times among `n` that the percentile interpolates, each with its weight."""
+    """Return the ranks (from 1) of the one or two of `n` times that the percentile interpolates, with their weights."""
     below, hundredths = divmod((n - 1) * PERCENTILE, 100)
     return {k: part for k, part in ((below + 1, 1 - hundredths / 100), (below + 2, hundredths / 100)) if part}
 
@@ -71,7 +71,7 @@ def in_time(start: Array, due: Array, volume: Array, enough: int) -> bool:
 
 
 def longest(run: FluidJobs, since: Array, enough: int, volume: Array, known: float = 0.0) -> float:
-    """Bisect for the longest time at which fewer than `enough` jobs can be in time; return at least `known`."""
+    """Return the longest time in which fewer than `enough` jobs can complete, by bisection; at least `known`."""
 
     def reached(time: float) -> bool:
         able = run.earliest - since <= time
@@ -90,7 +90,7 @@ def longest(run: FluidJobs, since: Array, enough: int, volume: Array, known: flo
 
 
 def tail(run: FluidJobs, since: Array) -> Tail:
-    """Return the best bound on the percentile of times since the arrivals ``(n,)`` that a small search finds."""
+    """Return a bound on the percentile of times since the arrivals ``(n,)``, with weights from a small search."""
     parts = ranks(len(since))
     weights = weigh(run, [partial(longest, run, since, max(parts, key=parts.__getitem__))])
     times = [longest(run, since, k, run.volume(weights)) for k in parts]

@@ -1,4 +1,4 @@
-"""Model specs, and the registry in which model files register them."""
+"""What a model declares about itself (:class:`ModelSpec`), and the registry of all models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEEDED = Parameter(
 )
 
 SOLVER = SolverName("solver", "solver to use, for a model that is solved as one linear program", choices=SOLVERS)
-"""A parameter of every model."""
+"""The parameter that every model has: the solver to use."""
 
 
 Start = Mapping[str, Mapping[Any, float]]
@@ -34,7 +34,7 @@ Start = Mapping[str, Mapping[Any, float]]
 
 
 def no_decision(view: object, model: object, solution: Solution) -> None:
-    """Return ``None``, for models that answer with a bound only or whose procedure returns the decision."""
+    """Return ``None``: the decoder of models that only give a bound, or whose procedure returns the decision."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class ModelSpec(MethodSpec):
         return PAPERS.get(self.paper).problem(self.problem).sense
 
     def run(self, view: Any, options: SolveOptions | None = None) -> Outcome:
-        """Build, solve and decode on a view; the spec's LP method applies unless the options name one.
+        """Build the model on a view, solve it and decode the decision; the spec's LP method is the default.
 
         It raises `NotApplicableError` if the solver is not installed, does not accept this model, or is never called,
         as in procedures that add columns to HiGHS.
@@ -169,7 +169,7 @@ def solve_built(
 
 
 def _all_values(model: Any, values: Start) -> dict[str, float]:
-    """Return the values of all variables of the components named, by variable name; those not given are 0."""
+    """Return the values of all variables of the named components, by variable name; variables without a value get 0."""
     parts = [(model.component(name), given) for name, given in values.items()]
     return {variable.name: float(given.get(at, 0)) for part, given in parts for at, variable in part.items()}
 

@@ -42,7 +42,7 @@ from schedgap.models.solve import Solution, Times, peak_mb
 from schedgap.models.statements import grouped
 
 EVALUATIONS = 1_000_000
-"""Budget of the search for weights: jobs times weight vectors evaluated."""
+"""Most evaluations in the search for weights: the number of jobs times the number of weight vectors tried."""
 
 FACTORS = (3.0, 1.7, 1.2)
 """Factors by which the search raises and lowers one weight, sweep by sweep."""
@@ -70,7 +70,7 @@ class Ways(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FluidJobs(ABC):
-    """Data of ``n`` jobs, at least one, on ``d`` resources that the bounds need.
+    """What the bounds need to know about ``n`` jobs, at least one, on ``d`` resources.
 
     Attributes
     ----------
@@ -94,15 +94,15 @@ class FluidJobs(ABC):
     @property
     @abstractmethod
     def ways(self) -> Ways:
-        """The ways in which jobs can do their work."""
+        """The ways in which jobs can do their work, for example GPU types or configurations."""
 
     @abstractmethod
     def cost(self, weights: Array) -> Array:
-        """Return ``(q,)`` the volume of the whole work by each way, for weights ``(d,)``."""
+        """Return ``(q,)`` the volume that the whole work of a job takes in each way, for weights ``(d,)``."""
 
     @abstractmethod
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return ``(m, d)`` the resources that the whole work takes by ways `which` ``(m,)``, at least cost."""
+        """Return ``(m, d)`` the resources that the whole work takes in the ways `which` ``(m,)``, at least cost."""
 
     def volume(self, weights: Array) -> Array:
         """Return ``(n,)`` the volume of each job, for weights ``(d,)``: the least time that the whole cluster needs."""
@@ -129,10 +129,11 @@ def shortest_first(start: Array, volume: Array) -> float:
 
 
 def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array]:
-    """Return job, begin and end ``(p,)`` of the pieces, in order, of a one-machine schedule minimising ``Σ part·M``.
+    """Return the one-machine schedule that minimises ``Σ part·M``: job, begin and end ``(p,)`` of its pieces, in order.
 
-    It serves the largest ``part / volume`` first; with equal weights this is smallest volume first. Jobs have weights
-    `part` of 0 or more, may begin at `start`, and occupy the machine for `volume`, ``(n,)`` each.
+    M are mean busy times. The schedule serves the largest ``part / volume`` first; with equal weights this is smallest
+    volume first. Jobs have weights `part` of 0 or more, may begin at `start`, and occupy the machine for `volume`,
+    ``(n,)`` each.
     """
     from schedgap.models import _kernels
 
@@ -141,10 +142,10 @@ def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array
 
 
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
-    """Return ``(n,)`` mean busy times of the schedule :func:`served`."""
+    """Return ``(n,)`` the mean busy times of jobs in the schedule that :func:`served` returns."""
     job, begin, end = served(start, volume, part)
     length = end - begin
-    # Relative to starts and to the lengths as rounded: at Unix times, moments of whole times were a thousand times off.
+    # Moments are taken relative to starts: with Unix times, rounding made the moments of the times themselves useless.
     moment = np.bincount(job, length * ((begin + end) / 2 - start[job]), len(start))
     total = np.bincount(job, length, len(start))
     return start + np.divide(moment, total, out=np.zeros(len(start)), where=total > 0)
@@ -166,7 +167,7 @@ def _blend(run: FluidJobs, volume: Array, part: Array) -> tuple[float, Array]:
 
 
 def blended(run: FluidJobs, volume: Array) -> tuple[float, Array]:
-    """Return the best bound (d) found by :data:`STEPS` supergradient steps, and its multipliers ``(n,)``.
+    """Return the best bound (d) that :data:`STEPS` supergradient steps find, and its multipliers ``(n,)``.
 
     The first step has all multipliers 1, which is (b).
     """
@@ -223,7 +224,7 @@ def weigh(run: FluidJobs, bounds: Sequence[Bound] = ()) -> Array:
 
 
 SAMPLES = 20
-"""Points per interval at which the price curve is sampled."""
+"""Points in each interval at which :func:`prices_over` samples the price curve."""
 
 
 class Best(NamedTuple):
@@ -257,7 +258,7 @@ def best_bound(run: FluidJobs) -> Best:
 
 
 def prices_over(best: Best, edges: Array) -> Array:
-    """Return ``(d·K,)`` prices of resources in intervals at which the fluid bound is about that of the machine.
+    """Return ``(d·K,)`` prices of resources in intervals at which the fluid's bound is about as good as the machine's.
 
     While the machine serves a job, its price per unit of time falls by the job's weight per volume. The price is the
     cost of delaying all waiting jobs.
@@ -279,7 +280,7 @@ def prices_over(best: Best, edges: Array) -> Array:
 def closed_form(
     jobs: Callable[[], Any], objective: Callable[[float], float], find: Callable[[Any], Any] = best_bound
 ) -> Outcome:
-    """Return the outcome of a closed-form bound, by default the best on the weighted sum of completion times.
+    """Return the outcome of a closed-form bound, by default the best one on the weighted sum of completion times.
 
     `find` computes the bound for the data that `jobs` returns, and `objective` maps its value to the model's objective.
     """
@@ -333,7 +334,7 @@ def build_intervals(
     weights
         ``(d,)`` weights on the resources; those of :func:`weigh` by default.
     capped
-        Whether a job is limited to its best rate within an interval, which (b) ignores.
+        True if a job can do no more in an interval than at its best rate; (b) ignores this.
     intervals
         Number of equal intervals until everything can be done.
     since, over
@@ -357,11 +358,12 @@ def build_intervals(
 
 
 Cells = Mapping[tuple[int, int], tuple[float, float, float]]
-"""For each job and interval: its begin, the largest fraction of work possible there, the volume in interval lengths."""
+"""For each job and interval: when the job can begin there, the largest fraction of its work that it can do there, and
+its volume as a multiple of the length of an interval."""
 
 
 def cells_of(start: Array, alone: Array, volume: Array, intervals: int = INTERVALS) -> tuple[float, Cells]:
-    """Return the length of equal intervals that leave time for all jobs, and the cells of jobs from `start` on."""
+    """Return the length of equal intervals that leave time for all jobs, and the :data:`Cells` of jobs."""
     length = float(start.max() + volume.sum() + alone.max()) / intervals
     begin = np.maximum(np.arange(intervals) * length, start[:, None])
     room = (np.arange(intervals) + 1) * length - begin

@@ -1,4 +1,4 @@
-"""Helpers for builders and decoders: sets by key, the unit of an objective, solving a dual, chosen schedules."""
+"""Helpers for functions that build and decode models: groups of indices, dual programs, and schedules as columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def largest(numbers: Array) -> float:
 
 
 def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outcome]:
-    """Return the procedure that solves a dual; the value of any dual feasible point is a bound."""
+    """Return a procedure that solves a dual program; the value of any dual feasible point is a bound."""
 
     def procedure(view: Any, options: SolveOptions) -> Outcome:
         outcome = solve_built(build, no_decision, view, options)
@@ -38,14 +38,14 @@ def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outco
 
 
 def matching(view: object, model: Any, decision: Runs) -> Start | None:
-    """Return 1 for the runs ``model.runs`` that a decision follows, as ``x``; ``None`` if it follows another one."""
+    """Return the start that sets ``x`` to 1 for the runs of a decision; ``None`` if the model lacks one of its runs."""
     index = {key: k for k, key in enumerate(_keys(model.runs))}
     chosen = [index.get(key, -1) for key in _keys(decision)]
     return None if -1 in chosen else {"x": dict.fromkeys(chosen, 1.0)}
 
 
 def _keys(runs: Runs) -> list[tuple[Any, ...]]:
-    """Return what makes two runs the same: job, start, duration, types, and the workers and PSs by server."""
+    """Return a key of each run that only equal runs share: job, start, duration, types, workers and PSs by server."""
     table = np.column_stack((runs.server, runs.workers, runs.ps))
     where = grouped(zip(runs.run.tolist(), map(tuple, table.tolist()), strict=True))
     fields = zip(*(a.tolist() for a in (runs.job, runs.start, runs.slots, runs.worker_type, runs.ps_type)), strict=True)
@@ -53,7 +53,7 @@ def _keys(runs: Runs) -> list[tuple[Any, ...]]:
 
 
 def followed(view: object, model: Any, solution: Solution) -> Any:
-    """Return the decision of the runs ``model.runs`` whose ``x`` an incumbent chooses."""
+    """Return the decision that consists of the runs in ``model.runs`` whose ``x`` is 1 in an incumbent."""
     runs, chosen = model.runs, solution.array(model.x) > 0.5
     held = chosen[runs.run]
     return replace(

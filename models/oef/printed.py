@@ -1,4 +1,4 @@
-"""OEF's programs and those it is compared with, as printed; least values over all optima; and Pareto efficiency."""
+"""OEF's linear programs and those it is compared with, as printed; what is least over all optima; Pareto efficiency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schedgap.models.solve import TIES, Solution, SolveOptions, counted
 
 
 def shares(view: OefView) -> pyo.ConcreteModel:
-    """Build the common part of all programs: devices within capacity (4)."""
+    """Build the part that all programs share: the devices of each tenant, within capacity (4)."""
     m = pyo.ConcreteModel()
     m.TENANTS = pyo.RangeSet(0, view.size - 1)
     m.TYPES = pyo.RangeSet(0, len(view.gpu_types) - 1)
@@ -36,12 +36,12 @@ def shares(view: OefView) -> pyo.ConcreteModel:
 
 
 def in_equal_splits(m: pyo.ConcreteModel, rows: Any, view: OefView) -> None:
-    """Let the solver count one row per tenant in equal splits: its tolerance then means the same for all tenants."""
+    """Let the solver count a row per tenant in units of its equal split, so that tolerances mean the same for all."""
     counted(m, ((rows[l], view.split_efficiency[l]) for l in m.TENANTS))
 
 
 def prefer(m: pyo.ConcreteModel, worth: Array) -> None:
-    """Choose among several optima: prefer the one with the largest Σ ``worth[l, j]``·x_l^j."""
+    """Make the model prefer, among several optima, the one with the largest Σ ``worth[l, j]``·x_l^j."""
     m.del_component(TIES)
     m.add_component(TIES, pyo.Suffix(direction=pyo.Suffix.LOCAL))
     getattr(m, TIES).update(zip(m.x.values(), worth.ravel().tolist(), strict=True))

@@ -3,13 +3,13 @@ r"""Lower bounds on gangs of fixed duration that hold with and without preemptio
 **Shares.** A function :math:`f` on (0, 1] is *dual feasible* if, for any numbers that add up to at most 1, their values
 also add up to at most 1. Jobs that run at the same time take fractions :math:`g_j/G` of the pool that add up to at most
 1, so :math:`\sum f(g_j/G) \le 1` over them. A job therefore takes at least the volume :math:`v_j = p_j f(g_j/G)` of a
-single machine of speed 1 that may preempt jobs and share itself among them, and a fraction of its run that fraction of
-the volume. Besides :math:`f(x) = x`, the *squashed area*, two families are used (Fekete and Schepers, New classes of
-fast lower bounds for bin packing problems, 2001). One maps x to 0 below :math:`\lambda`, to 1 above
-:math:`1 - \lambda`, and otherwise to x, for :math:`\lambda \le 1/2`: two fractions above 1/2 exclude each other, and
-next to one above :math:`1 - \lambda` only fractions below :math:`\lambda` fit. The other is
-:math:`x \mapsto \lfloor (k+1) x \rfloor / k` if :math:`(k+1) x` is not a whole number, and otherwise x. Gangs of more
-than half the pool then exclude each other, as they really do.
+single machine of speed 1 that may preempt jobs and run several at once, each at part of its speed; a fraction of a run
+takes that fraction of the volume. Besides :math:`f(x) = x`, the *squashed area*, two families are used (Fekete and
+Schepers, New classes of fast lower bounds for bin packing problems, 2001). One maps x to 0 below :math:`\lambda`, to 1
+above :math:`1 - \lambda`, and otherwise to x, for :math:`\lambda \le 1/2`: two fractions above 1/2 exclude each other,
+and next to one above :math:`1 - \lambda` only fractions below :math:`\lambda` fit. The other is :math:`x \mapsto
+\lfloor (k+1) x \rfloor / k` if :math:`(k+1) x` is not a whole number, and otherwise x. Gangs of more than half the pool
+then exclude each other, as they really do.
 
 **Completion times.** The relaxations of :mod:`schedgap.models.single_machine` apply to that machine: (a) shortest
 remaining volume first, and (d) mean busy times mixed with every job alone. Whenever the machine is idle because no job
@@ -46,7 +46,7 @@ from schedgap.models.single_machine import FluidJobs, Ways, blended, mean_busy_t
 from schedgap.models.solve import SolveOptions
 
 TINY = 1e-9
-"""Least duration of a run in ticks, or hours, so that one can divide by it."""
+"""Least duration of a run, in ticks or hours: runs of no duration would be divided by 0."""
 
 PARTS = 1024
 """Multipliers of mean busy times are multiples of 1/PARTS; certificates store them as whole numbers."""
@@ -58,7 +58,7 @@ MARGIN = 1e-9
 """Relative error allowed for floating-point sums in a bound."""
 
 MOST_JOBS = 20_000
-"""Largest number of jobs for column generation over intervals, which takes 12 s of computing and 600 MB."""
+"""Most jobs for column generation over intervals; this many take 12 s of computing and 600 MB."""
 
 SUMS = ("flow", "slowdown", "weighted")
 """Objectives that are weighted sums of completion times."""
@@ -72,7 +72,7 @@ class MachineGangs(FluidJobs):
 
     @property
     def ways(self) -> Ways:
-        """A single way for each job."""
+        """The only way to run each job."""
         every = np.arange(len(self.start))
         return Ways(every, self.alone, every, np.ones(len(every)))
 
@@ -86,14 +86,20 @@ class MachineGangs(FluidJobs):
 
 
 class WeightedDelay(NamedTuple):
-    """A weighted sum of times since release: the `weight` ``(n,)``, and the `earliest` ``(n,)`` end that counts."""
+    """A weighted sum of flow times as an objective: each job's `weight` and `earliest` end, ``(n,)``.
+
+    A job that ends earlier counts as if it ended then.
+    """
 
     weight: Array
     earliest: Array
 
 
 def goal_of(view: RigidView, objective: str) -> WeightedDelay:
-    """Return an objective as a weighted sum, in the unit of its problem; no job ends before its shortest duration."""
+    """Return an objective as a weighted sum of flow times, in the unit of its problem.
+
+    No job ends before its shortest duration.
+    """
     view = view.relaxed
     alone = view.release + view.duration
     if objective == "slowdown":
@@ -105,7 +111,10 @@ def goal_of(view: RigidView, objective: str) -> WeightedDelay:
 
 
 class Share(NamedTuple):
-    """A dual feasible function: its name, its code in certificates, and its values ``(n,)`` at the jobs' fractions."""
+    """A dual feasible function: its name, its code in certificates, and its `value` ``(n,)`` for each job.
+
+    The function is evaluated at the fraction of the pool that the job takes.
+    """
 
     name: str
     code: tuple[Any, ...]
@@ -128,9 +137,10 @@ def shares(gpus: Ints, capacity: int) -> list[Share]:
 
 
 class Least(NamedTuple):
-    """A bound: its name, its value, and the completions ``(n,)`` that add up to it, some of which may be too early.
+    """A bound on an objective, and the completion times ``(n,)`` that add up to it.
 
-    `pools` holds the certificate's content for each pool with jobs: the function, and multipliers of mean busy times.
+    Single completion times may be earlier than possible. `pools` holds what the certificate says about each pool with
+    jobs: the dual feasible function, and the multipliers of mean busy times.
     """
 
     name: str
@@ -161,14 +171,14 @@ def least_sum(view: RigidView, objective: str) -> Least:
 
 
 def gangs(start: Array, alone: Array, goal: WeightedDelay, jobs: Ints, uses: Array) -> MachineGangs:
-    """Return jobs with durations `alone` whose runs take the volumes `uses` ``(n, d)`` of machines."""
+    """Return the data of jobs with durations `alone`, whose runs take the volumes `uses` ``(n, d)`` of machines."""
     machines = uses.shape[1]
     weight, earliest = goal.weight[jobs], goal.earliest[jobs]
     return MachineGangs(start, alone, earliest, weight, np.zeros(machines, np.int64), np.ones(machines), uses)
 
 
 def _by_period(run: MachineGangs, volumes: Array, part: Array) -> tuple[str, Array]:
-    """Return the best bound in each busy period of the machine: its name for most jobs, and its completions."""
+    """Return the completion times by the best bound in each busy period, and the name of the bound of most jobs."""
     busy = mean_busy_times(run.start, volumes, part * run.weight)
     bounds = {
         "every job alone": run.earliest,
@@ -275,7 +285,7 @@ def build(view: RigidView, objective: str = "flow") -> pyo.ConcreteModel:
 
 
 def _cells(view: RigidView) -> single_machine.Cells:
-    """Return the cells of jobs in intervals, with begins in hours; the intervals of all pools are numbered in turn."""
+    """Return the cells (job, interval) with begins in hours; intervals are numbered pool after pool."""
     found = {}
     for n, (jobs, capacity) in enumerate(view.by_pool()):
         release, duration = view.release[jobs].astype(float), np.maximum(view.duration[jobs].astype(float), TINY)
@@ -306,9 +316,10 @@ def by_intervals(view: RigidView, options: SolveOptions, objective: str = "flow"
 
 
 def safely(view: RigidView, objective: str, bound: float, before: float = 0.0) -> float:
-    """Return a bound on a sum of flow times, computed as `bound` less `before`, rounded down, and at least 0.
+    """Return `bound` less `before`, rounded down by more than floating-point errors, and at least 0.
 
-    Flow times can be much smaller than the times of which they are differences, which are rounded.
+    `bound` is on a weighted sum of completion times and `before` the sum of releases. Their difference, the flow times,
+    can be much smaller than both, and these are rounded.
     """
     latest = float((view.release + view.duration).max() + view.duration.astype(float).sum())
     rounding = ROUNDING * view.size * latest * float(goal_of(view, objective).weight.sum())
@@ -316,16 +327,20 @@ def safely(view: RigidView, objective: str, bound: float, before: float = 0.0) -
 
 
 def arrived(view: RigidView, weight: Array) -> float:
-    """Return the weighted sum of releases, by which completions exceed flow times, plus a margin for short runs.
+    """Return the weighted sum of releases, plus a margin for runs shorter than :data:`TINY` hours.
 
-    A run takes at least :data:`TINY` hours in the fluid, and no job is delayed by more than all runs that are shorter.
+    Completion times exceed flow times by the releases. In the fluid a run takes at least :data:`TINY` hours, which
+    delays a job by at most all runs that are shorter.
     """
     short = int((view.relaxed.duration < TINY * view.ticks_of_hour).sum())
     return float(weight @ view.release + weight.sum() * TINY * view.ticks_of_hour * short)
 
 
 def machines_of(view: RigidView) -> list[Share]:
-    """Return the machines that pools are relaxed to, all at once, one per dual feasible function; codes name pools."""
+    """Return the machines that pools are relaxed to: for each pool, one per dual feasible function.
+
+    The code of a machine names its pool.
+    """
     machines: dict[bytes, Share] = {}
     for jobs, capacity in view.by_pool():
         for name, code, value in shares(view.gpus[jobs], capacity):
@@ -337,12 +352,15 @@ def machines_of(view: RigidView) -> list[Share]:
 
 
 def too_many(view: RigidView, most: int = MOST_JOBS) -> str | None:
-    """Return the reason if there are too many jobs for intervals, or ``None``."""
+    """Return the reason why column generation over intervals runs only on request, or ``None``."""
     return f"{view.size} jobs in intervals (more than {most})" if view.size > most else None
 
 
 def minimised(names: tuple[str, ...], wider: str = ".preemptive", *more: Parameter) -> dict[str, Any]:
-    """Return a spec's `parameters` (the objective, which changes the problem, and `more`) and its `variants`."""
+    """Return the `parameters` and `variants` of a spec whose parameter `objective` selects the problem.
+
+    `names` are the objectives; `more` are further parameters.
+    """
     problems: Changes = {name: {"problem": f"rigid.{name}{wider}"} for name in names if name != "flow"}
     objective = Parameter("objective", "what is minimised", choices=names, changes=problems)
     return {"parameters": (objective, *more), "variants": tuple(f"objective={name}" for name in problems)}

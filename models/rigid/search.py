@@ -1,4 +1,4 @@
-"""The best schedule without preemption: exact for a few jobs, by large-neighbourhood search for many.
+"""Search for the best schedule without preemption: exact for a few jobs, by large neighbourhoods for many.
 
 Jobs of no duration hold no GPUs, so they end at their release, whatever the others do.
 """
@@ -25,16 +25,16 @@ MOST_EXACT = 9
 """Largest number of jobs whose lists are all enumerated."""
 
 AHEAD = 2
-"""Number of first jobs of a list, after each choice of which the clock is looked at."""
+"""Length of the beginning of a list; the clock is looked at after all lists with the same beginning."""
 
 MOST_SERIAL = 2000
-"""Most jobs of a pool for which every other list is scheduled by reservations, which takes quadratic time."""
+"""Most jobs of a pool with which every other list is scheduled by reservations, which takes quadratic time."""
 
 USED = 0.75
 """Fraction of the time limit that the search takes."""
 
 SLICE = 500_000
-"""Jobs that are scheduled again in a pool before it is the next pool's turn; that takes about 0.2 s."""
+"""Jobs that the search schedules again in one pool before it turns to the next; this takes about 0.2 s."""
 
 STALE = 50
 """The search of a pool ends after this many rounds per job (counting at least 100 jobs) without improvement."""
@@ -137,7 +137,10 @@ def holding(view: RigidView) -> list[tuple[Ints, int]]:
 
 
 class Pool:
-    """Search in one pool, among jobs that hold GPUs for some time: by neighbourhoods, or of all lists."""
+    """The search in one pool, for the jobs that hold GPUs for some time, and its best schedule.
+
+    It searches neighbourhoods, or enumerates all lists.
+    """
 
     def __init__(
         self, view: RigidView, jobs: Ints, capacity: int, goal: WeightedDelay, latest: bool, seed: int
@@ -155,13 +158,16 @@ class Pool:
             self.offer(kernels().by_list(*self.of, key, False))
 
     def offer(self, start: Ints) -> None:
-        """Keep starts if they are the best so far."""
+        """Keep these starts if their schedule is the best so far."""
         cost = kernels().cost(start, *self.of[:2], *self.goal)
         if cost < self.cost:
             self.best, self.cost = start, cost
 
     def search(self) -> None:
-        """Search for as many rounds as schedule :data:`SLICE` jobs; a count, so that every machine does the same."""
+        """Search for as many rounds as schedule :data:`SLICE` jobs.
+
+        The limit is a count, so that the result does not depend on the speed of the machine.
+        """
         rounds, serial = max(2, min(SLICE // self.jobs.size, self.patience)), self.jobs.size <= MOST_SERIAL
         starts, cost = kernels().improve(*self.of, *self.goal, self.best, rounds, self.rng, serial)
         self.stale = 0 if cost < self.cost else self.stale + rounds
@@ -179,7 +185,7 @@ class Pool:
 
 
 class Pools:
-    """The pools of a view with settled jobs, and the best schedule that the searches in them have found."""
+    """The pools of an instance in which each job has its pool, and the best schedule found in each of them."""
 
     def __init__(
         self, view: RigidView, objective: str, goal: WeightedDelay, bound: Least, budget: clock.Budget, seed: int
@@ -206,7 +212,7 @@ class Pools:
         return float(self.goal.weight @ (np.maximum(ends, np.rint(self.goal.earliest)) - view.release))
 
     def seeded(self, schedules: Iterable[Schedule]) -> None:
-        """Start from known schedules that run every job in its pool here."""
+        """Start from those of the known schedules that run every job in the pool that it has here."""
         for schedule in schedules:
             if (schedule.pool == self.view.pool[schedule.job]).all():
                 starts = first_starts(self.view, schedule)
@@ -241,7 +247,7 @@ class Pools:
 
 
 def exact(view: RigidView, options: SolveOptions, objective: str = "flow") -> Outcome:
-    """Enumerate the lists by which jobs take their earliest places, in whole ticks; one of them is optimal.
+    """Enumerate all list schedules, in which each job of a list takes the earliest time; one of them is optimal.
 
     See Also
     --------
@@ -269,11 +275,11 @@ def exact(view: RigidView, options: SolveOptions, objective: str = "flow") -> Ou
 def search(view: RigidView, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
     """Search for the best schedule, and bound it by the best closed-form relaxation.
 
-    The first schedules are list schedules by duration, area, weight and release, what really ran and, if `seeded`, the
-    known decisions of other methods. Rounds of large-neighbourhood search follow, pool by pool: some consecutive jobs
-    of the list change places, and all jobs are scheduled again. Jobs that may choose among pools are assigned either to
-    where they ran or to where each would end first at its release, whichever has the better list schedules; there they
-    stay.
+    The first schedules are list schedules by duration, area, weight and release, the schedule that really ran and, if
+    `seeded`, the known decisions of other methods. Rounds of large-neighbourhood search follow, pool by pool: some
+    consecutive jobs of the list change places, and all jobs are scheduled again. Jobs that may choose among pools get
+    either the pools in which they ran or those in which each would end first at its release, whichever gives the better
+    list schedules, and keep them.
     """
     budget, about = clock.Budget(options.time_limit_s), (objective, goal_of(view, objective), least(view, objective))
     tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]

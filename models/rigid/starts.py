@@ -32,20 +32,20 @@ from schedgap.models.rigid.bounds import SUMS, goal_of, machines_of, minimised, 
 from schedgap.models.solve import SolveOptions
 
 MOST_JOBS = 3000
-"""Largest number of jobs; with more, the fluid gives the better bound within 15 s."""
+"""Most jobs for this bound; with more, the fluid over intervals gives a better one within 15 s."""
 
 FIRST = 60
-"""Approximate number of intervals at first; their edges are releases and earliest ends of jobs."""
+"""Approximate number of the first intervals; their edges are releases and earliest ends of jobs."""
 
 MANY = 400
-"""Largest number of intervals up to which they are cut."""
+"""Most intervals after cutting."""
 
 FINEST = 1e-5
 """Smallest length of an interval, as a fraction of the horizon, so that sums of prices keep ten digits."""
 
 
 class Starts(IntervalOracle):
-    """Exact pricing: the best start of each job at prices of machines in intervals; times are in hours."""
+    """Exact pricing: at prices of machines in intervals, the best start of each job; times are in hours."""
 
     must = True
 
@@ -87,7 +87,7 @@ class Starts(IntervalOracle):
         return Columns(np.arange(n), -self._delay(ends)[:, 0], sp.csc_array(use.T), number)
 
     def cuts(self, found: Generated, whole: bool) -> Array:
-        """Return starts or ends, in ticks, of columns in use, one for each interval in which they matter most."""
+        """Return new edges: for each interval that should be cut, the start or end of a column that matters most."""
         used = found.x > 0
         job, start = found.columns.block[used], np.concatenate(self.made)[found.columns.end[used]]
         at = np.rint(np.concatenate([start, start + self.duration[job]]) * self.hour) / self.hour
@@ -105,7 +105,7 @@ class Starts(IntervalOracle):
 
 
 def first_edges(view: RigidView) -> Array:
-    """Return the first edges of intervals, in hours, up to a time by which all jobs can be done."""
+    """Return the edges of the first intervals, in hours; they reach to a time by which all jobs can be done."""
     alone = np.unique(np.concatenate([view.release, view.release + view.duration])).astype(float)
     spaced = alone[np.unique(np.linspace(0, len(alone) - 1, FIRST).round().astype(int))]
     area = max(float((view.duration[jobs] * view.gpus[jobs]).sum() / room) for jobs, room in view.by_pool())

@@ -1,4 +1,4 @@
-"""The single solve path: a readable Pyomo model in, a HiGHS solution with everything that can be certified out.
+"""The way of every model to its solution: it turns a Pyomo model into a HiGHS solution, bound and duals.
 
 >>> import pyomo.environ as pyo
 >>> from schedgap.models.solve import build, solve
@@ -41,11 +41,11 @@ CROSS_CHECK_TOLERANCE = 1e-6
 
 
 def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solution:
-    """Solve a Pyomo model, best built inside :func:`building`, and return the complete solution.
+    """Solve a Pyomo model, which is best built inside :func:`building`, and return the solution with all its data.
 
     Infeasible, unbounded, stopped by the time limit (with or without incumbent) and interrupted are statuses, not
-    exceptions. Models that do not compile to arrays go through Pyomo's own HiGHS interface (``path == "pyomo"``). It
-    raises `UsageError` if an option is invalid (time limit 0, MIP start of an unknown variable), and
+    exceptions. Models that do not compile to arrays go through Pyomo's own HiGHS interface (``path == "pyomo"``). The
+    function raises `UsageError` if an option is invalid (time limit 0, MIP start of an unknown variable), and
     `NotCertifiableError` if coefficients of one row are too far apart for any solver.
     """
     from pyomo.common.errors import InfeasibleConstraintException
@@ -69,7 +69,7 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
 
 
 def checked(solution: Solution, options: SolveOptions, builder: Callable[..., Any], *args: Any) -> Solution:
-    """Return a solution with the cross-check by CBC on the model ``builder(*args)``, if the options require it."""
+    """Return the solution, cross-checked by CBC on the model ``builder(*args)`` if the options require it."""
     if not options.cross_check:
         return solution
     return replace(solution, cross_check=cross_check(build(builder, *args), solution, options))

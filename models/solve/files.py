@@ -19,7 +19,7 @@ from schedgap.instances.errors import UsageError
 from schedgap.models.solve.form import StandardForm
 
 CONSTANT = "constant"
-"""LP files carry the constant of the objective on this column, fixed at 1: not all readers accept a bare constant."""
+"""Column of LP files, fixed at 1, whose cost is the objective's constant: not all readers accept a bare constant."""
 
 
 def names_of(parts: Sequence[Any], prefix: str, count: int) -> list[str]:
@@ -50,7 +50,7 @@ def names(form: StandardForm) -> Names:
 
 
 def write_numbered(form: StandardForm, path: Path) -> list[str]:
-    """Write the form without its constant as an MPS file with numbered names; return the names of the columns."""
+    """Write a form, without its constant, to an MPS file with numbered names; return the names of the columns."""
     numbered = names(replace(form, columns=(), rows=()))
     path.write_text("\n".join(mps(replace(form, offset=0.0), "model", numbered)) + "\n")
     return numbered.columns
@@ -144,7 +144,7 @@ def lp(form: StandardForm, name: str, names: Names) -> Iterator[str]:
 
 
 def _terms(values: Any, columns: Any, names: Sequence[str]) -> Iterator[str]:
-    """Yield one term per line, since readers limit the length of lines."""
+    """Yield the terms of a sum, one per line, since readers limit the length of lines."""
     if not len(values):
         yield f"  0 {names[0]}"
     for value, j in zip(values.tolist(), columns.tolist(), strict=True):
@@ -254,11 +254,11 @@ FORMATS: tuple[tuple[str, Callable[[_Reader], Answer]], ...] = (
     (r"(solution status|objective value):", _scip),
     (r"(Optimal|Stopped|Infeasible|Integer infeasible|Unbounded|Status).* - objective value", _cbc),
 )
-"""Readers of solution files by a pattern for the beginning of the first line."""
+"""Readers of solution files, each with a pattern for the beginning of the first line."""
 
 
 def read_solution(where: str, text: str) -> Answer:
-    """Read a solution file of HiGHS, Gurobi, SCIP or CBC; errors call it `where` and are `UsageError`."""
+    """Read a solution file of HiGHS, Gurobi, SCIP or CBC; a `UsageError` about it names the file as `where`."""
     reader = _Reader(where, text)
     for begins, read in FORMATS:
         if re.match(begins, text):

@@ -23,7 +23,7 @@ from schedgap.instances.arrays import Array, Ints
 T = TypeVar("T")
 
 TIES = "ties"
-"""Name of the Pyomo ``Suffix`` by which an LP selects among its optima: the one that maximises the sum of variables
+"""Name of the Pyomo ``Suffix`` that selects one of several optima of an LP: the one with the largest sum of variables
 weighted by the suffix. Without it, the solution is whichever vertex the solver finds first."""
 
 SCALING = "scaling_factor"
@@ -127,7 +127,7 @@ Part = NDArray[Any] | float
 
 
 class RowBlocks:
-    """Builds a form from blocks of rows given as arrays; Pyomo takes 15 ms even for the smallest model."""
+    """Builds a form from blocks of rows given as arrays, without Pyomo, which takes 15 ms even for small models."""
 
     def __init__(self) -> None:
         self.lower: list[Array] = []
@@ -136,7 +136,7 @@ class RowBlocks:
         self.size = 0
 
     def add(self, lower: NDArray[Any], upper: NDArray[Any], *entries: tuple[Part, Part, Part]) -> None:
-        """Append rows ``lower ≤ … ≤ upper`` with entries ``(values, rows of this block, columns)``, broadcast."""
+        """Append rows ``lower ≤ … ≤ upper`` with entries ``(values, rows of this block, columns)``, which broadcast."""
         for entry in entries:
             value, row, column = np.broadcast_arrays(*map(np.atleast_1d, entry))
             self.entries.append((value.astype(float), row + self.size, column))
@@ -212,7 +212,7 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
 
 
 def _of(model: pyo.ConcreteModel, name: str, parts: Sequence[Any], default: float) -> Array:
-    """Return the values of a suffix for members of the model, or else for the components that contain them."""
+    """Return the values of a suffix for the given parts of a model; a part without one has that of its component."""
     suffix = model.component(name)
     if suffix is None:
         return np.full(len(parts), default)

@@ -1,4 +1,4 @@
-"""Logs of HiGHS: each solve writes to a file of its own, and what one method did is joined to one text."""
+"""Logs of HiGHS: each solve writes a file of its own, and the files of one method are joined to one text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 LARGEST = 20_000_000
-"""Most characters of a joined log. Column generation on ``gen/50jobs``, 94 s long, writes 480,000."""
+"""Most characters of a joined log."""
 
 _number = itertools.count()
 
 
 def settings(folder: Path | None) -> dict[str, Any]:
-    """Return the options of HiGHS for a log in a new file of a folder, and nothing on the terminal; none without one.
+    """Return the options with which HiGHS logs to a new file in `folder`, not to the terminal; none without a folder.
 
     HiGHS empties the file when it opens it, so that each session needs its own. Names are in the order of sessions, and
     differ between processes. A session that solves repeatedly appends to its file.
@@ -39,7 +39,7 @@ def logging(wanted: bool) -> Iterator[Path | None]:
 
 
 def joined(folder: Path) -> str:
-    """Return the logs of a folder as one text, up to :data:`LARGEST` characters; it says how many were left out."""
+    """Return the logs in a folder as one text of at most :data:`LARGEST` characters; it says how many are left out."""
     texts, length, files = [], 0, sorted(folder.glob("*.log"))
     for file in files:
         texts.append(file.read_text(errors="replace"))

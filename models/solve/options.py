@@ -1,8 +1,8 @@
 """Solvers by name, with options of their own: ``highs?mip_heuristic_effort=0&presolve=off``.
 
-A solver is configured as a method is (:mod:`schedgap.instances.parameters`): its parameters are its own options, with
-types, defaults and ranges as it states them; SCIP and CP-SAT check ranges themselves, once they run. Options that the
-product sets itself are refused with what to use instead.
+A solver is configured like a method (:mod:`schedgap.instances.parameters`): its parameters are its own options, with
+the types, defaults and ranges that it states. SCIP and CP-SAT check ranges themselves, once they run. Options that
+schedgap sets itself are refused, with a message that says what to use instead.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ INSTEAD: Sequence[tuple[str, str]] = (
     (r"log_.*|display/.*", OUTPUT),
     (r".*file(name)?", FILES),
 )
-"""What to do instead of setting an option that the product sets: the first pattern that matches the whole name."""
+"""Options that schedgap sets itself, and what to do instead of setting them; the first pattern that matches counts."""
 
 
 @dataclass(frozen=True)
 class Taken(Parameter):
-    """An option that is refused; `instead` completes "must be"."""
+    """An option that users may not set; `instead` says what to do, and completes the words "must be"."""
 
     instead: str = ""
 
     def range(self, default: Value) -> str:
-        """Return what to do instead."""
+        """Return what to do instead of setting the option, where other options have their range."""
         return self.instead
 
     def read(self, text: str, default: Value) -> Value:
-        """Raise `ValueError`."""
+        """Raise `ValueError`: no value is accepted."""
         raise ValueError(text)
 
 
@@ -100,7 +100,7 @@ class SolverName(Parameter):
     """A parameter whose value is the name of a solver, possibly with options."""
 
     def read(self, text: str, default: Value) -> Value:
-        """Return the name as :func:`solver` writes it."""
+        """Return the solver's name in the form that :func:`solver` gives it."""
         if base_id(text) not in self.choices:
             raise ValueError(text)
         return solver(text).id
@@ -143,13 +143,13 @@ def _of_program(base: str) -> Solver:
 
 
 def _solver(base: str, own: Iterable[Parameter], defaults: Mapping[str, Value]) -> Solver:
-    """Return a solver whose options are refused if the product sets them."""
+    """Return a solver with its own options, of which those that schedgap sets are refused."""
     parameters = [_or_taken(parameter) for parameter in own]
     return Solver(base, parameters=tuple(sorted(parameters, key=lambda p: isinstance(p, Taken))), defaults=defaults)
 
 
 def _or_taken(parameter: Parameter) -> Parameter:
-    """Return an option of a solver, as one that is refused if the product sets it."""
+    """Return an option of a solver; one that schedgap sets itself becomes a :class:`Taken` option."""
     instead = next((text for pattern, text in INSTEAD if re.fullmatch(pattern, parameter.name)), None)
     return Taken(parameter.name, parameter.meaning, instead=instead) if instead else parameter
 
@@ -161,7 +161,7 @@ ENTRY = re.compile(
     r"(?P<name>\w+) = ",
     re.M,
 )
-"""An option in the file that HiGHS writes."""
+"""Pattern of an option in the file of options that HiGHS writes."""
 
 KINDS: Mapping[str, Callable[[str], Value]] = {"bool": "true".__eq__, "integer": int, "double": float, "string": str}
 
@@ -179,7 +179,7 @@ def _highs() -> Solver:
 
 
 def _parameter(entry: Mapping[str, str]) -> Parameter:
-    """Return an option of HiGHS as a parameter; words that it accepts stand in quotes in its meaning."""
+    """Return an option of HiGHS as a parameter; HiGHS quotes the words that it accepts in the option's description."""
     name, meaning = entry["name"], entry["meaning"]
     if entry["kind"] not in ("integer", "double"):
         return Parameter(name, meaning, choices=tuple(re.findall(r'"(\w+)"', meaning)))

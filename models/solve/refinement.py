@@ -1,4 +1,4 @@
-"""Iterative refinement of linear programs: optima whose errors are small beside the smallest amounts, too.
+"""Iterative refinement of linear programs, for optima with errors that are small even beside the smallest amounts.
 
 A solver allows each row and column an error of about 1e-7. Beside capacities of 1e5, scaled to 1, that is 1 % of a
 share of 1. So the program is solved again for the difference to the optimum found, in units of its largest error: an
@@ -21,13 +21,13 @@ import scipy.sparse as sp
 from schedgap.instances.arrays import Array
 
 NOISE = 2.0**-46
-"""Error of a row, relative to the sum of its absolute terms, that counts as rounding; likewise of a reduced cost."""
+"""Errors of rows and reduced costs up to this fraction of the sum of their absolute terms count as rounding."""
 
 ROUNDS = 4
 """Most refinements; the first one mostly suffices."""
 
 FINEST, DEAREST = 2.0**-60, 2.0**-26
-"""Smallest units of differences of amounts and of prices."""
+"""Smallest units in which differences of amounts, and of prices, are solved for."""
 
 
 def refined(highs: Any, values: Array, duals: Array, time_limit_s: float | None) -> tuple[Array, Array, bool]:
@@ -63,7 +63,7 @@ def refined(highs: Any, values: Array, duals: Array, time_limit_s: float | None)
 
 
 class _Program:
-    """An LP of HiGHS to minimise, over its columns and the activities of its rows."""
+    """An LP from HiGHS in the form that is refined: minimised, over its columns and the activities of its rows."""
 
     def __init__(self, lp: Any) -> None:
         self.matrix, self.sign = matrix_of(lp), -1.0 if lp.sense_ == highspy.ObjSense.kMaximize else 1.0
@@ -88,11 +88,14 @@ class _Program:
         return max(float(over.max(initial=0.0)), 0.0), max(float((wrong - least).max(initial=0.0)), 0.0)
 
     def noise(self, x: Array) -> Array:
-        """Return what is rounding of columns, which is nothing, and of rows."""
+        """Return the errors that count as rounding: 0 for columns, then those of rows."""
         return np.concatenate([0.0 * x, NOISE * (self.size @ np.abs(x))])
 
     def difference(self, solver: Any, x: Array, y: Array, unit: float, price: float) -> tuple[Array, Array] | None:
-        """Solve for the difference to a point and prices in these units; return their sums, or ``None``."""
+        """Solve for the difference between an optimum and the point `x` with prices `y`, in the given units.
+
+        Return the improved point and prices, or ``None`` if HiGHS finds no optimum.
+        """
         at, noise, every = np.concatenate([x, self.matrix @ x]), self.noise(x) / 2, np.arange(len(self.lower))
         worth = np.concatenate([self.cost - self.matrix.T @ y, y]) / price
         sides = (self.lower - at - noise) / unit, (self.upper - at + noise) / unit
@@ -106,7 +109,7 @@ class _Program:
         return moved, y + price * np.array(point.row_dual)
 
     def solver(self, highs: Any, time_limit_s: float | None) -> Any:
-        """Return a solver at the basis that `highs` has; costs and bounds follow."""
+        """Return a solver for the differences that starts at the basis of `highs`; it has no costs and bounds yet."""
         rows, columns = self.matrix.shape
         matrix, lp = sp.csc_array(sp.hstack([self.matrix, -sp.eye_array(rows)])), highspy.HighsLp()
         lp.num_row_, lp.num_col_ = rows, rows + columns
@@ -131,7 +134,7 @@ class _Program:
 
 
 def run(highs: Any) -> None:
-    """Run HiGHS, and again without its basis if it gives up: its simplex does so at some bases."""
+    """Run HiGHS; if its simplex gives up, which happens at some bases, run it again without its basis."""
     highs.run()
     if highs.getModelStatus() == highspy.HighsModelStatus.kNotset:
         highs.clearSolver()

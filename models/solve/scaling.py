@@ -1,4 +1,4 @@
-"""Scaling: units in which a solver's absolute tolerances become relative, and forms that no scaling can rescue.
+"""Scaling of forms, so that a solver's absolute tolerances become relative; some forms no scaling can rescue.
 
 HiGHS applies absolute tolerances (1e-9 to 1e-7) to rows, columns and reduced costs, drops coefficients below 1e-9, and
 accepts any point as optimal that it cannot distinguish from an optimum: a largest utility of 1e-9 is 0 to it. So a form
@@ -24,12 +24,12 @@ ORDINARY = 2.0**10
 """No scaling if the largest coefficient lies between 1/ORDINARY and ORDINARY."""
 
 CERTIFIABLE = 1e10
-"""Largest ratio of coefficients of a row, after equilibration, at which a solver still takes all of them into account:
-models leave out amounts below 1e-9 of a capacity, and gangs take several times that."""
+"""Largest ratio of coefficients of a row, after equilibration, at which a solver still takes all of them into account.
+Models leave out amounts below 1e-9 of a capacity."""
 
 FAR = 1e7
-"""Ratio of coefficients of a row from which on forms are equilibrated: in units of the largest one, HiGHS drops those
-below 1e-9."""
+"""Ratio of coefficients of a row above which a form is equilibrated: in units of the largest coefficient, HiGHS drops
+those below 1e-9."""
 
 
 class NotCertifiableError(NotApplicableError):
@@ -38,7 +38,10 @@ class NotCertifiableError(NotApplicableError):
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of a scaled form's rows, columns (1 for integer ones) and objective, measured in the original units."""
+    """The units of a scaled form: how much of the original unit is 1 in each row, column and in the objective.
+
+    Integer columns have the unit 1.
+    """
 
     row: Array
     column: Array
@@ -77,7 +80,7 @@ class Units:
         return replace(options, mip_start={k: v / unit.get(k, 1.0) for k, v in options.mip_start.items()})
 
     def undone(self, solution: Solution) -> Solution:
-        """Return a solution of the scaled form as a solution of the original."""
+        """Return the solution of the original form that a solution of the scaled form stands for."""
         if self.ordinary:
             return solution
 
@@ -123,7 +126,7 @@ def units(form: StandardForm) -> Units:
 
 
 PASSES = 6
-"""Passes of the equilibration; forms of OEF with weights of 1e±9 are within 1e5 after three."""
+"""Passes of the equilibration."""
 
 
 class _Entries:
@@ -190,6 +193,6 @@ def _largest(*numbers: Array) -> Array:
 
 
 def _power(largest: Array) -> Array:
-    """Return the largest power of two up to each number; 1 for 0 and for ordinary numbers."""
+    """Return, for each number, the largest power of two that is no larger; 1 for 0 and for ordinary numbers."""
     ordinary = (largest == 0) | ((largest >= 1 / ORDINARY) & (largest <= ORDINARY))
     return np.asarray(np.where(ordinary, 1.0, np.exp2(np.floor(np.log2(np.where(ordinary, 1.0, largest))))))

@@ -30,17 +30,16 @@ DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
 
 PRICE = 1e-11
-"""Reduced costs and prices of a refined optimum up to this fraction of the largest cost count as 0."""
+"""Fraction of the largest cost up to which reduced costs and prices of a refined optimum count as 0."""
 
 WORSE = 1e-9
-"""Relative loss of the objective from which on an optimum of the secondary objective is not taken."""
+"""Largest relative loss of the objective at which an optimum of the secondary objective is accepted."""
 
 TIGHT, LOOSE = 1e-9, 1e-7
-"""Feasibility tolerances of a MIP: of its answer, and of the second one that it is compared with.
+"""Feasibility tolerances of a MIP: for its first answer, and for the second answer that confirms it.
 
-HiGHS applies a tenth of it to reduced costs. At its default of 1e-6, it ignores thousands of columns of small value,
-and the bound ends up below the optimum (P1, utilities from 1e-5 to 1: 0.99828 instead of 0.99839). At 1e-9, rounding
-lets it cut off an optimum from time to time: it called 146.3 and 153.6 optima of P1 where 154.9 is one.
+HiGHS applies a tenth of the tolerance to reduced costs. At its default of 1e-6, it ignores columns of small value, and
+its bound can be below the optimum. At 1e-9, rounding lets it cut off an optimum from time to time.
 """
 
 SMALL = 10_000
@@ -152,7 +151,7 @@ class Session:
         _must(self.highs.deleteCols(len(which), which.astype(np.int32)), "delete columns")
 
     def run(self, time_limit_s: float | None = None) -> Solution:
-        """Solve from where the last run ended, within the given time limit or that of the options."""
+        """Solve, starting from where the last run ended, within the given time limit or that of the options."""
         limit_s = self.options.time_limit_s if time_limit_s is None else time_limit_s
         # HiGHS compares an LP's limit with the total time of the object, and a MIP's with the time of this run.
         if limit_s is not None:
@@ -172,9 +171,10 @@ class Session:
         return replace(solution, times=times)
 
     def _run_without_presolve(self, limit_s: float | None) -> None:
-        """Check a claim that there is no solution: HiGHS's presolve makes it of programs whose rows are just met.
+        """Solve again without presolve, to check HiGHS's claim that there is no solution.
 
-        The claim stands if the search finds no solution before its limit.
+        Its presolve also claims that of programs whose rows can only just be met. The claim stands if the search finds
+        no solution before its limit.
         """
         self._claimed = self.highs.getModelStatus()
         if limit_s is not None and self.is_mip:
@@ -185,12 +185,12 @@ class Session:
         self.set_option("presolve", before)
 
     def confirmed(self, solution: Solution) -> Solution:
-        """Return a solution after HiGHS was asked a second time about a MIP of which it claims an optimum.
+        """Ask HiGHS a second time about a MIP if it claims an optimum; return the answer that counts.
 
-        It starts from the incumbent, with another seed and the :data:`LOOSE` tolerance. If it finds a better optimum,
-        it is asked a third time, from there and with the first tolerance. What it finds then counts if it is better;
-        else the claim is withdrawn, and a gap is left. Each answer has the whole time limit, and a claim that could not
-        be tried in it stands. The second answer does not count as time to solve.
+        The second solve starts from the incumbent, with another seed and the :data:`LOOSE` tolerance. If it finds a
+        better optimum, HiGHS is asked a third time, from there and with the first tolerance. The third answer counts if
+        it is better than the first; otherwise the claim is withdrawn, and a gap is left. Each solve has the whole time
+        limit, and a claim that could not be tried within it stands. The second solve does not count as solving time.
         """
         if not self.is_mip or solution.status != "optimal" or solution.column_values is None:
             return solution
@@ -256,7 +256,7 @@ class Session:
         return chosen if exact and kept else replace(optimum, times=chosen.times)
 
     def refined(self, solution: Solution) -> tuple[Solution, bool]:
-        """Return an optimum of the LP without errors that a solver allows, and whether there are none left.
+        """Return the optimum of the LP without the errors that a solver's tolerances allow, and whether none is left.
 
         See Also
         --------
@@ -284,7 +284,10 @@ class Session:
         return refinement, exact
 
     def at(self, chosen: Solution, optimum: Solution) -> Solution:
-        """Return `optimum` at the point `chosen` after :meth:`keep_optima`, or unchanged if that has none."""
+        """Return `optimum` with the values of `chosen`, which was found after :meth:`keep_optima`.
+
+        If `chosen` has no values, the optimum is unchanged.
+        """
         times = replace(optimum.times, solve_s=optimum.times.solve_s + chosen.times.solve_s)
         if chosen.status != "optimal" or chosen.column_values is None:
             return replace(optimum, times=times)
@@ -294,8 +297,8 @@ class Session:
     def _run_interruptibly(self) -> None:
         """Run HiGHS so that Ctrl-C, which only the main thread receives, becomes an orderly interruption.
 
-        Python handles it between its own bytecodes only, so MIPs and larger LPs run in a second thread. Starting one
-        takes a third of the time of a small LP. Workers ignore Ctrl-C and need no thread.
+        Python handles Ctrl-C only between its own bytecodes, so MIPs and larger LPs run in a second thread. Starting a
+        thread takes a third of the time of a small LP. Workers ignore Ctrl-C and need no thread.
         """
         main = threading.current_thread() is threading.main_thread()
         if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -423,7 +426,7 @@ def _highs_lp(form: StandardForm) -> highspy.HighsLp:
 
 
 def interior_point(form: StandardForm) -> Array:
-    """Return an interior point of an LP's optimal face (no crossover), to show where theorems about vertices fail."""
+    """Return an interior point of the optimal face of an LP (no crossover), to test theorems about vertices."""
     highs = highspy.Highs()
     for name, value in (("output_flag", False), ("solver", "ipm"), ("run_crossover", "off"), ("presolve", "off")):
         highs.setOptionValue(name, value)

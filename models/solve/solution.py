@@ -21,9 +21,9 @@ from schedgap.models.solve.options import Algorithm, solver
 
 
 class Seed(NamedTuple):
-    """A feasible decision of the problem, with the method that found it and its objective.
+    """A known feasible decision to start from, with the method that found it and its objective.
 
-    It is `exact` unless it misses a rule, by a part that the checker accepts.
+    It is not `exact` if it violates a rule by an amount that the checker tolerates.
     """
 
     method: str
@@ -62,9 +62,9 @@ class SolveOptions:
     seeds
         Known decisions, for models that can start from them.
     more
-        ``more(gap)`` returns how many seconds a search may go on that has used its time limit and has this gap.
+        A search that has used its time limit and has this gap may go on for ``more(gap)`` seconds.
     enough
-        Relative gap at which a search that has used its time limit needs no more.
+        Relative gap at which a search that has used its time limit stops, even if `more` allows it to go on.
     logs
         Folder in which HiGHS writes the log of each solve to a file of its own; ``None`` for no logs.
     """
@@ -107,7 +107,7 @@ class SolveOptions:
         return solver(self.solver).settings
 
     def since(self, began: float) -> SolveOptions:
-        """Return the options with the remaining time limit of a solve that `began` then, at least 1 ms."""
+        """Return the options with the time that a solve started at `began` has left, at least 1 ms."""
         return self.limited(None if self.time_limit_s is None else self.time_limit_s - (clock.now() - began))
 
     def limited(self, left_s: float | None) -> SolveOptions:
@@ -208,7 +208,7 @@ class Solution:
 
     @property
     def has_incumbent(self) -> bool:
-        """Whether there is a feasible point to decode."""
+        """Whether the solution has a feasible point, from which a decision can be decoded."""
         return self.objective is not None and self.column_values is not None
 
     @property

@@ -13,16 +13,16 @@ SMALLEST = 2e-9
 """Smallest coefficient (HiGHS drops those up to 1e-9), and smallest fraction of a job on a server that counts."""
 
 NOWHERE = -1.0
-"""Rate of a configuration that a gang may not hold: below that of any other, including those without progress."""
+"""Rate of a configuration that a gang may not hold: lower than that of any other, even one without progress."""
 
 
 @dataclass(frozen=True, eq=False)
 class Configurations:
-    """``q`` configurations ``[c, m]``, ordered by kind of job and GPU type, as levels and as amounts.
+    """``q`` configurations ``[c, m]`` of CPUs and memory, ordered by kind of job and GPU type.
 
     Each belongs to a `kind` of job and a `gpu_type`, ``(q,)``. Its `level` ``(q, 2)`` is the pair of CPU and memory
-    levels in the kind's table, which identifies the configuration. `gpus`, `cpus` and `memory_gb` ``(q,)`` are those of
-    the whole gang, `rate` ``(q,)`` its iterations per second.
+    levels in the kind's table, which identifies the configuration. `gpus`, `cpus` and `memory_gb` ``(q,)`` are what the
+    whole gang holds, `rate` ``(q,)`` its iterations per second.
     """
 
     kind: Ints
@@ -49,9 +49,10 @@ class Configurations:
 
 
 def units(view: SynergyView) -> Array:
-    """Return the ``(k, 3)`` units of GPUs, CPUs and gigabytes: 1, and the amounts per GPU of the type's largest server.
+    """Return ``(k, 3)`` the units in which the solver counts GPUs, CPUs and gigabytes of each GPU type.
 
-    The solver counts resources in these units, so coefficients are about as large as gangs.
+    GPUs are counted one by one, the others by the amount per GPU of the type's largest server. Coefficients are then
+    about as large as gangs.
     """
     largest = view.pools.largest
     per_gpu = np.divide(largest, largest[:, :1], out=np.ones_like(largest), where=largest[:, :1] > 0)
@@ -59,25 +60,26 @@ def units(view: SynergyView) -> Array:
 
 
 def capacity(view: SynergyView) -> Array:
-    """Return the ``(k, 3)`` GPUs of each type, which are whole, and the CPUs and gigabytes that models' rows allow."""
+    """Return ``(k, 3)`` the GPUs, CPUs and gigabytes of each type that models' rows allow, with slack for rounding."""
     return np.column_stack((view.pools.gpus, view.pools.cpus * (1 + SLACK), view.pools.memory_gb * (1 + SLACK)))
 
 
 def fitting(view: SynergyView) -> Bools:
-    """Return ``(K, k)`` whether each type has enough GPUs for a gang of each kind, even if it makes no progress."""
+    """Return ``(K, k)`` whether each type has enough GPUs for a gang of each kind, which may make no progress on it."""
     return np.asarray(view.profiles.gpus[:, None] <= view.pools.gpus)
 
 
 def configurations(
     view: SynergyView, where: Bools, kinds: Ints | None = None, *, pruned: bool = True, idle: bool = False
 ) -> Configurations:
-    """Return the configurations within ``needs.limit`` of `kinds` (default: all) on the GPU types `where` ``(K, k)``.
+    """Return the configurations that jobs of some `kinds` (default: all) may hold on GPU types, within ``needs.limit``.
 
-    If `pruned`, a configuration is left out if another one of its kind and type has no more CPUs, no more memory and at
-    least its rate. A job that holds the former may hold the latter instead, so no optimum changes.
+    `where` ``(K, k)`` says which kinds may run on which types. If `pruned`, a configuration is left out if another one
+    of its kind and type has no more CPUs, no more memory and at least its rate. A job that holds the former may hold
+    the latter instead, so no optimum changes.
 
-    If `idle`, configurations without progress are included. LP1 mixes them in: a fraction of a job at rest, on few
-    CPUs, can pay for a fraction of it on many. Where jobs can only lose by them, they are left out.
+    If `idle`, configurations without progress are included. LP1 uses them: if a fraction of a job rests on few CPUs,
+    another fraction of it can have many. Models in which jobs can only lose by them leave them out.
     """
     tables = view.profiles
     if kinds is not None:
@@ -108,11 +110,11 @@ def configurations(
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Jobs of a round in ``e`` classes; those of a class have the same kind, weight and floors.
+    """The jobs of a round in ``e`` classes of equal jobs: same kind, weight and least rates.
 
     `jobs` ``(m,)`` are listed class by class, within a class in the order in which they were picked; each class has
-    `count` ``(e,)`` of them. `weight` ``(e,)`` is a factor from iterations per second to the objective, `floor` ``(e,
-    k)`` the iterations per second that a job must have on each GPU type where it runs.
+    `count` ``(e,)`` of them. `weight` ``(e,)`` turns iterations per second into the objective; `floor` ``(e, k)`` is
+    the iterations per second that a job must have on each GPU type where it runs.
     """
 
     jobs: Ints
@@ -123,7 +125,7 @@ class Classes:
 
 
 def classes(view: SynergyView, jobs: Ints, floor: Array) -> Classes:
-    """Return the classes of `jobs` ``(m,)`` with floors ``(m, k)``."""
+    """Return the classes of equal jobs among `jobs` ``(m,)``, whose least rates are `floor` ``(m, k)``."""
     kind, weight = view.profiles.kind[jobs], view.weight[jobs]
     alike = np.column_stack((kind, weight, floor))
     _, first, which, count = np.unique(alike, axis=0, return_index=True, return_inverse=True, return_counts=True)
@@ -131,11 +133,14 @@ def classes(view: SynergyView, jobs: Ints, floor: Array) -> Classes:
 
 
 def one_round(view: SynergyView, job: Ints, server: Ints, amount: Array) -> Schedule:
-    """Return a round in which jobs ``(x,)`` hold GPUs, CPUs and gigabytes ``(x, 3)``; the runnable jobs are offered."""
+    """Return the schedule of one round in which jobs ``(x,)`` hold `amount` ``(x, 3)`` of GPUs, CPUs and gigabytes.
+
+    All runnable jobs count as offered to the round.
+    """
     offered, (gpus, cpus, memory_gb) = view.runnable, amount.T
     return Schedule(np.zeros_like(job), job, server, gpus, cpus, memory_gb, np.zeros_like(offered), offered)
 
 
 def ideal_schedule(view: SynergyView, job: Ints, held: Configurations, at: Ints) -> Schedule:
-    """Return the round in which each job ``(x,)`` holds the configuration ``at`` ``(x,)`` on its GPU type."""
+    """Return the schedule of the round in which each job ``(x,)`` holds configuration number `at` ``(x,)``."""
     return one_round(view, job, held.gpu_type[at], held.held()[at])

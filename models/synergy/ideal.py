@@ -1,11 +1,11 @@
-"""The solution procedure of ILP1, on arrays: first its LP, then the integer program over columns near the LP's optimum.
+"""How ILP1 is solved: first its LP, then the integer program over the columns that can be in an optimum.
 
-Pyomo takes about 15 ms to build and compile a model of any size, longer than the solve; tests compare its statement and
-the arrays, row by row.
+The program is built as arrays: Pyomo takes about 15 ms to build and compile a model of any size, longer than the solve.
+Tests compare the arrays with the statement in Pyomo (:func:`~schedgap.models.synergy.throughput.build_round` with
+integers) row by row.
 
-The optimum is that of the statement, :func:`~schedgap.models.synergy.throughput.build_round` with integers. It is also
-the first half of LP2, whose demands are therefore those of the registered ``synergy.ilp1`` (on several types,
-``synergy.hetero.ilp1``).
+LP2 begins with this program, too: the CPUs and memory that its jobs demand are those of the registered ``synergy.ilp1``
+(on several types, ``synergy.hetero.ilp1``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from schedgap.models.synergy import throughput
 from schedgap.models.synergy.configurations import capacity, units
 
 FEW = 150
-"""Columns up to which HiGHS solves the integer program directly, in less time than LP and rounding take."""
+"""Most columns with which HiGHS solves the integer program directly, since that is faster than LP and rounding."""
 
 FRACTION = 1e-6
 """Distance from a whole number at which a column of the LP counts as fractional."""
@@ -46,7 +46,7 @@ def round_form(view: SynergyView, chosen: throughput.RoundChoices) -> StandardFo
 
 
 def ideal_round(view: SynergyView, options: SolveOptions) -> tuple[Solution, Schedule | None]:
-    """Solve ILP1 (or its extension to several GPU types) for ``c*`` and ``m*`` of every runnable job."""
+    """Solve ILP1, or its extension to several GPU types: find CPUs ``c*`` and memory ``m*`` of every runnable job."""
     began = clock.now()
     chosen = throughput.choices(view, throughput.FLOORED)
     form = round_form(view, chosen)
@@ -59,12 +59,13 @@ def ideal_round(view: SynergyView, options: SolveOptions) -> tuple[Solution, Sch
 
 
 def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Solution:
-    """Solve a maximisation integer program whose LP has few fractional columns; `owner` ``(q,)`` is each one's class.
+    """Solve an integer program, to be maximised, whose LP has few fractional columns.
 
-    With two resources and one choice per class, a vertex of the LP is fractional in a few classes only. First, these
-    classes choose again among all columns, the others among those that the LP chose; a result within the gap of the LP
-    is optimal. Otherwise, columns whose reduced cost alone exceeds the remaining difference are left out: no better
-    solution has them. The time limit applies to each of up to three solves.
+    `owner` ``(q,)`` is the class of jobs of each column. With two resources and one choice per class, a vertex of the
+    LP is fractional in a few classes only. First, these classes choose again among all of their columns, and the others
+    among the columns that the LP chose; if the result is within the gap of the LP's optimum, it is optimal. Otherwise,
+    columns whose reduced cost alone exceeds the remaining difference are left out: no better solution has them. The
+    time limit applies to each of up to three solves.
     """
     if len(owner) <= FEW:
         return _solved(form, options)
@@ -86,14 +87,14 @@ def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Sol
 
 
 def _solved(form: StandardForm, options: SolveOptions) -> Solution:
-    """Solve without HiGHS's feasibility jump, which takes two thirds of the 8 ms for a program of about 80 columns."""
+    """Solve an integer program without HiGHS's feasibility jump, which takes most of the time of small programs."""
     session = Session(form, options)
     session.set_option("mip_heuristic_run_feasibility_jump", False)
     return session.run()
 
 
 def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
-    """Solve with the columns in `kept` only; the others are 0."""
+    """Solve the program over the columns in `kept` only; the others are 0."""
     smaller = replace(
         form,
         cost=form.cost[kept],
@@ -111,7 +112,7 @@ def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
 
 
 def solve_ideal(view: SynergyView, options: SolveOptions) -> Outcome:
-    """Solve ILP1 on arrays: first the relaxation, then the few classes that are fractional in it choose again.
+    """Solve ILP1: first its relaxation, then the few classes of jobs that are fractional there choose again.
 
     Columns that are left out cannot be in a better solution. The reported sizes are those of the whole program.
     """

@@ -17,7 +17,7 @@ WATCHED = ("BESTSOLFOUND", "DUALBOUNDIMPROVED")
 
 
 def begun() -> Callable[..., None]:
-    """Start the clock; return the function that prints a record with the seconds since now."""
+    """Start the clock; return a function that prints a record with the seconds since the start."""
     began = time.perf_counter()
 
     def tell(**record: Any) -> None:
@@ -28,14 +28,14 @@ def begun() -> Callable[..., None]:
 
 
 def scip_options() -> list[tuple[str, Any, list[str]]]:
-    """Return name, default and words (none are known) of each parameter of SCIP."""
+    """Return the name and default of each parameter of SCIP, with an empty list of words that it accepts."""
     import pyscipopt
 
     return [(name, default, []) for name, default in pyscipopt.Model().getParams().items()]
 
 
 def cp_sat_options() -> list[tuple[str, Any, list[str]]]:
-    """Return name, default and words of each parameter of CP-SAT that is a number, a flag or one of a list of words."""
+    """Return name, default and accepted words of those parameters of CP-SAT that are numbers, flags or words."""
     from ortools.sat.python import cp_model
 
     parameters = cp_model.CpSolver().parameters
@@ -48,7 +48,7 @@ def cp_sat_options() -> list[tuple[str, Any, list[str]]]:
 
 
 def _apply(put: Callable[[str, Any], None], settings: dict[str, Any]) -> None:
-    """Set parameters; end the program with a line that names the one that the solver refuses."""
+    """Set the solver's parameters; if it refuses one, end the program with a line that names this parameter."""
     for name, value in settings.items():
         try:
             put(name, value)

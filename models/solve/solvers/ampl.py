@@ -1,7 +1,7 @@
 """Licensed solvers through Pyomo's interface to AMPL's drivers: ``gurobi``, ``cplex``, ``copt``, ``xpress``.
 
-The executables of these names use AMPL's format and share their options. ``mip:bestbound`` makes them return the bound,
-which a MIP that stops early would otherwise lack.
+The drivers are executables of these names that read AMPL's format and have the same options. ``mip:bestbound`` makes
+them return the bound, which would otherwise be missing if a MIP stops early.
 """
 
 from __future__ import annotations

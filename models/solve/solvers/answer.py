@@ -24,7 +24,7 @@ EXTRA = "pip install 'schedgap[solvers]'"
 
 
 def absent(solver: str, how: str = EXTRA) -> NotApplicableError:
-    """Return the error for a solver that is not installed; `how` says how to install it."""
+    """Return the error that says that a solver is not installed; `how` says how to install it."""
     return NotApplicableError(f"{solver} is not installed: {how}")
 
 
@@ -33,9 +33,9 @@ GRACE_S = 30.0
 
 
 def wait(process: subprocess.Popen[bytes], options: SolveOptions) -> int:
-    """Wait for a solver's program, and kill it if it does not end by itself; return its exit code.
+    """Wait for a solver's program and return its exit code; kill the program if it does not end in time.
 
-    Ctrl-C is passed on to it, and makes it stop at the next node.
+    Ctrl-C is passed on to the program, which then stops at its next node.
     """
     with process:
         try:
@@ -52,7 +52,7 @@ def wait(process: subprocess.Popen[bytes], options: SolveOptions) -> int:
 
 @dataclass
 class SolverRun:
-    """One run of a solver: created before the model is passed, it records times and trace, and returns the solution."""
+    """One run of a solver, created before the model is passed to it: it records times and trace for the solution."""
 
     form: StandardForm
     options: SolveOptions
@@ -73,9 +73,10 @@ class SolverRun:
     ) -> tuple[dict[str, Any], float | None]:
         """Run the solver's program on a model, and record the incumbents and bounds that it prints.
 
-        The functions `incumbent` and `bound` convert its numbers to the form's. Settings that are ``None`` are omitted.
-        Return its last record and its last bound. If the program is killed or fails, the last record is the status and
-        reason of its ``failure``, and what it printed before is kept. Starting it does not count as solving time.
+        The functions `incumbent` and `bound` turn the program's numbers into values of the form's objective. Settings
+        that are ``None`` are omitted. Return the program's last record and its last bound. If the program is killed or
+        fails, the last record is ``{"failure": (status, reason)}``, and what it printed before is kept. Starting the
+        program does not count as solving time.
         """
         program = Path(__file__).with_name("_programs.py")
         parameters = json.dumps({name: value for name, value in settings.items() if value is not None})
@@ -114,7 +115,7 @@ class SolverRun:
 
     @property
     def late(self) -> bool:
-        """Whether the time limit is reached, or nearly so, since solvers check their clocks only now and then."""
+        """Whether at least 95 % of the time limit is used: solvers check their clocks only now and then."""
         limit_s = self.options.time_limit_s
         return limit_s is not None and clock.now() - self.began >= 0.95 * limit_s
 

@@ -23,7 +23,7 @@ FOUND = re.compile(rf"Integer solution of {NUMBER} found .*\({NUMBER} seconds\)"
 ROOT = re.compile(rf"Continuous objective value is {NUMBER} - {NUMBER} seconds")
 BOUND = re.compile(rf"Lower bound:\s+{NUMBER}")
 PRINTED = 1e-7
-"""Largest difference between the objective that CBC prints, with eight decimals, and that of its values."""
+"""Largest difference between the objective that CBC prints, with eight decimals, and that of its column values."""
 
 DIGITS = 5e-6
 """Largest relative rounding error of a number printed with six digits."""
@@ -82,8 +82,7 @@ def _read(attempt: SolverRun, names: list[str], log: str, answer: files.Answer |
         return attempt.ended("interrupted" if code < 0 else "error", why, bound=bound)
     status: Status = next((s for words, s in STATUS if answer.status.startswith(words)), "error")
     solved = bool(attempt.trace and attempt.trace[-1].incumbent is not None) or not form.integer.any()
-    # CBC 2.10 reports infeasible if time runs out during presolve ("Pre-processing says infeasible or unbounded"),
-    # for example for `zhou.ps.offline` on `gen/20jobs?jobs=3` with 1.72 s; 7 s are enough for the optimum.
+    # CBC 2.10 reports infeasible if time runs out during presolve ("Pre-processing says infeasible or unbounded").
     late = status == "infeasible" and attempt.late
     if answer.status.startswith("Stopped") or late:
         timed = late or "time" in answer.status
@@ -103,7 +102,7 @@ def _read(attempt: SolverRun, names: list[str], log: str, answer: files.Answer |
 
 
 def _least(printed: str) -> float:
-    """Return the smallest number that prints like this, since a bound that was rounded up is not valid.
+    """Return the smallest number that would be printed as `printed`, since a bound that was rounded up is not valid.
 
     If there is a decimal point, as in the summary, the last digit was rounded; progress has at most six digits.
     """

@@ -1,7 +1,7 @@
-"""Forms in whole numbers: continuous columns determined by integer ones are substituted, and rows are scaled.
+"""Forms in whole numbers, for CP-SAT: continuous columns are substituted where possible, and rows are scaled.
 
-In P1, rate, work done and remaining time are continuous but determined by the decisions through equations, so a solver
-for whole numbers can handle it. It cannot handle a model with a free continuous column.
+A continuous column can be substituted if equations determine it from integer columns. In P1, this is true of rates and
+of work done, so CP-SAT can solve P1. It cannot solve a model in which a continuous column is free.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.models.solve.form import StandardForm
 
 EXACT = tuple(10.0**k for k in range(7))
-"""Factors that are tried to make a row whole without rounding."""
+"""Factors that are tried to turn the coefficients of a row into whole numbers without rounding."""
 
 LARGEST = 2.0**40
-"""Largest activity of a rounded row; each term is then off by at most 1e-12 of it. With 2^45, the presolve of CP-SAT
-9.15 called P1 of ``gen/20jobs?jobs=6`` infeasible, although it accepted a solution with all columns fixed."""
+"""Largest activity of a rounded row, of which each term is then off by at most 1e-12. At 2^45, the presolve of CP-SAT
+9.15 called a feasible instance of P1 infeasible."""
 
 LARGEST_EXACT = 2.0**60
 
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """A form in the integer columns of an original form, and how to recover the original's other columns.
+    """A form over only the integer columns of an original form, and how to recover the original's other columns.
 
-    The `values` of this form are those of ``columns`` in the original; ``others`` are ``matrix @ values + constant``.
+    ``columns`` are the original's columns that this form has. With their `values`, the ``others`` have the values
+    ``matrix @ values + constant``.
     """
 
     form: StandardForm
@@ -47,7 +48,7 @@ class Whole:
 
 
 def whole(form: StandardForm) -> Whole:
-    """Return the form in its integer columns only.
+    """Return the form over its integer columns only; the other columns are substituted.
 
     It raises `NotApplicableError` if a continuous column is not determined by integer ones through equations, or if an
     integer column is unbounded.
@@ -101,7 +102,7 @@ def whole(form: StandardForm) -> Whole:
 
 
 def _bounded(form: StandardForm) -> StandardForm:
-    """Return the form with upper bounds on integer columns that follow from rows with nonnegative terms only."""
+    """Return the form with finite upper bounds on integer columns, where rows with nonnegative terms imply them."""
     endless = form.integer & np.isinf(form.upper)
     if not endless.any():
         return form
@@ -117,10 +118,10 @@ def _bounded(form: StandardForm) -> StandardForm:
 
 
 def _following(form: StandardForm) -> tuple[Ints, Ints, Ints, Bools]:
-    """Return the rows that determine continuous columns, these columns, in order, and the undetermined columns.
+    """Return the rows that determine continuous columns, these columns in the order of substitution, and the free ones.
 
-    Also return which columns are whole: the integer ones, and those determined by equations with whole numbers and
-    whole columns. They are kept, since substituting them would fill the matrix.
+    Also return which columns are whole: integer columns, and columns that follow from whole columns by equations with
+    whole coefficients. Whole columns are kept, since substituting them would fill the matrix.
     """
     open_ = ~form.integer & (form.lower < form.upper)
     integer = form.integer | (~open_ & _is_whole(form.lower))
@@ -169,9 +170,10 @@ def _named(form: StandardForm, which: Ints) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows in whole numbers: matrix and sides, the factor of each row, and its largest rounding error `moved`.
+    """Rows in whole numbers: matrix and sides, the `factor` of each row, and its largest rounding error `moved`.
 
-    Sides of rounded rows are moved outwards by this error, so every feasible point of the original rows stays feasible.
+    The sides of a rounded row are moved outwards by this error, so that every feasible point of the original row stays
+    feasible.
     """
 
     matrix: sp.csr_array
@@ -182,7 +184,7 @@ class Rows:
 
 
 def scaled(matrix: sp.csr_array, lower: Array, upper: Array, most: Array) -> Rows:
-    """Return rows in whole numbers, multiplied by a factor of :data:`EXACT` if one makes them whole without rounding.
+    """Return rows in whole numbers: multiplied by a factor of :data:`EXACT` if that needs no rounding, else rounded.
 
     `most` is the largest absolute value of every column.
     """
@@ -209,7 +211,7 @@ def _is_whole(numbers: Array) -> Bools:
 
 
 def _side(numbers: Array, sign: int) -> Ints:
-    """Return sides as integers, with infinite ones as the smallest or largest 64-bit integer."""
+    """Return the sides of rows as integers; infinite sides become the smallest or the largest 64-bit integer."""
     endless = np.iinfo(np.int64)
     wide = np.isinf(numbers) | (abs(numbers) > 2.0**62)
     return np.where(wide, endless.max if sign > 0 else endless.min, np.where(wide, 0, numbers).astype(np.int64))
