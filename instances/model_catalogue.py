@@ -237,7 +237,7 @@ def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> Catal
 
 
 def _rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[dict[str, float], list[str]]:
-    """Return the rates of an entry, those missing on K80, P100 and V100 by the ratios of `like`, and notes on these."""
+    """Return the rates of an entry and notes; rates missing on K80, P100 and V100 follow from the ratios of `like`."""
     rates = dict(entry.get("rates", {}))
     missing = [r for r in reversed(MEASURED) if r not in rates]
     if like is None or not missing:
@@ -270,7 +270,7 @@ def _speedup_rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[
 
 
 def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
-    """Return the pipeline of an entry at its rate, or that of the model that lends it one, in units of the rate."""
+    """Return the pipeline of an entry, its own or another model's, with amounts in units of the entry's rate."""
     table = _document()["pipelines"]
     own = entry.get("pipeline_like", entry.get("sensitivity_like", entry["name"]))
     facts = table["models"][own]

@@ -301,7 +301,7 @@ class PaperSpec:
         raise UnknownNameError(unknown("problem", name, [p.id for p in self.problems]))
 
     def wider(self, name: str) -> list[str]:
-        """Return the problem's id and those of the problems it restricts: their bounds hold for its decisions."""
+        """Return the ids of a problem and of all problems that it restricts; bounds on these hold for it, too."""
         ids: list[str] = []
         current: str | None = name
         while current is not None:

@@ -43,7 +43,7 @@ def _png(figure: ChartType | Drawing) -> bytes:
 
 
 def _width(png: bytes) -> int:
-    """Return the width at which a picture is shown: letters are as large as in other figures, where there is room."""
+    """Return the width at which a picture is shown: letters are as large as in other figures, unless it is too wide."""
     return min(MOST_PX, round(ENLARGED * int.from_bytes(png[16:20], "big") / PNG_SCALE))
 
 
@@ -65,7 +65,7 @@ def stored(name: str) -> Comparison:
 
 @dataclass(frozen=True)
 class Checked:
-    """Whether an answer is right, and what a notebook prints about it: nothing while an exercise is open."""
+    """The verdict on an answer: if it is right, and what the notebook prints, which is nothing for an open exercise."""
 
     right: bool
     text: str

@@ -210,7 +210,7 @@ def _round(tables: Tables) -> list[str]:
 
 
 def _judged_round(tables: Tables, lines: list[str]) -> Verdict:
-    """Return the verdict on one round: the objective is its throughput, or the fragments of a placement."""
+    """Return the verdict on one round: the objective is its throughput or, for a placement, the fragmented jobs."""
     runs, total = tables.gangs, tables.pooled.total
     throughput, fragments = float((tables.pooled.weight[runs.job] * runs.rate).sum()), _fragments(tables)
     used = np.array([runs.gpus.sum(), runs.cpus.sum(), runs.memory_gb.sum()]) / total.sum(axis=0)

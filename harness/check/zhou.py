@@ -137,7 +137,7 @@ def _measured(facts: Zhou, plan: Plan, windows: Rows, kind: str, lines: list[str
 
 
 def _priced(of: Architecture, plan: Plan, lines: list[str]) -> Verdict:
-    """Return the verdict on the run of the heaviest job next to the loads; its objective is the cost at prices (11)."""
+    """Return the verdict on the run of the heaviest job on loaded servers; the objective is its cost at prices (11)."""
     runs, entries, wanted = plan.runs, plan.entries, int(of.weight.argmax())
     other = f"the heaviest job runs, {of.ids[wanted]}, and no other"
     refuse(lines if runs.job.tolist() == [wanted] else [*lines, other])

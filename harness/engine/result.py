@@ -161,12 +161,12 @@ class Found(Generic[R]):
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the run early."""
+        """True if Ctrl-C ended the run early."""
         return bool(self.meta.get("interrupted"))
 
     @property
     def ok(self) -> bool:
-        """Whether every row is `ok`."""
+        """True if every row is `ok`."""
         return all(row.ok for row in self.rows)
 
     @property

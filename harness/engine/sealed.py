@@ -24,7 +24,7 @@ MAX_READ_MB, MAX_UNPACKED_MB = 300, 100
 """Limits in MB on the memory of one file's parsed content, and on its text, which also limits a journal line."""
 
 SIZES = {b",": 64, b"[": 128, b"{": 320}
-"""Upper bounds on the bytes that a parsed value, list and object take, by the mark that stands for it in the text."""
+"""Upper bounds on the bytes that a value, list and object take once parsed, by the character counted for each."""
 
 SEAL = "sum"
 

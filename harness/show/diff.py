@@ -26,7 +26,7 @@ TOLERANCE = 1e-6
 """Relative difference up to which objectives and bounds count as equal."""
 
 EARLY = 0.05
-"""The same tolerance for results of a model that stopped before a proof, as these depend on the machine's speed."""
+"""The tolerance for results of a model that stopped before a proof, because they depend on the machine's speed."""
 
 LEAST_PAIRS = 6
 """With fewer pairs that differ, no outcome of the signed-rank test is significant at 5 % (two-sided: 2/2⁵ = 0.06)."""
@@ -112,12 +112,12 @@ class RowChange:
 
     @property
     def worse(self) -> bool:
-        """Whether anything other than the computing time got worse."""
+        """True if anything other than the computing time got worse."""
         return bool(self.trouble) or any(how in ("worse", "vanished") for *_, how in self.values.values())
 
     @property
     def better(self) -> bool:
-        """Whether a value got better and none got worse."""
+        """True if a value got better and none got worse."""
         return not self.worse and any(how in ("better", "appeared") for *_, how in self.values.values())
 
     @property
@@ -167,7 +167,7 @@ class Difference:
 
     @property
     def ok(self) -> bool:
-        """Whether rows were compared and none is worse or missing."""
+        """True if rows were compared and none is worse or missing."""
         return bool(self.changes) and not (self.missing or self.lost or any(change.worse for change in self.changes))
 
 

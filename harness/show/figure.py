@@ -57,7 +57,7 @@ THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "l
 """Neutral colours in ``figure.json`` and charts, and the page's CSS variables for them, which adapt to dark mode."""
 
 _PLAIN = "; ".join(f"--{name}: {colour}" for colour, name in THEMED.items())
-"""Definitions of these variables for figures outside our pages."""
+"""CSS that defines the variables of :data:`THEMED` for figures outside our pages."""
 
 
 # ---------------------------------------------------------------- registry

@@ -86,7 +86,7 @@ class Cell:
 
     @property
     def bad(self) -> bool:
-        """Whether the cell reports a failure."""
+        """True if the cell reports a failure."""
         return "bad" in self.classes.split()
 
 
@@ -171,7 +171,7 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Whether the user wants all rows."""
+        """True if the user wants all rows."""
         return self.top == math.inf
 
     def most(self, usual: int) -> int | None:

@@ -78,7 +78,10 @@ def split(quantity: str) -> tuple[str, str]:
 
 
 def measured_as(name: str, names: Container[str]) -> tuple[str, float] | None:
-    """Return the one of `names` that a quantity derives from, and its divisor: ``("ttd_s", 3600)`` for ``ttd_h``."""
+    """Return the measured quantity from which another one derives, and the divisor: ``("ttd_s", 3600)`` for ``ttd_h``.
+
+    The measured quantity is one of `names`; the result is ``None`` if none of them fits.
+    """
     stem = name.removesuffix("_ratio")
     sources = [(name, 1.0), (f"{name[:-2]}_s", 3600.0)] if name.endswith("_h") else [(name, 1.0)]
     sources = [(stem, 1.0), (f"{stem}_s", 1.0)] if stem != name else sources

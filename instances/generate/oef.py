@@ -135,7 +135,7 @@ def _without_jobs(speedups: Sequence[Sequence[float]], devices: int) -> dict[str
 
 
 class ClassesSpec(GeneratorSpec):
-    """Tenants of two classes and no jobs, to study which speedups a gain requires.
+    """Tenants of two classes and no jobs, to study how large speedups must be for a gain in efficiency.
 
     `fast` of the tenants are `ratio` times as fast on the last type as on the others; the rest are equally fast on all.
     """

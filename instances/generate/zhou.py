@@ -45,7 +45,7 @@ ANY = "any"
 
 
 class ZhouSpec(GeneratorSpec):
-    """Ranges of section 7, types, and servers before they are scaled.
+    """Parameters of Zhou's setup: the ranges of section 7, types of workers and PSs, and servers before scaling.
 
     Types of workers and of parameter servers are listed in the order of speed, fastest first: the shortest of a job's
     times goes to the first type.
@@ -97,7 +97,7 @@ class ZhouSpec(GeneratorSpec):
 
     @property
     def ring(self) -> bool:
-        """Whether workers form a ring."""
+        """True if workers form a ring."""
         return self.architecture == "ra"
 
 

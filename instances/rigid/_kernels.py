@@ -63,7 +63,7 @@ def sizes_of(gpus: Ints) -> tuple[Ints, Ints, Ints]:
 
 @compiled
 def least(keys: Array, jobs: Ints, first: Ints, count: Ints, fitting: int) -> int:
-    """Return the size index, among the `fitting` smallest, whose heap has the first job; -1 if these are empty."""
+    """Return the index of the gang size, of the `fitting` smallest, whose heap has the first job; -1 if all are empty."""
     best = -1
     for s in range(fitting):
         if count[s] == 0:
@@ -241,7 +241,7 @@ def easy(release: Ints, duration: Ints, requested: Ints, gpus: Ints, capacity: i
 def reservation(
     head: int, start: Ints, requested: Ints, gpus: Ints, running: Ints, busy: int, now: int, free: int
 ) -> tuple[int, int]:
-    """Return the guaranteed start of the first waiting job by requested times, and the GPUs that it leaves free."""
+    """Return the start that requested times guarantee to the first waiting job, and the GPUs that it leaves free."""
     planned = start[running[:busy]] + requested[running[:busy]]
     shadow, extra = now, free
     for i in np.argsort(planned):

@@ -51,7 +51,7 @@ class Cluster(Record):
 
     @property
     def mixed(self) -> bool:
-        """Whether servers have GPUs of several types."""
+        """True if servers have GPUs of several types."""
         return any(group.servers_of for group in self.servers)
 
     @property

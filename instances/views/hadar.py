@@ -179,7 +179,10 @@ def _best_rate(gpus: int, rates: Array, capacity: Ints) -> float:
 
 
 def _hopeless(jobs: Workload, capacity: Ints, slot_s: float, left: Ints) -> Iterator[str | None]:
-    """Yield for each job why it can complete in no schedule, or ``None``; `left` has the slots after its arrival."""
+    """Yield the reason why a job can complete in no schedule, or ``None``, for each job.
+
+    `left` has the number of slots from the arrival of each job to the horizon.
+    """
     for name, gpus, rates, work, slots in zip(jobs.ids, jobs.gpus, jobs.rates, jobs.work, left, strict=True):
         rate = _best_rate(gpus, rates, capacity)
         if rate <= 0:

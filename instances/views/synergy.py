@@ -143,7 +143,7 @@ class SynergyView(GangView):
 
     @cached_property
     def mixed(self) -> bool:
-        """Whether servers have GPUs of more than one type."""
+        """True if servers have GPUs of more than one type."""
         return int((self.pools.gpus > 0).sum()) > 1
 
     @cached_property
@@ -303,7 +303,7 @@ def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
 
 
 def _hopeless(jobs: Workload, tables: Profiles, pools: Pools, needs: Needs) -> Iterable[str | None]:
-    """Yield for each job why it can never run, or ``None``."""
+    """Yield the reason why a job can never run, or ``None``, for each job."""
     for name, kind, gpus, rates in zip(jobs.ids, tables.kind, jobs.gpus, jobs.rates, strict=True):
         if needs.able[kind].any():
             yield None

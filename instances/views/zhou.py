@@ -39,7 +39,7 @@ RESTARTS = {f"restarts_take_{slots}_slots": slots for slots in range(1, 25)}
 """Claims of preemptive methods: after an interruption, a job's next run begins with slots that do no work."""
 
 FRACTIONS = 11
-"""Denominator of the loads at which ``zhou.*.cost`` prices (see :attr:`Architecture.loads`)."""
+"""Denominator of the loads of servers in ``zhou.*.cost`` (see :attr:`Architecture.loads`)."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

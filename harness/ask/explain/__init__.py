@@ -142,14 +142,14 @@ def find(name: str) -> list[str]:
 
 
 def stated(spec: ModelSpec | HeuristicSpec) -> dict[str, str]:
-    """Return the docstrings that state a method, by the name of what they document (see :mod:`schedgap.models`)."""
+    """Return the docstrings in which a method is stated, by the name of the documented object."""
     if isinstance(spec, HeuristicSpec):
         return documentation(spec.run)
     return documentation(spec.build, home_of(spec.build, spec.paper))
 
 
 def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
-    """Build and compile a model on an instance and return its sizes; `large` allows sizes above the stated one."""
+    """Build and compile a model on an instance and return its sizes; with `large`, also above its stated size."""
     from schedgap.models.solve import build, compile_model
     from schedgap.models.solve.form import silent
 
@@ -224,7 +224,7 @@ def _plain(texts: Iterable[str]) -> list[Block]:
 
 
 def _counted(found: list[Block], sizes: Sizes | None) -> Iterator[Block]:
-    """Yield blocks; those of rows and variables get the number of times that they occur on the instance."""
+    """Yield blocks; a block about a row or variable gets the number of times that it occurs on the instance."""
     for block in found:
         total = sum(sizes.parts.get(name, 0) for name in block.names) if sizes else 0
         yield replace(block, count=f"×{total:,}") if total else block

@@ -1,4 +1,4 @@
-"""Docstrings for explanations: collects those that state a method and parses their blocks (:mod:`schedgap.models`)."""
+"""Docstrings for explanations: finds the docstrings in which a method is stated, and parses them into blocks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def replace_inline(
 
 
 def documentation(function: Any, *homes: Any, modules: bool = True) -> dict[str, str]:
-    """Return the docstrings that state a method, by the name of the object that they document.
+    """Return the docstrings in which a method is stated, by the name of the documented object.
 
     For a partial, these are the docstrings of its function and of the functions that it fixes; for a wrapper, those of
     the wrapped function. Objects named in a section *See Also* are included. The docstrings of the modules `homes` come
@@ -82,7 +82,7 @@ def documentation(function: Any, *homes: Any, modules: bool = True) -> dict[str,
 
 
 def _collect(item: Any, docs: dict[str, str], modules: bool) -> None:
-    """Add to `docs` the docstrings of an object, of the functions that it fixes or names, and of its module."""
+    """Add to `docs` the docstrings of an object, of functions in its arguments and *See Also*, and of its module."""
     item, fixed = _opened(item)
     item = inspect.unwrap(item) if hasattr(item, "__name__") else type(item)
     module, doc = inspect.getmodule(item), inspect.getdoc(item) or ""

@@ -23,7 +23,7 @@ KINDS = {"online": 0, "given": 1, "baseline": 2}
 """Kinds of methods by rank: the answer is about the first kind that has results; models rank after all of these."""
 
 NOTHING = {"completed": "completes no job", "admitted": "admits no job", "running": "runs no job"}
-"""What a decision with objective 0 does, by the metric that is 0."""
+"""Words about a decision with objective 0, by the metric that is 0 then."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Runs:
 
     @property
     def nothing(self) -> str:
-        """What the decisions with objective 0 do, and what the optimum is; empty if there are none."""
+        """Words about decisions with objective 0: ``runs no job, where the optimum is 5``; empty if there are none."""
         zero = [row for row in self.rows if row.sense == "max" and row.objective == 0 and row.best_bound is not None]
         if not zero:
             return ""
@@ -129,7 +129,7 @@ def _loss(own: Runs) -> str:
 
 
 def _price(rows: Sequence[Row]) -> str:
-    """Return what the price of the rows' problem is, if it is known: ``the price of envy-freeness is 10.0 %``."""
+    """Return the known price of the rows' problem in words: ``the price of envy-freeness is 10.0 %``."""
     return "".join(f"the price of {one.requires} is {between(one.at_least, one.at_most)}" for one in prices(rows)[:1])
 
 
@@ -175,7 +175,7 @@ def _baseline(own: Runs, others: Sequence[Runs]) -> str:
 
 
 def _freedom(row: Row, own: Row) -> str:
-    """Return what a baseline may do that the algorithm may not, or what it keeps that the algorithm need not keep."""
+    """Return a clause on what a baseline may do and the algorithm may not, or must keep and the algorithm need not."""
     problem = known(row.paper, row.problem)
     if row.problem == own.problem or problem is None:
         return ""

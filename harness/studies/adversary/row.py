@@ -103,7 +103,7 @@ class Worst(DataRow):
 
     @property
     def ok(self) -> bool:
-        """Whether the guarantee holds."""
+        """True if the guarantee holds."""
         return not self.exceeded
 
     def as_dict(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Lab(Count):
         self._narrower: list[Count] = []
 
     def within(self, scope: str) -> Count:
-        """Add a narrower scope and return its count."""
+        """Add a scope that is narrower than the claim's, and return the count of its cases."""
         self._narrower.append(Count(scope))
         return self._narrower[-1]
 

@@ -159,7 +159,7 @@ class Finding(DataRow, Result):
 
     @property
     def ok(self) -> bool:
-        """Whether the check completed; a refuted claim is a valid result."""
+        """True if the check completed; a refuted claim is a valid result."""
         return bool(self.counts)
 
     @property

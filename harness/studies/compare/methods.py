@@ -108,7 +108,7 @@ def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Seque
 
 
 def promised_of(row: Row, instance: Instance) -> Guarantee | None:
-    """Return the guarantee that a row shows or, if none is checked on runs of its method, that of the theorem."""
+    """Return the guarantee that a row shows, or else the one that the theorem gives for every run on the instance."""
     spec = HEURISTICS.get(row.method)
     if row.guarantee is None and spec.shown is not None:
         return spec.guarantee(spec.view(instance))
@@ -116,7 +116,7 @@ def promised_of(row: Row, instance: Instance) -> Guarantee | None:
 
 
 def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
-    """Return an oracle that solves models under the limits of the run, and checks their decisions."""
+    """Return a function that solves a model on a view, under the limits of the run, and checks the decision."""
 
     def decide(model: str, view: Any) -> Any:
         spec = MODELS.get(model)

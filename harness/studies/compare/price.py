@@ -48,7 +48,7 @@ class Price:
 
 
 def optimum(paper: str, problem: str, sense: Sense, peers: Iterable[Row]) -> Optimum:
-    """Return what the rows of one instance say about the optimum of a problem.
+    """Return the certified bound and the best verified objective of a problem, from the rows of one instance.
 
     Bounds of wider problems and decisions of narrower ones count, too.
     """
@@ -74,7 +74,7 @@ def price(problem: Optimum, base: Optimum) -> tuple[float, float] | None:
 
 
 def _behind(sense: Sense, objective: float, reference: float) -> float:
-    """Return how far an objective is behind another value, relative to that; negative if it is ahead."""
+    """Return how far an objective is behind a reference value, relative to the reference; negative if it is ahead."""
     far = gap(objective, reference)
     return far if (objective <= reference) == (sense == "max") else -far
 

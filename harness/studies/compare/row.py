@@ -164,7 +164,7 @@ class Row(CheckedRow):
 
     @property
     def in_order(self) -> bool:
-        """Whether the method did not fail."""
+        """True if the method did not fail."""
         return self.status not in FAILED
 
     @property

@@ -156,7 +156,7 @@ def plan(
 
 
 def _shared(limits: Limits, searches: int, instances: int) -> Limits:
-    """Return the limits of one of the searches on an instance, which share their time."""
+    """Return the limits of a search: all searches on an instance share a time."""
     if limits.run_s is None:
         return replace(limits, time_limit_s=min(limits.seconds, SEARCHES_S / searches))
     first_s = min(max(limits.run_s / 2 / searches, LEAST_S), MOST_S)

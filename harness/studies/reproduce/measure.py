@@ -30,7 +30,7 @@ NOT_RUN = "Nothing of this run is about it; --quick leaves out what takes longes
 """Note on an item that could be measured, but was not."""
 
 TRACE = 0.002
-"""Relative difference up to which values have no order; ratios closer to one have no direction."""
+"""Values that differ relatively by less than this have no order, and ratios this close to 1 have no direction."""
 
 
 @dataclass(frozen=True)
