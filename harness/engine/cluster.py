@@ -96,7 +96,7 @@ class DaskCluster:
 
 
 def run_remotely(plugins: Sequence[Plugin], content: bytes) -> bytes:
-    """Run a pickled task on a worker of the cluster, in a separate process under its limits; pickle its result."""
+    """Run a pickled task on a worker of the cluster, in a process of its own with limits; return the pickled result."""
     restore(plugins)
     task: Task[Any] = pickle.loads(content)
     if code_digest() != task.code:

@@ -66,7 +66,7 @@ class Pacer:
     """Maps the keys of tasks whose workers compile to the time since when they do."""
 
     def compiles(self, key: str, begins: bool) -> None:
-        """Note that the worker of a task begins to compile, or has ended; the run's time goes on once none does."""
+        """Note that the worker of a task begins to compile, or has finished; meanwhile, the run's time stands still."""
         if begins:
             self.compiling[key] = min([time.monotonic(), *self.compiling.values()])
         elif (since := self.compiling.pop(key, None)) is not None and not self.compiling:

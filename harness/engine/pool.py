@@ -92,7 +92,7 @@ class Pool:
                 yield result
 
     def _answer(self, workers: int) -> None:
-        """Let the most promising of the searches that ask go on, or end once the time of the run is used."""
+        """Answer the most promising of the searches that ask: it goes on or, once the run's time is used, ends."""
         worker = self._asking.pop(key := self._pacer.next([*self._asking]))
         searching = [one.task.key for one in self._busy if one.task.limits.run_s is not None]
         run_s = worker.task.limits.run_s or 0.0

@@ -71,7 +71,7 @@ class Machines:
 
     @cached_property
     def usable(self) -> Array:
-        """``(h, R)`` the most of a server's capacity that integral numbers of workers and PSs can use together."""
+        """The ``(h, R)`` most of a server's capacity that whole numbers of workers and PSs can use together."""
         ps = np.array([fitting(self.capacity, need) > 0 for need in self.ps], bool).reshape(-1, self.size)
         fits, needs = np.vstack([self.room > 0, ps]), np.vstack([self.worker, self.ps])
         _, first, kind = np.unique(self.kind, return_index=True, return_inverse=True)
@@ -82,7 +82,7 @@ class Machines:
 
     @property
     def allowed(self) -> Array:
-        """``(h, R)`` the most that may be in use on all servers of an entry together, see :attr:`usable`."""
+        """The ``(h, R)`` most that may be in use on all servers of an entry together, see :attr:`usable`."""
         return np.asarray(self.usable * self.count[:, None] * (1 + SLACK))
 
     def use(self, worker_type: int, ps_type: int, workers: Ints, ps: Ints) -> Array:
@@ -92,7 +92,7 @@ class Machines:
 
 
 def fitting(capacity: Array, need: Array, taken: Array | float = 0.0) -> Ints:
-    """Return ``(h,)`` how many times `need` ``(R,)`` fits into capacities ``(h, R)``, at most :data:`PLENTY`.
+    """Return the ``(h,)`` number of times that `need` ``(R,)`` fits into capacities ``(h, R)``, at most :data:`PLENTY`.
 
     Of the capacities, the amounts `taken`, which broadcast with them, are in use; the result is −1 if they exceed them.
     """

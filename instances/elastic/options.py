@@ -324,7 +324,7 @@ def _costs(m: Machines, table: Ints) -> Array:
 
 
 def largest(m: Machines, ring: bool, most: int) -> Ints:
-    """Return ``(M, P, 2)`` the most workers that fit on several empty servers ([…, 0]) and on one ([…, 1]).
+    """Return the ``(M, P, 2)`` most workers that fit on several empty servers (``[…, 0]``) and on one (``[…, 1]``).
 
     At most `most` workers per server are considered. If N workers fit, so do N − 1, except that a ring on several
     servers has at least two workers.

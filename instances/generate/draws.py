@@ -21,7 +21,7 @@ def poisson_arrivals(u: Array, rate: float) -> Array:
 
 
 def log_uniform(u: Array, mean: float, spread: float) -> Array:
-    """Return values with uniform logarithms, the largest `spread` times the smallest, of expectation `mean`.
+    """Return log-uniform values of expectation `mean`, with an upper end that is `spread` times the lower end.
 
     The density is proportional to ``1/x`` between ``a`` and ``a·spread``, so that the mean is
     ``a·(spread − 1)/ln(spread)``. It is heavy-tailed like job sizes (Philly spans orders of magnitude), but bounded, so

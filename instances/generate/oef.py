@@ -93,7 +93,10 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
 
 
 def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:
-    """Return scaled `rates` (slowest type first) with each step to the next type varied by a factor, still rising."""
+    """Return `rates` (slowest type first) times `scale`, with the speedup of each type over the one before varied.
+
+    The speedup is multiplied by the type's entry in `factors`, and is at least :data:`LEAST_STEP`.
+    """
     names, values = list(rates), list(rates.values())
     steps = [max(LEAST_STEP, b / a * f) for a, b, f in zip(values[:-1], values[1:], factors[1:], strict=True)]
     varied = itertools.accumulate([values[0] * scale, *steps], lambda a, b: a * b)

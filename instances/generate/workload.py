@@ -155,7 +155,7 @@ def cluster(spec: GangSpec) -> Cluster:
 
 
 def arrivals(spec: JobsSpec, per_s: float, streams: Streams) -> list[float]:
-    """Return the submission times of the jobs in seconds, at `per_s` jobs per second; all 0 if that is 0."""
+    """Return the submission times of the jobs in seconds, at `per_s` jobs per second; all are 0 if `per_s` is 0."""
     if per_s == 0:
         return [0.0] * spec.jobs
     return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), per_s))

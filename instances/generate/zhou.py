@@ -214,7 +214,7 @@ def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:
 
 
 def _servers(spec: ZhouSpec, jobs: Sequence[Job]) -> Iterator[ServerGroup]:
-    """Yield the groups of servers, with counts by kind that differ by at most 1, scaled to the capacity."""
+    """Yield the groups of servers: nearly as many of each kind, with resources scaled to the capacity of the spec."""
     slots, taken = ideal(spec, jobs)
     capacity = spec.capacity * (slots @ taken) / spec.slots
     each, more = divmod(spec.servers, len(spec.server_kinds))

@@ -314,7 +314,7 @@ def _servers(
 
 
 def _peak(lines: pd.DataFrame, room: int) -> tuple[int, float, int]:
-    """Return the most GPUs in use at once, the first time of it (or of more than `room`), and the largest gang."""
+    """Return the most GPUs in use at once, the first time with so many (or more than `room`), and the largest gang."""
     ran = lines[lines["start"].notna() & (lines["end"] > lines["start"])]
     largest = int(lines["gpus"].max())
     if ran.empty:

@@ -157,7 +157,7 @@ class TraceJob:
 
 @dataclass(frozen=True)
 class Trace:
-    """A trace as read, from which the filling rules make an instance.
+    """A trace as read from its file; rules then fill in what it does not record, and make it an instance.
 
     Attributes
     ----------

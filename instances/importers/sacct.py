@@ -162,7 +162,7 @@ def log_of(path: Path, lines: pd.DataFrame, options: Options) -> history.Log:
 
 
 def resources(path: Path, lines: pd.DataFrame, options: Options, notes: list[str]) -> tuple[pd.Series, pd.Series, str]:
-    """Return the amount and GPU type that each line holds of the resource that jobs are counted by, and its unit."""
+    """Return what each line holds of the resource by which jobs are counted: amounts, GPU types, and the unit."""
     tres = lines["AllocTRES"] if "AllocTRES" in lines else pd.Series("", lines.index)
     if "ReqTRES" in lines:
         tres = tres.where(tres != "", lines["ReqTRES"])

@@ -161,7 +161,7 @@ def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, bey
 
 
 def _over(rows: Sequence[SimulationRow]) -> str:
-    """Return a sentence that names the policy with the smallest worst ratio to the bounds over all instances."""
+    """Return a sentence about the policy whose largest ratio to a bound, over all instances, is the smallest."""
     cases = len({row.case for row in rows})
     over = f"Over {cases} {'instances' if cases == len({row.fingerprint for row in rows}) else 'cases'}"
     for field, ratio, _, beyond in METRICS:

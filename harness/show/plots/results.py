@@ -21,7 +21,7 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
 
 MAX_INSTANCES = 4
-"""Maximum number of instances of a run that have their own figures; the first ones do."""
+"""Maximum number of instances of a run, counted from the first, that have their own figures."""
 
 MOST_BARS = 20
 SIZE = 250, 150

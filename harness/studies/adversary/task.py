@@ -333,7 +333,7 @@ class SearchTask(_Part):
     most: int
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the fields that determine the result, except for the speed of the machine."""
+        """Return the fields on which the result depends, apart from the speed of the machine."""
         start = [instance.fingerprint for instance in self.start]
         lab = [self.lab.heuristic, self.lab.anywhere]
         return {"of": [*lab, self.seed, start, self.tries, self.seconds, self.most]}
@@ -379,7 +379,7 @@ class ShrinkTask(_Part):
     tries: int = SHRINK_TRIES
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the fields that determine the result, except for the speed of the machine."""
+        """Return the fields on which the result depends, apart from the speed of the machine."""
         return {"of": [self.lab.heuristic, self.lab.anywhere, self.found.instance.fingerprint, self.seconds]}
 
     def attempt(self) -> Slice:

@@ -119,7 +119,7 @@ class Trend(Item):
 
 
 class Quoted(Item):
-    """The published numbers in the file of an instance whose place contains `where`."""
+    """Published numbers from the file of an instance: those whose place in the paper contains `where`."""
 
     instance: Name
     where: Text = ""
