@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from schedgap.instances.discovery import import_submodules
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, OefView
 from schedgap.models.oef import printed
@@ -77,3 +78,5 @@ fair(
     ),
     variants=("row_cap=true",),
 )(printed.build_gavel)
+
+import_submodules(__name__)

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
-from schedgap.instances.views import admission, hadar, zhou
-from schedgap.models.admission.columns import admitting
 from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing
-from schedgap.models.hadar.forked import ForkedPricing
-from schedgap.models.hadar.periods import ByPeriod
-from schedgap.models.hadar.pricing import Pricing as GangPricing
-from schedgap.models.provers.fluid import over_intervals
-from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
+from schedgap.models.provers.registry import Content
 from schedgap.models.provers.rounding import listed, unit_of, whole
 from schedgap.models.provers.tree import Leaf, Tree
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
-from schedgap.models.zhou.columns import completing, weighing
 
 WILD = 64.0
 """Ratio of all payments to the value of all jobs beyond which smaller prices are tried."""
@@ -93,26 +85,6 @@ def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOption
     return Tree([{}], [root], [Leaf(domain, 0, ())])
 
 
-def gangs(view: hadar.HadarView, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
-    """Return prices of GPUs for one of Hadar's problems, from the outcome or from column generation."""
-    evidence = outcome.evidence
-    content: Content = {"slot_s": view.slot_s, "slots": view.slots}
-    pricing: Any
-    oracle: Any
-    if isinstance(evidence, ByPeriod):  # some jobs may do their work in fractions of slots
-        pricing, content["divisible"] = evidence.pricing, np.flatnonzero(evidence.pricing.by_parts).tolist()
-        oracle = lambda prices, domain: pricing.nearly(prices.reshape(-1, view.slots), closely=False)  # noqa: E731
-    elif evidence is not None:
-        return over_intervals(evidence, view.capacity.astype(float)) | {"slot_s": view.slot_s}
-    elif problem == hadar.FORKED.id:
-        pricing = oracle = ForkedPricing(view)
-    else:
-        pricing = oracle = GangPricing(view, problem == hadar.COMPLETE.id)
-    domain = Domain.of(pricing.packing)
-    tree = grown(outcome, domain, oracle, options)
-    return by_prices(outcome, domain, oracle, tree, content)
-
-
 def covered(outcome: Outcome, domain: Domain, tree: Tree, content: Content) -> Domain:
     """Return the domain with the covers that have a positive price somewhere in a tree, and add them to `content`.
 
@@ -140,27 +112,3 @@ def elastic(
     tree = grown(outcome, pricing.domain, pricing, options)
     content: Content = {"slot_s": view.slot_s, "slots": jobs.slots}
     return by_prices(outcome, pricing.domain, pricing, tree, content, sense)
-
-
-def of_zhou(view: zhou.ZhouView, problem: str) -> ElasticJobs:
-    """Return the elastic jobs of one of Zhou's problems."""
-    return (weighing if problem.endswith("weight") else completing)(view.of(problem))
-
-
-def cheapest(view: zhou.ZhouView, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content:
-    """Return the base of prices for Zhou's cheapest run; the rule places all choices that might be cheaper."""
-    a = view.of(problem)
-    return {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
-
-
-for problem in (hadar.UTILITY.id, hadar.COMPLETE.id, hadar.FORKED.id):
-    PROVERS.register(ProverSpec(problem, partial(gangs, problem=problem)))
-for problem in (admission.UTILITY.id, admission.FROM_ARRIVAL.id):
-    PROVERS.register(ProverSpec(problem, partial(elastic, jobs_of=partial(admitting, problem=problem))))
-for architecture in zhou.ARCHITECTURES:
-    for kind, sign in (("completion", -1), ("weight", 1)):
-        problem = f"zhou.{architecture}.{kind}"
-        jobs_of = partial(of_zhou, problem=problem)
-        PROVERS.register(ProverSpec(problem, partial(elastic, jobs_of=jobs_of, sense=sign)))
-    problem = f"zhou.{architecture}.cost"
-    PROVERS.register(ProverSpec(problem, partial(cheapest, problem=problem)))

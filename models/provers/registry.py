@@ -37,3 +37,9 @@ class ProverSpec:
 
 
 PROVERS: Registry[ProverSpec] = Registry("prover")
+
+
+def prove(problem: str, view: Any, outcome: Outcome, options: SolveOptions) -> Content | None:
+    """Return multipliers that prove a bound on a problem, or ``None`` if only the solver vouches for the bound."""
+    prover = next((spec.prove for spec in PROVERS if spec.id == problem), None)
+    return prover(view, outcome, options) if prover else None

@@ -1,4 +1,4 @@
-"""Provers for linear programs: multipliers of the rows, and the Lagrangian bound that follows from them."""
+"""Provers of OEF's programs: the duals of tenants' rows and of envy rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from schedgap.instances.views import oef, synergy
+from schedgap.instances.views import oef
 from schedgap.models.oef import printed
 from schedgap.models.oef.lazy import Envy, envy_of, lazy_cooperative
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import Session, Solution, SolveOptions, build, solve
-from schedgap.models.synergy.configurations import units
-from schedgap.models.synergy.ideal import round_form
-from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
+from schedgap.models.solve import Solution, SolveOptions, build, solve
 
 
 def devices(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content:
@@ -42,15 +39,15 @@ def tenants(view: oef.OefView, outcome: Outcome, options: SolveOptions, *, probl
     return {"unit": unit, "tenants": listed(whole(own, unit))}
 
 
+def told(solution: Solution, rows: str) -> bool:
+    """Return whether a solution has duals of some rows: other solvers tell none, plug-ins may name rows otherwise."""
+    return any(name.startswith(f"{rows}[") for name in solution.duals)
+
+
 ROWS = {
     oef.EQUAL.id: (printed.build_noncooperative, "equal_efficiency"),
     oef.SHARING.id: (printed.build_sharing_incentive, "at_least_split"),
 }
-
-
-def told(solution: Solution, rows: str) -> bool:
-    """Return whether a solution has duals of some rows: other solvers tell none, plug-ins may name rows otherwise."""
-    return any(name.startswith(f"{rows}[") for name in solution.duals)
 
 
 def envies(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content:
@@ -70,30 +67,7 @@ def envies(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Conten
     return {"unit": unit, "envy": [[*pair, n] for pair, n in zip(found.pairs.tolist(), numbers, strict=True) if n]}
 
 
-def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Content | None:
-    """Return prices of GPUs, CPUs and memory for the progress of a round; a job has one configuration."""
-    chosen = choices(view, rule)
-    group, held, at = chosen.classes, chosen.held, chosen.at
-    if len(np.unique(chosen.owner)) < (len(group.count) if rule.everybody else 1):
-        return None
-    form = round_form(view, chosen)
-    lower = form.row_lower if rule.everybody else np.full_like(form.row_lower, -np.inf)
-    relaxed = replace(form, integer=np.zeros(len(at), bool), row_lower=lower)
-    solution = Session(relaxed, replace(options, method="simplex", seeds=())).run()
-    if solution.row_duals is None:
-        return None
-    types = np.unique(held.gpu_type[at])
-    prices = np.zeros((view.types, 3))
-    prices[types] = solution.row_duals[: 3 * len(types)].reshape(3, -1).T / units(view)[types]
-    gain = group.weight[chosen.owner] * held.rate[at]
-    unit = unit_of(float(group.count.sum() * gain.max(initial=0.0)))
-    jobs = [view.workload.ids[j] for j in view.runnable]
-    return {"unit": unit, "slot_s": view.slot_s, "prices": listed(whole(np.maximum(prices, 0.0), unit)), "round": jobs}
-
-
 PROVERS.register(ProverSpec(oef.ALLOCATION.id, devices))
 for problem in ROWS:
     PROVERS.register(ProverSpec(problem, partial(tenants, problem=problem)))
 PROVERS.register(ProverSpec(oef.ENVY_FREE.id, envies))
-for problem, rule in {synergy.IDEAL.id: FLOORED, synergy.FREE.id: OPEN, synergy.ORACLE.id: WITH_ORACLE}.items():
-    PROVERS.register(ProverSpec(problem, partial(rounds, rule=rule)))

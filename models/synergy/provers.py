@@ -1,0 +1,63 @@
+"""Provers of Synergy's problems: prices of GPUs, CPUs and memory, for a round or for the whole run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from schedgap.instances.arrays import Array
+from schedgap.instances.views import synergy
+from schedgap.models.provers.fluid import SECONDS, mean, normalised, percentile
+from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
+from schedgap.models.provers.rounding import duals, listed, unit_of, whole
+from schedgap.models.registry import Outcome
+from schedgap.models.solve import Session, SolveOptions
+from schedgap.models.synergy.configurations import capacity, units
+from schedgap.models.synergy.ideal import round_form
+from schedgap.models.synergy.jct import run_of
+from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
+
+
+def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Content | None:
+    """Return prices of GPUs, CPUs and memory for the progress of a round; a job has one configuration."""
+    chosen = choices(view, rule)
+    group, held, at = chosen.classes, chosen.held, chosen.at
+    if len(np.unique(chosen.owner)) < (len(group.count) if rule.everybody else 1):
+        return None
+    form = round_form(view, chosen)
+    lower = form.row_lower if rule.everybody else np.full_like(form.row_lower, -np.inf)
+    relaxed = replace(form, integer=np.zeros(len(at), bool), row_lower=lower)
+    solution = Session(relaxed, replace(options, method="simplex", seeds=())).run()
+    if solution.row_duals is None:
+        return None
+    types = np.unique(held.gpu_type[at])
+    prices = np.zeros((view.types, 3))
+    prices[types] = solution.row_duals[: 3 * len(types)].reshape(3, -1).T / units(view)[types]
+    gain = group.weight[chosen.owner] * held.rate[at]
+    unit = unit_of(float(group.count.sum() * gain.max(initial=0.0)))
+    jobs = [view.workload.ids[j] for j in view.runnable]
+    return {"unit": unit, "slot_s": view.slot_s, "prices": listed(whole(np.maximum(prices, 0.0), unit)), "round": jobs}
+
+
+def of_rounds(view: synergy.SynergyView) -> Array:
+    """Return the GPUs, CPUs and memory of each type."""
+    return capacity(view).ravel()
+
+
+def last_round(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions) -> Content | None:
+    """Return prices of GPUs, CPUs and memory, and of the longest job, for Synergy's makespan."""
+    if outcome.solution.row_duals is None:
+        return None
+    run, there = run_of(view), capacity(view)
+    prices, own = -duals(outcome.solution, "resource_rounds", there.shape), np.zeros(len(view.possible))
+    own[run.earliest.argmax()] = max(1.0 - float((np.maximum(prices, 0) * there).sum()), 0.0)
+    return normalised(prices.ravel(), own, there.ravel()) | {"slot_s": view.slot_s}
+
+
+for problem, rule in {synergy.IDEAL.id: FLOORED, synergy.FREE.id: OPEN, synergy.ORACLE.id: WITH_ORACLE}.items():
+    PROVERS.register(ProverSpec(problem, partial(rounds, rule=rule)))
+PROVERS.register(ProverSpec(synergy.MAKESPAN.id, last_round))
+PROVERS.register(ProverSpec(synergy.RUN.id, partial(mean, there=of_rounds)))
+PROVERS.register(ProverSpec(synergy.P99.id, partial(percentile, there=of_rounds, unit_s=SECONDS)))
