@@ -1,4 +1,7 @@
-"""(10) with equal tenants merged and rows added when violated; same optimum as :func:`.printed.build_cooperative`."""
+"""How (10) is solved for many tenants: equal tenants are merged, and envy rows are added when they are violated.
+
+The optimum is that of :func:`.printed.build_cooperative`.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,17 @@ from schedgap.models.registry import Outcome, solve_built, total
 from schedgap.models.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
 
 PRINTED_LIMIT = 12
-"""Tenants up to which (10) is solved as printed, in a few milliseconds; lazy rows have the same optimum."""
+"""Most tenants with which (10) is solved as printed, in a few milliseconds; lazy rows have the same optimum."""
 
 ENVY_TOLERANCE = 1e-9
-"""Envy, relative to the tenant's efficiency with an equal split, up to which a row counts as satisfied."""
+"""Largest envy, as a fraction of the tenant's efficiency with an equal split, at which a row counts as satisfied."""
 
 
 def cooperative(view: OefView, options: SolveOptions) -> Outcome:
     """Solve (10) as printed for few tenants; otherwise merge equal tenants and add rows (10c) when violated.
 
-    With 1000 tenants, 2 % of the rows are needed; the reported sizes are those of the full program. Real traces have
-    few models and many tenants: the 567 virtual tenants of 20,000 Philly jobs have 53 different rows of speedups, and
-    merging reduces the time from 58 s to 0.06 s.
+    Few of the rows are needed; the reported sizes are those of the full program. Merging helps with real traces, which
+    have many tenants and few models: the 567 virtual tenants of 20,000 Philly jobs have 53 different rows of speedups.
     """
     if view.size <= PRINTED_LIMIT:
         return solve_built(build_cooperative, decode, view, options)
@@ -36,7 +38,7 @@ def cooperative(view: OefView, options: SolveOptions) -> Outcome:
 
 
 def merged_cooperative(view: OefView, options: SolveOptions) -> Outcome:
-    """Solve (10) on the merged tenants (:func:`schedgap.instances.views.oef.merged`), and divide their devices."""
+    """Solve (10) for merged tenants (:func:`schedgap.instances.views.oef.merged`), and divide their devices again."""
     small, group = merged(view)
     outcome = lazy_cooperative(small, options)
     part = view.weight / small.weight[group]
@@ -45,9 +47,9 @@ def merged_cooperative(view: OefView, options: SolveOptions) -> Outcome:
 
 
 class Envy(NamedTuple):
-    """Multipliers of envy rows (10c): ``(m, 2)`` who envies whom, and ``(m,)`` numbers of 0 or more.
+    """Multipliers of envy rows (10c): `pairs` ``(m, 2)`` of who envies whom, and a `multiplier` ``(m,)`` of 0 or more.
 
-    They belong to the rows in efficiency per weight, ``E_l/π_l − w_l·x_i/π_i ≥ 0``.
+    The rows are in efficiency per weight, ``E_l/π_l − w_l·x_i/π_i ≥ 0``.
     """
 
     pairs: Ints
@@ -68,11 +70,10 @@ def envy_of(view: OefView, duals: Array) -> Envy:
 
 
 def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
-    """Solve (10) by lazy rows: neighbours in speedup space first, then each tenant's worst envies until none is left.
+    """Solve (10) by lazy rows: first between tenants with similar speedups, then each tenant's worst envies.
 
     Every master is a relaxation of (10), so its optimum is always a bound. Tenants with similar speedups envy each
-    other first: starting from the nearest neighbours in log-speedup space needs half the rounds and a third of the rows
-    of starting from neighbours in a one-dimensional order (1000 tenants, 10 types: 21,600 of 999,000 rows).
+    other first, so the first rows are those between nearest neighbours in log-speedup space.
 
     If time runs out, the equal split, which is envy-free, is the incumbent.
     """
@@ -129,7 +130,7 @@ def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
 
 
 class _EnvyRows:
-    """The rows (10c) in the master and those still missing, each in units of the tenant's equal split.
+    """Keeps track of which rows (10c) are in the master; each row is in units of the tenant's equal split.
 
     `before` is the number of the master's other rows, which come first.
     """
@@ -149,7 +150,7 @@ class _EnvyRows:
     def multipliers(self, solution: Solution) -> Envy:
         """Return the multipliers of the rows that the master had when this optimum was found.
 
-        They are the last rows of the master, which may have got more since.
+        These were then the last rows of the master, to which others may have been added since.
         """
         duals = solution.row_duals
         assert duals is not None
@@ -170,7 +171,7 @@ class _EnvyRows:
         return self._rows((wanted | wanted.T) & ~self.present)
 
     def worst(self, devices: Array) -> tuple[Array, Array, sp.csr_array]:
-        """Return rows for each tenant's largest envies that the master lacks; none if the allocation is envy-free."""
+        """Return the rows that the master lacks for each tenant's largest envies; none if there is no envy."""
         value = self.relative @ (devices / self.view.weight[:, None]).T * self.view.weight[:, None]
         envy = np.where(self.present, 0.0, value - np.diag(value)[:, None])
         keep = min(self.PER_TENANT, self.view.size)

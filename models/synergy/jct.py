@@ -1,4 +1,4 @@
-"""Lower bounds for any schedule of the whole run: mean and 99th percentile of completion times, and makespan."""
+"""Lower bounds for any schedule of a whole run: on mean and 99th percentile of completion times, and on makespan."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from schedgap.models.synergy.configurations import capacity, configurations, fit
 
 @dataclass(frozen=True, eq=False)
 class ConfiguredJobs(FluidJobs):
-    """Jobs whose work is done in configurations, times in seconds; resources are those of each GPU type.
+    """The jobs of Synergy for bounds on completion times; times are in seconds.
 
-    `work` ``(n,)`` is in iterations; `kind` ``(n,)`` is the index of each job's kind in `first` ``(K,)``, the position
-    of each kind's first configuration. One iteration per second takes the fraction `use` ``(q, d)`` of each resource in
-    each configuration, which has a `rate` ``(q,)``.
+    A job runs in one *configuration* of CPUs and memory on a GPU type at a time; the resources are the GPUs, CPUs and
+    memory of each type. `work` ``(n,)`` is in iterations. The configurations of each kind of job begin at `first`
+    ``(K,)``, and `kind` ``(n,)`` is the kind of each job. A configuration has a `rate` ``(q,)``; in it, one iteration
+    per second takes the fraction `use` ``(q, d)`` of each resource.
     """
 
     work: Array
@@ -35,20 +36,20 @@ class ConfiguredJobs(FluidJobs):
 
     @property
     def ways(self) -> Ways:
-        """Configurations; an iteration is the unit of work."""
+        """The configurations of jobs; the unit of work is an iteration."""
         return Ways(self.first, 1 / self.rate, self.kind, self.work)
 
     def cost(self, weights: Array) -> Array:
-        """Return the ``(q,)`` seconds of the whole cluster that an iteration takes in each configuration."""
+        """Return ``(q,)`` how many seconds of the whole cluster an iteration takes in each configuration."""
         return np.asarray(self.use @ weights)
 
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return the resources ``(m, d)`` that an iteration takes in the configurations `which`."""
+        """Return ``(m, d)`` the fractions of the resources that an iteration takes in the configurations `which`."""
         return np.asarray(self.use[which])
 
 
 def run_of(view: SynergyView) -> ConfiguredJobs:
-    """Return the jobs of the whole run with their configurations; work is reduced by the rounding of levels."""
+    """Return the jobs of the whole run and their configurations; work is reduced by a margin for rounding errors."""
     jobs = view.possible
     kinds, kind = np.unique(view.profiles.kind[jobs], return_inverse=True)
     held = configurations(view, fitting(view), kinds)
@@ -93,7 +94,7 @@ def bound(view: SynergyView, options: SolveOptions) -> Outcome:
 def build_intervals(
     view: SynergyView, weights: Array | None = None, *, capped: bool = True, intervals: int = INTERVALS
 ) -> pyo.ConcreteModel:
-    r"""Build the bound by mean busy times on the mean completion time as an LP: the cluster as a single machine.
+    r"""Build the LP that bounds the mean completion time by mean busy times on a single machine, the whole cluster.
 
     With weights :math:`\alpha` on the GPUs, CPUs and memory of each GPU type, all totals counted as 1, a job in
     configuration :math:`[c, m]` on type i uses :math:`\alpha_i \cdot (g_j/G_i, c/C_i, m/M_i)` of the cluster and does
@@ -123,7 +124,7 @@ def bound_p99(view: SynergyView, options: SolveOptions) -> Outcome:
 
 
 def build_p99(view: SynergyView) -> pyo.ConcreteModel:
-    """Build the MILP of the jobs in time on a single machine, with the volumes of :func:`build_intervals`.
+    """Build the MILP that bounds the percentile by a single machine, with the volumes of :func:`build_intervals`.
 
     See Also
     --------

@@ -1,9 +1,9 @@
-"""LP2 (eq. 15–19): the configurations of ILP1 placed on servers, at a vertex, and with the fewest fragmented jobs.
+"""LP2 (eq. 15–19) places the configurations of ILP1 on servers: at a vertex, or with the fewest fragmented jobs.
 
 Jobs that hold the same GPUs, CPUs and memory on the same GPU type form one *demand*: ``x[d,i]`` of its jobs are on
-server i. Whole jobs are placed first; the remaining fractions are filled job by job, so each of a demand's ``p``
-servers with a fraction, except one, fragments at most one job. A vertex has at most ``3s`` more positive variables than
-demands, hence at most ``3s`` fragmented jobs: Theorem A.2 for merged jobs.
+server i. Whole jobs are placed first; then the remaining fractions are filled job by job. Of the ``p`` servers on which
+a demand has a fraction, each but one fragments at most one job. A vertex has at most ``3s`` more positive variables
+than demands, hence at most ``3s`` fragmented jobs: this is Theorem A.2 for merged jobs.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from schedgap.models.synergy.configurations import SMALLEST, one_round
 from schedgap.models.synergy.ideal import FRACTION, ideal_round
 
 LARGEST = 2_500
-"""Jobs times servers up to which fewest fragments are searched for by default; 128 jobs on 16 servers take a second."""
+"""Largest product of jobs and servers for which the fewest fragments are searched for by default."""
 
 
 @dataclass(frozen=True, eq=False)
 class Demands:
-    """Input of LP2: ``D`` demands, each of several equal jobs, to place on the servers of their GPU types.
+    """Input of LP2: ``D`` demands, groups of equal jobs, that are to be placed on servers of their GPU types.
 
     `jobs` ``(n,)`` are listed demand by demand, `count` ``(D,)`` of each; a whole job has `amount` ``(D, 3)`` GPUs,
     CPUs and gigabytes. `hosts` ``(s,)`` are the servers with GPUs. There is a variable ``(x,)`` for each `demand` and
-    each `host` of its type (an index into `hosts`), on which a whole job takes the fractions `part` ``(x, 3)``.
+    each `host` of its type (an index into `hosts`); on this server, a whole job takes the fractions `part` ``(x, 3)``.
     """
 
     jobs: Ints
@@ -48,7 +48,7 @@ class Demands:
 
 
 def demands(view: SynergyView, ideal: Schedule) -> Demands:
-    """Return the demands of a round in which every job holds a configuration on its GPU type."""
+    """Return the demands of a round, given the configuration and the GPU type that every job holds in it."""
     rows = np.column_stack((ideal.server.astype(float), ideal.gpus, ideal.cpus, ideal.memory_gb))
     distinct, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     hosts = np.flatnonzero(view.servers.gpus > 0)
@@ -119,7 +119,7 @@ def build_vertex(view: SynergyView, wanted: Demands | None = None) -> pyo.Concre
 
 
 def build_fewest(view: SynergyView, wanted: Demands | None = None) -> pyo.ConcreteModel:
-    r"""Build the MILP of the fewest fragmented jobs: LP2 with each job whole on one server, or split over several.
+    r"""Build the MILP of the fewest fragmented jobs: LP2 in which a job is whole on one server or split over several.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def build_fewest(view: SynergyView, wanted: Demands | None = None) -> pyo.Concre
 
 
 def _servers(view: SynergyView, wanted: Demands) -> pyo.ConcreteModel:
-    """Build the sets and parameters of both models: demands, servers, and the amounts that a whole job takes."""
+    """Build the sets and parameters that both models share: demands, servers, and what a whole job takes."""
     cells = list(zip(wanted.demand.tolist(), wanted.host.tolist(), strict=True))
     guests = grouped((i, d) for d, i in cells)
     m = pyo.ConcreteModel()
@@ -191,15 +191,14 @@ def _servers(view: SynergyView, wanted: Demands) -> pyo.ConcreteModel:
 
 
 def in_servers(m: pyo.ConcreteModel) -> None:
-    """Let the solver count resources in whole servers: its tolerance then means the same for all of them."""
+    """Let the solver count resources in units of a whole server, so that its tolerance means the same for all."""
     counted(m, ((m.capacity_15_17[r, i], m.room[r, i] or 1.0) for r in m.RESOURCES for i in m.HOSTS))
 
 
 def placed(view: SynergyView, wanted: Demands, x: Array) -> Schedule:
-    """Return the round in which `x` ``(cells,)`` jobs of each demand are on each server.
+    """Return the schedule of the round in which `x` ``(cells,)`` jobs of each demand are on each server.
 
-    The view's runnable jobs are offered. The numbers `x` may be fractional, and add up to the demand's jobs up to
-    rounding.
+    The numbers `x` may be fractional; for each demand they add up to its number of jobs, up to rounding.
     """
     rows: list[tuple[int, int, float]] = []
     first = np.cumsum(wanted.count) - wanted.count
@@ -215,7 +214,10 @@ def placed(view: SynergyView, wanted: Demands, x: Array) -> Schedule:
 
 
 def _filled(jobs: list[int], hosts: list[int], x: Array) -> list[tuple[int, int, float]]:
-    """Assign equal jobs to `hosts` that hold `x` of them: whole jobs first, then the fractions in turn."""
+    """Assign equal jobs to `hosts`, on which `x` of them are: whole jobs first, then the fractions in turn.
+
+    Return rows of job, host and the fraction of the job that is there.
+    """
     whole = np.floor(x + SMALLEST)
     rest = np.where(x - whole > SMALLEST, x - whole, 0.0)
     rows = []
@@ -236,7 +238,7 @@ def _filled(jobs: list[int], hosts: list[int], x: Array) -> list[tuple[int, int,
 
 
 def vertex(view: SynergyView, options: SolveOptions) -> Outcome:
-    """Solve ILP1, then LP2 by the simplex method, both on arrays; the reported sizes are those of LP2."""
+    """Solve ILP1, then LP2 by the simplex method; both are built as arrays, and the reported sizes are those of LP2."""
     first, ideal = ideal_round(view, options)
     if ideal is None:
         return Outcome(first, None)
@@ -249,10 +251,11 @@ def vertex(view: SynergyView, options: SolveOptions) -> Outcome:
 
 
 def _fractions(wanted: Demands, used: Array, count: Ints, options: SolveOptions) -> Solution:
-    """Solve LP2 for `count` ``(D,)`` jobs next to the `used` fractions ``(3, s)`` of the servers.
+    """Solve LP2 for `count` ``(D,)`` jobs of each demand, if the fractions `used` ``(3, s)`` of servers are taken.
 
     Servers may be full to the last CPU, and the checker accepts hardly more: HiGHS's default tolerance of 1e-7 is too
-    loose. If there is no solution, each server is a little larger (:data:`~schedgap.instances.arrays.SLACK`).
+    loose. If there is no solution, the LP is solved again with servers that are larger by
+    :data:`~schedgap.instances.arrays.SLACK`.
     """
     for full in (1.0, 1 + SLACK):
         room = np.maximum(full - used, 0.0)
@@ -266,11 +269,11 @@ def _fractions(wanted: Demands, used: Array, count: Ints, options: SolveOptions)
 
 
 def placement_form(held: Array, server: Ints, demand: Ints, jobs: Ints, room: Array, cost: Array) -> StandardForm:
-    """Return LP2 (eq. 15–19).
+    """Return LP2 (eq. 15–19) as arrays.
 
-    Each variable belongs to a `server` and a `demand`, at a `cost` to minimise, ``(x,)`` each; a whole job takes the
-    fractions `held` ``(x, 3)`` of the server's GPUs, CPUs and memory, of which `room` ``(3, s)`` is free. A demand has
-    `jobs` ``(d,)``.
+    Each variable belongs to a `server` and a `demand` and has a `cost`, ``(x,)`` each, which is minimised. On this
+    server, a whole job takes the fractions `held` ``(x, 3)`` of GPUs, CPUs and memory, of which `room` ``(3, s)`` is
+    free. A demand consists of `jobs` ``(d,)`` jobs.
     """
     rows, columns = RowBlocks(), np.arange(len(server))
     for r in range(3):
@@ -297,7 +300,7 @@ def fewest(view: SynergyView, options: SolveOptions) -> Outcome:
         return _after(first, solution, build_s, None, wanted)
     whole = np.rint(solution.array(model.whole))
     split = np.rint(solution.array(model.split)).astype(np.int64)
-    # The rows of the MILP allow more than the checker, so fractions that fill servers are chosen again.
+    # The rows of the MILP allow more than the checker does, so the fractions are chosen again by LP2.
     used = np.zeros((3, len(wanted.hosts)))
     np.add.at(used.T, wanted.host, wanted.part * whole[:, None])
     rest = _fractions(wanted, used, split, options).column_values
@@ -305,13 +308,13 @@ def fewest(view: SynergyView, options: SolveOptions) -> Outcome:
     # The number of split jobs is an integer, so the bound can be rounded up.
     bound = None if solution.bound is None else float(math.ceil(solution.bound - FRACTION))
     decision = placed(view, wanted, x)
-    # A search that is stopped may call jobs split that are on one server.
+    # If the search was stopped early, a job that counts as split may in fact be on one server.
     found = float((np.unique(decision.job, return_counts=True)[1] > 1).sum())
     return _after(first, replace(solution, objective=found, bound=bound), build_s, decision, wanted)
 
 
 def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None, wanted: Demands) -> Outcome:
-    """Return the outcome of the second of two solves, with the time of both; it is optimal only if both are."""
+    """Return the outcome of the second of two solves, with the times of both; it is optimal only if both are."""
     second = replace(solution.times, build_s=build_s)
     solution = replace(solution, times=total(first.times, second))
     if solution.status == "optimal" and first.status != "optimal":

@@ -1,8 +1,9 @@
 """The largest progress of a round: LP1 and ILP1 (eq. 1–5), on several GPU types (22–25), with a fairness oracle (26).
 
-One builder serves all of them. Its variables count equal jobs: ``y[q]`` jobs of a class hold configuration q. Jobs of a
-class are interchangeable, so its solutions correspond to the paper's ``y[c,m,(i,)j]`` of the same value: an integer
-count is assigned to the class's jobs one by one, a fractional one is divided equally among all of them.
+One builder serves all of these models. Its variables count equal jobs: ``y[q]`` jobs of a class hold configuration q.
+Jobs of a class are interchangeable, so a solution corresponds to a solution of the same value in the paper's
+``y[c,m,(i,)j]``: an integer count is assigned to the jobs of the class one by one, a fractional count is divided
+equally among all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from schedgap.models.synergy.configurations import (
 
 @dataclass(frozen=True)
 class Rule:
-    """The variant of the model of a round.
+    """A variant of the model of a round: which rows it has, and whether a job may mix configurations.
 
     Parameters
     ----------
@@ -44,10 +45,10 @@ class Rule:
         ``floor(view)`` returns the ``(m, k)`` iterations per second that each runnable job must have on a GPU type if
         it runs there; ``None`` for no floor.
     integer, everybody
-        Whether a job holds one configuration instead of a mix, and whether every job runs.
+        True if a job holds one configuration instead of a mix; true if every job has to run.
     gpu_rows, pruned
-        Whether there are rows for the GPUs of a type (the paper's models lack them; with one type they never bind), and
-        whether dominated configurations are dropped.
+        True if there are rows for the GPUs of a type (the paper's models lack them; with one type they never bind);
+        true if dominated configurations are left out.
     """
 
     floor: Callable[[SynergyView], Array] | None
@@ -58,20 +59,20 @@ class Rule:
 
 
 def own_floor(view: SynergyView) -> Array:
-    """Return the ``(m, k)`` fair progress of each runnable job on each GPU type: the right-hand side of (5)."""
+    """Return ``(m, k)`` the fair progress of each runnable job on each GPU type, the right-hand side of (5)."""
     return view.needs.fair[view.profiles.kind[view.runnable]]
 
 
 def equal_split(view: SynergyView) -> Array:
-    """Return the ``(m,)`` W^Fair of the runnable jobs if each gets 1/n of every GPU type; this oracle is our own.
+    """Return ``(m,)`` W^Fair of the runnable jobs if each gets 1/n of every GPU type; the paper prints no such oracle.
 
     For several types, the throughput of "an appropriate definition fair allocation" is in section A.2.2 "given to us by
     an oracle, for each round", which "could be using a heterogeneity and fairness aware scheduler in literature", such
-    as Gavel; none is printed. Here, a job runs the fraction ``G_i / (n g_j)`` of its gang on type i, with proportional
-    CPUs and memory; fractions that sum to more than 1 are scaled down to 1. For one type, where (5) has the share of a
-    job's GPUs, A.2.2 prints ``W_j[C/n, M/n]``: a whole gang, whatever its GPUs, with 1/n of the CPUs and memory. By
-    that definition, AlexNet on four GPUs of a server that it shares with four more on one GPU each is due 0.1 of its
-    fair progress, and these 1.25 of theirs; here it is 0.4 and 1.
+    as Gavel. Here, a job runs the fraction ``G_i / (n g_j)`` of its gang on type i, with proportional CPUs and memory;
+    fractions that sum to more than 1 are scaled down to 1. For one type, A.2.2 prints ``W_j[C/n, M/n]``: any gang,
+    however many GPUs it has, gets 1/n of the CPUs and memory, whereas (5) gives it a share in proportion to its GPUs.
+    For example, let AlexNet on four GPUs share a server with four jobs of AlexNet on one GPU each. By
+    ``W_j[C/n, M/n]`` it is due 0.1 of its fair progress, and the others 1.25 of theirs; here it is 0.4 and 1.
     """
     kind = view.profiles.kind[view.runnable]
     gang = view.profiles.gpus[kind].astype(float)
@@ -82,7 +83,7 @@ def equal_split(view: SynergyView) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RoundChoices:
-    """Index set of a round's model: choice q is configuration ``at[q]`` for the jobs of class ``owner[q]``."""
+    """The choices in the model of a round: choice q gives jobs of class ``owner[q]`` the configuration ``at[q]``."""
 
     classes: Classes
     held: Configurations
@@ -93,9 +94,10 @@ class RoundChoices:
 def choices(view: SynergyView, rule: Rule) -> RoundChoices:
     """Return the configurations that the runnable jobs may hold under a rule.
 
-    With integers, (5) and (26) remove the configurations below the floor, because ``Σ W·y ≥ floor`` with a single y of
-    1 is ``W ≥ floor`` for that one. A floor of 0, on a GPU type where the job makes no progress with its share, would
-    demand nothing; with a job's own floors, jobs therefore run only on types where they progress with their share.
+    With integers, (5) and (26) remove the configurations below the floor: if a single y is 1, ``Σ W·y ≥ floor`` means
+    ``W ≥ floor`` for its configuration. On a GPU type on which a job makes no progress with its share, the floor would
+    be 0 and demand nothing; with floors of their own, jobs therefore run only on types on which their share makes
+    progress.
     """
     floor = rule.floor(view) if rule.floor else np.zeros((len(view.runnable), view.types))
     groups = classes(view, view.runnable, floor)
@@ -203,7 +205,10 @@ def build_round(view: SynergyView, rule: Rule) -> pyo.ConcreteModel:
 
 
 def _nobody(chosen: RoundChoices, rule: Rule) -> pyo.ConcreteModel:
-    """Build the model of a round in which no job has a configuration at its floor (an oracle may demand too much)."""
+    """Build the model of a round in which no job has a configuration that reaches its floor.
+
+    This can happen if the oracle demands too much.
+    """
     m = pyo.ConcreteModel()
     m.chosen = chosen
     m.y = pyo.Var([])
@@ -242,12 +247,12 @@ def _members(owner: Ints) -> dict[int, list[int]]:
 
 
 def decode_round(view: SynergyView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
-    """Return the round of an incumbent: the configuration of each job on its GPU type."""
+    """Return the schedule of the round that an incumbent stands for: the configuration of each job on its GPU type."""
     return held_by(view, model.chosen, np.rint(solution.array(model.y)).astype(np.int64))
 
 
 def held_by(view: SynergyView, chosen: RoundChoices, times: Ints) -> Schedule:
-    """Return the round in which `times` ``(q,)`` jobs make each choice; the jobs of a class choose in turn."""
+    """Return the schedule of a round in which `times` ``(q,)`` jobs make each choice; a class chooses job by job."""
     order = np.argsort(chosen.owner, kind="stable")
     owner, at = np.repeat(chosen.owner[order], times[order]), np.repeat(chosen.at[order], times[order])
     group, (_, turn) = chosen.classes, members(np.bincount(owner, minlength=len(chosen.classes.count)))
@@ -258,14 +263,14 @@ def held_by(view: SynergyView, chosen: RoundChoices, times: Ints) -> Schedule:
 def passes(
     view: SynergyView, queue: Sequence[int] | None = None, *, fair: Callable[[SynergyView], Array] = equal_split
 ) -> list[Schedule]:
-    """Return the decisions, by GPU type, of repeated passes over unassigned GPUs (A.2, "Improving utilization").
+    """Return the decisions of repeated passes, each over the GPUs that are still free (A.2, "Improving utilization").
 
-    The paper solves (22)–(26), in which every job runs or there is no solution, yet mentions jobs without one. Here
-    each pass may leave jobs out, and the next jobs of the queue get the remaining resources. The result runs jobs
-    beyond :attr:`schedgap.instances.views.synergy.SynergyView.runnable`, so it solves no problem of a single round,
-    and this is not a registered method.
+    The paper solves (22)–(26), in which either every job runs or there is no solution, and yet mentions jobs that get
+    none. Here each pass may leave jobs out, and the next jobs of the queue get the remaining resources. The result runs
+    jobs beyond :attr:`schedgap.instances.views.synergy.SynergyView.runnable`, so it solves no problem of a single
+    round, and this is not a registered method.
 
-    Jobs wait in the order of `queue`, by default all jobs that can run, by arrival. ``fair(view)`` returns the ``(m,)``
+    Jobs wait in the order of `queue`, by default all jobs that can run, by arrival. ``fair(view)`` returns ``(m,)``
     W^Fair of the runnable jobs of a pass; the view's pools are the remaining resources.
     """
     possible = view.possible
@@ -310,7 +315,7 @@ WITH_ORACLE = Rule(lambda view: np.repeat(equal_split(view)[:, None], view.types
 def register(
     name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[SynergyView], str | None], **more: Any
 ) -> None:
-    """Register the model of a rule; `more` holds other fields of its spec."""
+    """Register the model of a round under a rule; `more` holds other fields of its spec."""
     kind: Kind = "exact" if rule.integer else "relaxation"
     model(
         f"synergy.{name}",

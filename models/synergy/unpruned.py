@@ -1,4 +1,4 @@
-"""ILP1 exactly as printed (eq. 1–5)."""
+"""ILP1 exactly as printed (eq. 1–5), with a binary for every configuration of every job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schedgap.models.synergy.configurations import Configurations, capacity, con
 from schedgap.models.synergy.throughput import mixed_cluster
 
 LARGEST = 20_000
-"""Binaries up to which it runs by default: 128 jobs with pipelines have 30,000, and take HiGHS seconds."""
+"""Most binaries with which the model runs by default; with 30,000 (128 jobs with pipelines) HiGHS takes seconds."""
 
 
 def build_unpruned(view: SynergyView) -> pyo.ConcreteModel:
@@ -78,7 +78,7 @@ def build_unpruned(view: SynergyView) -> pyo.ConcreteModel:
 
 
 def _cells(view: SynergyView) -> Configurations:
-    """Return all cells of the round's kinds, including those without progress."""
+    """Return all configurations of the round's kinds of jobs, including those without progress."""
     return configurations(view, view.needs.able, view.profiles.kind[view.runnable], pruned=False, idle=True)
 
 

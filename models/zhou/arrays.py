@@ -1,7 +1,7 @@
-"""The ILP (13), (21) that places one choice of a job at given prices, built directly as arrays.
+"""The ILP (13), (21) that places one choice of a job at least cost, built directly as arrays.
 
 Pyomo takes about 15 ms to build and compile a model of any size, longer than HiGHS needs to solve (13). The statement
-in Pyomo is :func:`schedgap.models.zhou.mincost.build_mincost`, of which (13) is one choice; tests compare the two.
+in Pyomo is :func:`schedgap.models.zhou.mincost.build_mincost` for a single choice; tests compare the two.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from schedgap.models.solve.form import RowBlocks
 from schedgap.models.statements import largest
 
 PRECISE = 1e-3
-"""Fraction of the dearest column's cost below which an optimal cost is too small for the solver's tolerances."""
+"""An optimal cost below this fraction of the dearest column's cost is too small for the solver's tolerances."""
 
 
 class Choice(NamedTuple):
-    """The data of (13): types (PS type −1 in a ring), whether all is on one server, fewest and most workers."""
+    """A choice of a job, as (13) needs it: types, layout, and the fewest and most workers.
+
+    The PS type is −1 in a ring; `together` says whether everything is on one server.
+    """
 
     worker_type: int
     ps_type: int
@@ -44,11 +47,11 @@ class Placed:
 def placement_form(
     machines: Machines, choice: Choice, free: Array, cost: Array, limit: float = np.inf
 ) -> tuple[StandardForm, Ints]:
-    """Return (13) or (21), and the servers ``(u,)`` of its columns.
+    """Return (13) or (21) as arrays, and the servers ``(u,)`` that its columns belong to.
 
-    Columns are ``y (u,)``, ``s (u,)``, ``one`` or ``has (u,)``, Σ y and Σ s. The `free` resources ``(h, R)`` and the
-    `cost` ``(2, h)`` of a worker and of a parameter server are those for all slots of the run; workers and parameter
-    servers that cost more than `limit` are left out.
+    Columns are ``y (u,)``, ``s (u,)``, ``one`` or ``has (u,)``, Σ y and Σ s. `free` ``(h, R)`` is what is free in all
+    slots of the run, and `cost` ``(2, h)`` what a worker and a parameter server cost for all of these slots; those that
+    cost more than `limit` are left out.
     """
     ring = choice.ps_type < 0
     e = machines.worker[choice.worker_type]
@@ -123,11 +126,11 @@ def placement(
     options: SolveOptions | None = None,
     limit: float = np.inf,
 ) -> tuple[Placed | None, float]:
-    """Return the cheapest placement (13), (21) of one choice, or ``None``, and a lower bound on the cost of any.
+    """Return the cheapest placement (13), (21) of one choice, if one is found, and a lower bound on the least cost.
 
-    The bound is infinite if it is proved that there is no placement; running out of time proves nothing. The `free`
-    resources ``(h, R)`` and the `price` ``(h, R)`` of a unit, 0 or more, are those for all slots of the run. Placements
-    that cost more than `limit` may be missed.
+    The bound is infinite if there is proved to be no placement; running out of time proves nothing. `free` ``(h, R)``
+    is what is free in all slots of the run, and `price` ``(h, R)`` what a unit costs for all of these slots, 0 or more.
+    Placements that cost more than `limit` may be missed.
     """
     cost = unit_costs(machines, choice, price)
     best, bound = None, np.inf

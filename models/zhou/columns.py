@@ -18,11 +18,11 @@ from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
 
 STRETCH = 1.5
-"""Slots after the last arrival in the bound on completion times, as a multiple of those the scarcest resource needs."""
+"""Number of slots after the last arrival, as a multiple of the slots that the scarcest resource needs for all work."""
 
 
 def completing(a: Architecture) -> ElasticJobs:
-    """Return the jobs of the completion problem; index t stands for slot t + 1, since slots count from 1.
+    """Return the jobs of the problem of least weighted completion time; index t stands for slot t + 1.
 
     The slots suffice for :data:`STRETCH` times the work and for one more run of the longest job. A job may also end
     later, at the cost of the first end after these slots.
@@ -37,7 +37,7 @@ def _slots(a: Architecture) -> int:
 
 
 def weighing(a: Architecture) -> ElasticJobs:
-    """Return the jobs of the largest-weight problem: all are available from slot 1 and must complete by slot τ."""
+    """Return the jobs of the problem of largest weight: all may run from slot 1 on and must complete by slot τ."""
     slots = max(a.deadline - 1, 1)
     late = np.repeat(-a.weight[:, None], slots + 1, axis=1)
     return ElasticJobs(a.machines, a.options, slots, np.zeros(a.size, np.int64), late, None)
@@ -77,7 +77,7 @@ def build_master(view: ZhouView, arch: str, weight: bool = False) -> pyo.Concret
 
 
 def columns(view: ZhouView, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
-    """Branch and price with smoothed prices over classes of servers, and search for a schedule on single servers.
+    """Branch and price over classes of servers, with smoothed prices, and search for a schedule on the servers.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def columns(view: ZhouView, options: SolveOptions, arch: str, weight: bool = Fal
 
 
 def decode(runs: Runs) -> Schedule:
-    """Return runs as a decision."""
+    """Return runs of elastic jobs as a schedule of Zhou's problems."""
     return Schedule(**vars(runs))
 
 

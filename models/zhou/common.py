@@ -12,10 +12,10 @@ from schedgap.instances.views.zhou import Architecture, ZhouView
 from schedgap.models.elastic import starts
 
 MOST = 250_000
-"""Largest number of choices times servers for a MILP over all choices: beyond, Pyomo would need many gigabytes."""
+"""Largest product of choices and servers for a MILP over all choices; above it, Pyomo needs many gigabytes."""
 
 CELLS = 10_000_000
-"""Largest table of resources by server and slot: beyond, it would take gigabytes."""
+"""Largest table of resources by server and slot; a larger one would take gigabytes."""
 
 TINY = "gen/20jobs?jobs=3"
 """Three jobs on the servers of gen/20jobs; with PSs the monolithic models have thousands of rows even here."""
@@ -41,7 +41,7 @@ def horizon(a: Architecture) -> int:
 
 
 def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
-    """Refuse to build a MILP over too many choices, or tables of free resources in too many slots up to `end`.
+    """Raise an error if a MILP over so many choices, or a table of free resources up to slot `end`, is too large.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StartChoices:
-    """``c`` choices of jobs: an option (its PS type is −1 in a ring) and its start."""
+    """``c`` choices: a job, its types (PS type −1 in a ring), workers, layout and duration, and its start."""
 
     job: Ints
     start: Ints

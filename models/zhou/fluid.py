@@ -1,6 +1,7 @@
-"""Lower bounds on Σ w·c of any schedule, even one that interrupts jobs and changes types, workers and servers.
+"""Lower bounds on Σ w·c for any schedule, even one that interrupts jobs and changes their types, workers and servers.
 
-One bound is the best relaxation to a single machine. The other is an LP with prices that change over time, and tighter.
+One bound is the best relaxation to a single machine. The other is a fluid over intervals, whose prices change over
+time; it is tighter.
 """
 
 from __future__ import annotations
@@ -27,31 +28,39 @@ from schedgap.models.zhou.common import skip
 
 
 class Types(NamedTuple):
-    """Needs of one worker (or PS) of each type: its `part` ``(k, i, R)`` of a class's totals, and where it `fits`."""
+    """The types of workers (or PSs), as fractions of classes of servers.
+
+    One of type k takes the fraction ``part[k, i, r]`` of all resource r of class i; `fits` ``(k, i)`` says whether one
+    of its type fits on a server of the class.
+    """
 
     part: Array
     fits: Bools
 
     def cost(self, weights: Array) -> Array:
-        """Return the fraction ``(k, i)`` of the cluster that one of each type takes per class at weights ``(i, R)``."""
+        """Return ``(k, i)`` the fraction of the cluster that one of each type takes on each class, or infinity.
+
+        `weights` ``(i, R)`` are the weights of the resources.
+        """
         return np.where(self.fits, (self.part * weights).sum(axis=2), np.inf)
 
     def least(self, weights: Array) -> Array:
-        """Return the least fraction ``(k,)`` of the cluster that one of each type takes, for weights ``(i, R)``."""
+        """Return ``(k,)`` the least fraction of the cluster that one of each type takes, at weights ``(i, R)``."""
         return np.asarray(self.cost(weights).min(axis=1))
 
     def takes(self, weights: Array) -> Array:
-        """Return the resources ``(k, i, R)`` that one of each type takes on its cheapest class."""
+        """Return ``(k, i, R)`` the fractions of resources that one of each type takes on its cheapest class."""
         at = self.cost(weights).argmin(axis=1)
         return np.where((np.arange(weights.shape[0]) == at[:, None])[:, :, None], self.part, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class ElasticFluid(FluidJobs):
-    """Jobs, times in slots; the ``d`` resources are those of every class of servers.
+    """Zhou's jobs for bounds on completion times; times are in slots, and resources are those of each class of servers.
 
-    The ``(q,)`` choices of each job begin at `first` ``(n,)``. Each has a type of workers and of PSs (0 in a ring), and
-    needs worker slots, PS slots and `time` for the whole work; `worker` and `ps` are the needs of one of each type.
+    The ``(q,)`` choices of each job begin at `first` ``(n,)``. A choice has a type of workers and of PSs (0 in a ring).
+    The whole work takes `worker_slots` slots of workers, `ps_slots` slots of PSs and the `time`; `worker` and `ps` are
+    the needs of one worker and one PS of each type.
     """
 
     first: Ints
@@ -65,12 +74,12 @@ class ElasticFluid(FluidJobs):
 
     @property
     def ways(self) -> Ways:
-        """The choices; the unit of work is the whole job."""
+        """The choices of jobs; the unit of work is the whole job."""
         n = len(self.first)
         return Ways(self.first, self.time, np.arange(n), np.ones(n))
 
     def cost(self, weights: Array) -> Array:
-        """Return the least ``(q,)`` slots of the whole cluster that each choice takes, for weights ``(d,)``."""
+        """Return ``(q,)`` the least slots of the whole cluster that each choice takes, at weights ``(d,)``."""
         each = weights.reshape(self.worker.part.shape[1:])
         cost = self.worker_slots * self.worker.least(each)[self.worker_type]
         if len(self.ps.part):
@@ -78,7 +87,7 @@ class ElasticFluid(FluidJobs):
         return np.asarray(cost)
 
     def takes(self, weights: Array, which: Ints) -> Array:
-        """Return the resources ``(m, d)`` that choices take on the cheapest classes."""
+        """Return ``(m, d)`` the resources that the choices `which` take on the cheapest classes."""
         each = weights.reshape(self.worker.part.shape[1:])
         taken = self.worker_slots[which, None, None] * self.worker.takes(each)[self.worker_type[which]]
         if len(self.ps.part):
@@ -87,7 +96,7 @@ class ElasticFluid(FluidJobs):
 
 
 def run_of(a: Architecture) -> ElasticFluid:
-    """Return the jobs with a positive weight (at least one), with the choices that can have the least cost."""
+    """Return the jobs with a positive weight, at least one, and those of their choices that can cost least."""
     jobs, m = np.flatnonzero(a.weight > 0), a.classes
     alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
     job, worker_type, ps_type, worker_slots, ps_slots, time = rows
@@ -122,11 +131,11 @@ Rows = tuple[Ints, Ints, Ints, Array, Array, Array]
 
 
 def _ring(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
-    r"""Return the ``(n,)`` times alone, and the choices with rings: numbers of workers of every type.
+    r"""Return ``(n,)`` the shortest durations of jobs with rings, and their choices: up to four numbers of workers.
 
-    One worker costs least. The rate of :math:`\Phi \ge 2` workers is convex in :math:`\Phi`, so the cost of a rate is
-    concave: it lies above the line from 2 workers to the largest number that needs more than a slot. With one worker
-    more, a slot is enough.
+    The choices are made for each type of workers and layout. One worker costs least. The rate of :math:`\Phi \ge 2`
+    workers is convex in :math:`\Phi`, so the cost of a rate is concave: it lies above the line from 2 workers to the
+    largest number that needs more than a slot. With one worker more, a slot is enough.
     """
     most = np.minimum(a.most[jobs, None, None], largest(a.classes, True, int(a.most.max()))[:, 0])
     work, update, transfer = (x[jobs] for x in (a.work[:, None] * (1 - ROUNDING), a.rates.update, a.rates.transfer))
@@ -152,7 +161,7 @@ def _ring(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
 
 
 def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
-    """Return the ``(n,)`` times alone, and the choices with PSs: up to two per pair of types and layout."""
+    """Return ``(n,)`` the shortest durations of jobs with PSs, and their choices: up to two per types and layout."""
     machines, rates = a.classes, a.rates
     fit = largest(machines, False, int(a.most.max()))
     shape = (len(jobs), *fit.shape, 2)
@@ -181,7 +190,7 @@ def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
 
 
 class Serving:
-    """The most workers that 1, 2, …, S PSs serve, ``(S,)``; 0 for none."""
+    """How many workers 1, 2, …, S parameter servers can serve at most, ``(S,)``; 0 if they can serve none."""
 
     def __init__(self, most: Ints) -> None:
         self.most = np.maximum.accumulate(most)
@@ -193,13 +202,13 @@ class Serving:
         return np.minimum(np.searchsorted(self.most, workers), len(self.most) - 1) + 1
 
     def share(self, workers: Array) -> Array:
-        """Return the least number of PSs per worker over all numbers of workers up to each one."""
+        """Return, for each number of workers, the least number of PSs per worker that this many or fewer need."""
         fewest = self.fewest(workers)
         return np.asarray(np.minimum(fewest / workers, self.least[fewest - 1]))
 
 
 def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Serving:
-    """Return how many workers PSs on one host serve there and elsewhere, for PSs that serve up to `most` workers."""
+    """Return how many workers, on their host and elsewhere, PSs on one host can serve; at most `most` matter."""
     e, z = m.worker[worker_type], m.ps[ps_type]
     room = fitting(m.capacity, z)
     covers = m.ps_bandwidth[ps_type] / m.worker_bandwidth[worker_type] * (1 + 2 * SLACK)
@@ -227,7 +236,7 @@ def bound(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
 
 
 def _build(view: ZhouView, name: str) -> pyo.ConcreteModel:
-    r"""Build the bound by mean busy times as an LP: the cluster as a single machine, on which jobs may be interrupted.
+    r"""Build the LP that bounds Σ w·c by mean busy times on a single machine, the cluster, that may interrupt jobs.
 
     Put weights :math:`\alpha` on the resources r of every class i of servers, and count each class's total
     :math:`n_i C_i^r` as 1. A worker of type m then costs at least

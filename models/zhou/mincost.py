@@ -1,8 +1,8 @@
 """The cheapest run of one job at given prices, (12) and (20), by a sequence of ILPs (13), (21).
 
-The cost of a choice is bounded below by that of its workers where they are cheapest, plus that of the fewest possible
-parameter servers where those are cheapest. The ILPs are solved in the order of these bounds, until the next bound is no
-lower than the best cost found.
+Each choice has a lower bound on its cost: its workers where workers are cheapest, plus the fewest possible parameter
+servers where these are cheapest. The ILPs are solved in the order of these bounds, until the next bound is no lower
+than the best cost found.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TIES = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """The problem of one job: `free` resources ``(h, R, T)`` in slots 1 to T, and a nonnegative `price` per unit."""
+    """The problem of one job: `free` resources ``(h, R, T)`` in slots 1 to T, and the `price` of a unit, 0 or more."""
 
     architecture: Architecture
     job: int
@@ -39,7 +39,7 @@ class Offer:
     price: Array
 
     def choices(self) -> StartChoices:
-        """Return all choices of the job in these slots, including dominated ones: this is the whole problem."""
+        """Return all choices of the job in these slots, including dominated ones, as the paper states the problem."""
         a, own_row = self.architecture, slice(self.job, self.job + 1)
         rates = Rates(a.rates.compute[own_row], a.rates.update[own_row], a.rates.transfer[own_row], a.rates.ring)
         options = options_of(a.machines, a.work[own_row], a.most[own_row], rates, prune=False)
@@ -47,13 +47,13 @@ class Offer:
         return replace(chosen, job=np.full_like(chosen.job, self.job))
 
     def window(self, start: int, slots: int) -> tuple[Array, Array]:
-        """Return the ``(h, R)`` amounts that are free throughout a window, and the total price of a unit in it."""
+        """Return ``(h, R)`` what is free in all slots of a window, and what a unit costs for all of them."""
         within = slice(start - 1, start - 1 + slots)
         return self.free[:, :, within].min(axis=2), self.price[:, :, within].sum(axis=2)
 
 
 def offer(view: ZhouView, name: str) -> Offer:
-    """Return the problem of the heaviest job, given the loads of a view and the prices that follow from them.
+    """Return the problem of the heaviest job, on the capacity and at the prices that the loads of a view leave.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _build(view: ZhouView, name: str) -> pyo.ConcreteModel:
 
 
 def lower_bounds(offered: Offer, chosen: StartChoices) -> Array:
-    """Return lower bounds ``(c,)`` on the costs of choices, infinite for a choice that does not fit."""
+    """Return lower bounds ``(c,)`` on the costs of choices; the bound of a choice that does not fit is infinite."""
     machines, most = offered.architecture.machines, int(offered.architecture.most[offered.job])
     bound = np.full(chosen.size, np.inf)
     for slots, least, paid in _windows(offered, np.unique(chosen.slots)):
@@ -151,7 +151,7 @@ def lower_bounds(offered: Offer, chosen: StartChoices) -> Array:
 
 
 def _windows(offered: Offer, durations: Ints) -> Iterator[tuple[int, Array, Array]]:
-    """Yield each duration, ascending, with ``(h, R, S)`` free amounts and costs of a unit by start of a window."""
+    """Yield each duration, ascending, with ``(h, R, S)`` what is free and what a unit costs, by start of the window."""
     summed = np.concatenate([np.zeros((*offered.price.shape[:2], 1)), np.cumsum(offered.price, axis=2)], axis=2)
     least, width = offered.free, 1
     for slots in durations.tolist():
@@ -162,9 +162,10 @@ def _windows(offered: Offer, durations: Ints) -> Iterator[tuple[int, Array, Arra
 
 
 class _Workers:
-    """Workers of one type in windows of one duration: where they fit, and the costs of the cheapest ones.
+    """Workers of one type in all windows of one duration: where they fit, and what the cheapest of them cost.
 
-    `free` and `paid` ``(h, R, S)`` are free amounts and costs of a unit; `most` is the largest number of workers.
+    By start of the window, `free` ``(h, R, S)`` is what is free and `paid` ``(h, R, S)`` what a unit costs; `most` is
+    the largest number of workers.
     """
 
     def __init__(self, machines: Machines, worker_type: int, free: Array, paid: Array, most: int) -> None:
@@ -181,7 +182,7 @@ class _Workers:
         self.spent = np.concatenate([none, np.cumsum(np.where(room > 0, room * self.dear, 0.0), axis=0)])
 
     def together(self, ps_type: int, number: int) -> Array:
-        """Return the least costs ``(S,)`` of all workers and the PS on one server."""
+        """Return ``(S,)`` the least cost of `number` workers and a PS, all on one server."""
         need, cost = number * self.need, number * self.cost
         if ps_type >= 0:
             need, cost = need + self.machines.ps[ps_type], cost + self.machines.ps[ps_type] @ self.paid
@@ -189,7 +190,7 @@ class _Workers:
         return np.asarray(np.where(fits, cost, np.inf).min(axis=0))
 
     def apart(self, ps_type: int, number: int) -> Array:
-        """Return lower bounds ``(S,)`` on the costs of workers and PSs that are spread over several servers."""
+        """Return ``(S,)`` a lower bound on the cost of `number` workers and their PSs, on several servers."""
         full = (self.filled < number).sum(axis=0) - 1
         fits = full < len(self.cost)
         full, column = np.minimum(full, len(self.cost) - 1), np.arange(len(full))
@@ -212,9 +213,9 @@ def times(free: Array, need: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Cheapest:
-    """The cheapest placement and its choice, ``None`` and −1 if none was found.
+    """The cheapest placement found and its choice, or ``None`` and −1.
 
-    Every run costs at least `bound`, infinite if there is none; `solved` is the number of ILPs solved.
+    Every run costs at least `bound`, which is infinite if there is no run; `solved` is the number of ILPs solved.
     """
 
     placed: Placed | None
@@ -224,7 +225,7 @@ class Cheapest:
 
 
 def cheapest(offered: Offer, chosen: StartChoices, bounds: Array, options: SolveOptions) -> Cheapest:
-    """Find the cheapest run among choices with lower bounds `bounds` ``(c,)``; limits hold for the whole search."""
+    """Find the cheapest run, given lower bounds ``(c,)`` on the costs of choices; limits are for the whole search."""
     began, machines = clock.now(), offered.architecture.machines
     best = Cheapest(None, -1, np.inf, 0)
     for k in np.argsort(bounds, kind="stable").tolist():
@@ -245,7 +246,7 @@ def cheapest(offered: Offer, chosen: StartChoices, bounds: Array, options: Solve
 
 
 def mincost(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
-    """Solve (12) or (20) choice by choice, as arrays, in the order of lower bounds, until the next is no better."""
+    """Solve (12) or (20) by one ILP per choice, in the order of lower bounds, until the next bound is no better."""
     began = clock.now()
     offered = offer(view, name)
     chosen = offered.choices()

@@ -19,11 +19,11 @@ from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_h
 from schedgap.models.zhou.placement import decode, start, statement
 
 LARGEST = 2_500
-"""Choices times servers up to which the MILPs run by default: 2,760 with parameter servers take HiGHS 15 s."""
+"""Largest product of choices and servers with which the MILPs run by default: HiGHS takes 15 s for 2,760 with PSs."""
 
 
 def every_option(a: Architecture) -> Options:
-    """Return the options of all jobs, including dominated ones: the models state the whole problem."""
+    """Return the options of all jobs, including dominated ones, since the models state the problem as printed."""
     return options_of(a.machines, a.work, a.most, a.rates, prune=False)
 
 
@@ -80,7 +80,7 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
 
 
 def _model(a: Architecture, earliest: Ints, end: int, optional: bool = False) -> pyo.ConcreteModel:
-    """Build the weights, and the constraints with all resources free in slots 1 to `end` − 1."""
+    """Build what both problems share: weights, and the constraints with all resources free in slots 1 to `end` − 1."""
     refuse_huge(a, choices=_count(a, earliest, end), end=end)
     free = np.repeat(a.machines.capacity[:, :, None], end - 1, axis=2)
     m = statement(a, choices(every_option(a), earliest, end), free, optional)

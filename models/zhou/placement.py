@@ -1,4 +1,4 @@
-"""Choices and the placement of their workers and PSs as a MILP: (2a)–(2o), which four of Zhou's problems share."""
+"""The rows (2a)–(2o), which four of Zhou's problems share: jobs take choices, whose workers and PSs are placed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schedgap.models.zhou.common import StartChoices
 
 
 def room(m: Machines, chosen: StartChoices, most: Ints) -> tuple[Ints, Ints]:
-    """Return the ``(c, h)`` workers and PSs of each choice that fit on each empty server, up to `most` ``(c,)``."""
+    """Return ``(c, h)`` how many workers, and PSs, of each choice fit on each empty server, up to `most` ``(c,)``."""
     workers = np.minimum(m.room[chosen.worker_type], most[:, None])
     if not len(m.ps):
         enough = workers >= chosen.workers[:, None]
@@ -110,7 +110,7 @@ def statement(a: Architecture, chosen: StartChoices, free: Array, optional: bool
 
 
 def _add_amounts(m: Any, ring: bool) -> None:
-    """Add (2f) and (2g), and with parameter servers (2e)."""
+    """Add (2f) and (2g), the limits on the number of workers, and with parameter servers (2e), at least one PS."""
 
     @m.Constraint(m.CHOICES)
     def enough_2f(m: Any, k: int) -> Any:
@@ -170,8 +170,8 @@ def _add_apart(m: Any, machines: Machines, chosen: StartChoices) -> None:
 
     if not hosts:
         return
-    # A PS that covers more than all workers is as good as one that covers all. With ratios times 1 + 1e-9, HiGHS 1.15.1
-    # called a placement optimal that costs 3 % too much (one of 2,000).
+    # A PS that covers more than all workers is as good as one that covers all. With larger ratios, HiGHS 1.15.1 may
+    # call a placement optimal that costs too much.
     ratio = machines.ps_bandwidth[chosen.ps_type] / machines.worker_bandwidth[chosen.worker_type] * (1 + SLACK)
     m.covers = pyo.Param(m.CHOICES, initialize={k: min(x, m.most[k]) for k, x in enumerate(ratio.tolist())})
     m.has = pyo.Var(hosts, domain=pyo.Binary)
@@ -187,7 +187,7 @@ def _add_apart(m: Any, machines: Machines, chosen: StartChoices) -> None:
 
 
 def _add_capacity(m: Any, machines: Machines, chosen: StartChoices, free: Array) -> None:
-    """Add (2h)."""
+    """Add (2h): the workers and PSs on a server take no more of a resource than is free in each slot."""
     capacity = machines.capacity
     running: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
     serving: dict[tuple[int, int, int], list[tuple[int, int]]] = {}

@@ -32,17 +32,17 @@ def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
 
 
 def offline_schedules(a: Architecture) -> Schedule:
-    """Return schedules that include those of some optimal solution for all jobs."""
+    """Return enough schedules of all jobs to contain an optimal solution in which every job completes."""
     return schedules(a, a.arrival, horizon(a))
 
 
 def weight_schedules(a: Architecture, deadline: int | None = None) -> Schedule:
-    """Return the schedules that complete by slot τ (`deadline`, the architecture's by default) from slot 1 on."""
+    """Return the schedules that start from slot 1 on and complete by slot τ, by default the architecture's deadline."""
     return schedules(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline)
 
 
 def taken(a: Architecture, columns: Schedule) -> Array:
-    """Return the amounts ``(e, R)`` that each entry of schedules takes: ``f``."""
+    """Return ``(e, R)`` the amounts of resources that each entry of schedules takes, the paper's ``f``."""
     use = columns.workers[:, None] * a.machines.worker[columns.worker_type[columns.run]]
     if a.id == "ps":
         use = use + columns.ps[:, None] * a.machines.ps[columns.ps_type[columns.run]]
@@ -50,7 +50,7 @@ def taken(a: Architecture, columns: Schedule) -> Array:
 
 
 def _common(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
-    """Build the sets and parameters of both (8) and (9): schedules, resources of servers in slots, weights and uses."""
+    """Build the sets and parameters that (8) and (9) share: schedules, resources in slots, weights and uses."""
     m = pyo.ConcreteModel()
     m.runs = columns
     m.JOBS = pyo.Set(initialize=np.unique(columns.job).tolist())
@@ -167,7 +167,10 @@ def build_dual(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
 
 
 def _unit(a: Architecture, columns: Schedule) -> float:
-    """Return the largest weight of a job with schedules; next to a heavier one that cannot run, others might vanish."""
+    """Return the unit of the objective: the largest weight of a job that has schedules.
+
+    In units of a heavier job that cannot run, the weights of the others might be too small for the solver.
+    """
     return largest(a.weight[columns.job])
 
 
