@@ -158,7 +158,7 @@ def totals(touched: Ints, price: Array, need: Array, summed: Array) -> None:
 
 @njit(cache=True)
 def floors(summed: Array, floor: Array) -> None:
-    """Fill in the floors: for each type, the lowest price of each slot on any server, summed up to each slot."""
+    """Sum, for each type and up to each slot, the lowest price of any server in a slot; write the sums to floor."""
     types, servers, length = summed.shape
     least = np.empty(length - 1)
     for k in range(types):

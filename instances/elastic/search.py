@@ -49,7 +49,7 @@ class FoundRun:
 
 
 def runs_of(chosen: Sequence[tuple[int, FoundRun]], first_slot: int) -> Runs:
-    """Return the decision made up of runs of jobs; column 0 of the ledger is the slot `first_slot`."""
+    """Return the decision in which these runs of jobs take place; slot 0 of the ledger is the slot `first_slot`."""
     rows = [(job, f.start + first_slot, f.slots, f.worker_type, f.ps_type) for job, f in chosen]
     job, start, slots, worker_type, ps_type = np.array(rows, np.int64).reshape(-1, 5).T.copy()
     places = [(run, f, h) for run, (_, f) in enumerate(chosen) for h in np.flatnonzero(f.workers + f.ps).tolist()]

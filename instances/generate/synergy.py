@@ -26,7 +26,7 @@ from schedgap.instances.workload import servers, workload
 TASKS = ("image", "language", "speech")
 
 SLACK = 2.0
-"""Horizon after the last arrival as a multiple of the jobs' GPU time at their shares; the longest job is added."""
+"""Factor on the jobs' GPU time per GPU; the horizon is the last arrival, plus that time, plus the longest job."""
 
 MINUTE_S = 60.0
 

@@ -63,7 +63,7 @@ def sizes_of(gpus: Ints) -> tuple[Ints, Ints, Ints]:
 
 @compiled
 def least(keys: Array, jobs: Ints, first: Ints, count: Ints, fitting: int) -> int:
-    """Return the index of the gang size, of the `fitting` smallest, whose heap has the first job; -1 without any."""
+    """Return which of the `fitting` smallest gang sizes has the job of least key waiting; -1 if no job waits."""
     best = -1
     for s in range(fitting):
         if count[s] == 0:

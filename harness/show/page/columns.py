@@ -41,7 +41,7 @@ _wrong, _failed, _factor = attrgetter("wrong"), attrgetter("failed"), attrgetter
 
 
 def words(key: str, header: str, explanation: str, text: Show | None = None, **more: Any) -> Column[Any]:
-    """Return a column of text, by default that of the row's field `key`, sorted by text; only notes may be long."""
+    """Return a column of text, by default of the row's field `key`, sorted by text; only notes may be long."""
     limit = LONGEST if more.get("css") == "note" else 60
     cell = text or (lambda row: clean(getattr(row, key) or ABSENT, limit))
     return Column(key, header, explanation, cell, **({"css": key} | more))

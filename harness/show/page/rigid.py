@@ -111,7 +111,7 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
 
 
 def why_of(run: Comparison, rows: Sequence[Row]) -> Why | None:
-    """Return the waiting of the executed schedule, if the bound on flow times was found."""
+    """Return how long jobs wait in the executed schedule and in the bound on flow times; None if either is missing."""
     ran = executed(rows)
     source = next((row for row in rows if row.method == "rigid.bound" and row.name in run.prices), None)
     if ran is None or source is None or ran.name not in run.decisions:
