@@ -1,4 +1,4 @@
-"""Check certificates of bounds with this folder and numpy alone; print "bound 3159.2 holds", or why it does not.
+"""Checks certificates of bounds with this folder and numpy alone; prints "bound 3159.2 holds", or why it does not.
 
 ::
 
@@ -6,11 +6,12 @@
 
 A certificate names an instance, a problem and a bound, and has multipliers from which the bound follows by weak
 duality: at any prices ≥ 0 of capacity, no schedule is worth more than all capacity costs plus, for each job, the most
-it can be worth by itself after paying these prices. The instance is read from ``instances/`` next to ``certificates/``.
-Each problem's rule computes the best responses with code of its own, and adds up integers, fractions, or floats rounded
-to the safe side. As in the problems themselves, 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level
-may be missing, and capacities may be exceeded by 2.1e-8. Whatever the instance does not determine is taken from the
-certificate and printed: what placed jobs hold, and the rounds and jobs of a simulation.
+that the job can be worth after paying these prices. The instance is read from ``instances/`` next to
+``certificates/``. The rule of each problem computes the best responses of jobs with code of its own, and adds up
+integers, fractions, or floats rounded to the safe side. As in the problems themselves, 1.01e-9 of a job's work, of a
+time, or of the CPUs or memory of a level may be missing, and capacities may be exceeded by 2.1e-8. What the instance
+does not determine is taken from the certificate and printed: the CPUs and memory that placed jobs hold, and the rounds
+and jobs of a simulation.
 """
 
 from __future__ import annotations
@@ -52,26 +53,26 @@ __all__ = [
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "published", "began_s"}
 REFUSED = RefusedError, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError
-"""Exceptions by which a rule refuses a certificate: its own, and those of multipliers that do not fit the instance."""
+"""Exceptions that mean that a certificate is refused: the rules' own, and those that malformed multipliers cause."""
 
 MOST_MEMORY = 8 * 2**30
-"""Bytes that checking a certificate may take."""
+"""Most memory, in bytes, that checking a certificate may take."""
 
 OF_ALL = {"instance", "method", "problem", "bound", "digest", "unit"}
-"""Fields of every certificate; `unit` is that of its multipliers, 1 unless it is given."""
+"""Fields that every certificate may have; `unit` is the unit of its multipliers, by default 1."""
 
 TEXTS = {"instance", "method", "problem", "digest", "window", "round"}
-"""Fields that hold any texts; elsewhere, no text stands for a number."""
+"""Fields that may hold texts with digits; in all other fields, such a text is refused."""
 
 OF_SIMULATIONS = {"window", "round_s"}
-"""Fields of certificates about simulations: some of the jobs, and the length of rounds instead of slots."""
+"""Fields of certificates about simulations: which of the jobs are simulated, and the length of the rounds."""
 
 ENDLESS = 2**31
 """Number of slots for a simulation, whose rounds have no horizon."""
 
 
 def digest(content: Data, without: set[str]) -> str:
-    """Return the SHA-256 of plain data without some fields."""
+    """Return the SHA-256 of plain data, leaving out the fields in `without`."""
     fields = {name: value for name, value in content.items() if name not in without}
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -88,9 +89,9 @@ def check(proof: Data, instance: Data) -> Fraction:
 
 
 def certified(proof: Data, instance: Data) -> float:
-    """Return the bound that follows from multipliers, rounded to the safe side, or refuse them.
+    """Return the bound that follows from the multipliers of a certificate, rounded to the safe side, or refuse them.
 
-    The instance is not compared with the one that the certificate names: who calls this has just read it.
+    The instance is not compared with the one that the certificate names, since the caller has just read it.
     """
     sense, value = proved(proof, instance)
     bound = float(value)
@@ -111,7 +112,7 @@ def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
 
 
 def posed(proof: Data, instance: Data) -> Data:
-    """Return the instance that a certificate is about: some of the jobs, or rounds of a simulation."""
+    """Return the instance as the certificate is about it: with some of the jobs only, or in rounds of a simulation."""
     if "window" in proof:
         require(bool(re.fullmatch("[0-9]{1,9}:[0-9]{0,9}", proof["window"])), "a window is FIRST:COUNT, two numbers")
         first, count = proof["window"].split(":")
@@ -124,7 +125,7 @@ def posed(proof: Data, instance: Data) -> Data:
 
 
 def assumptions(proof: Data) -> str:
-    """Return the parts of the problem that are taken from the certificate, as text."""
+    """Return, in words, which parts of the problem are taken from the certificate and not from the instance."""
     words = ["the CPUs and memory that its jobs hold"] if "held" in proof else []
     words += [f"rounds of {proof['round_s']:g} s"] if "round_s" in proof else []
     words += [f"jobs {proof['window']} by arrival"] if "window" in proof else []
@@ -147,7 +148,7 @@ def main(paths: Sequence[str]) -> None:
 
 
 def told(reason: BaseException) -> str:
-    """Return why a certificate is refused, in words; errors of Python say nothing to a reader."""
+    """Return in words why a certificate is refused; messages of Python's own errors would not help a reader."""
     if isinstance(reason, RefusedError):
         return str(reason)
     if isinstance(reason, OSError):

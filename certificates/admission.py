@@ -16,7 +16,7 @@ from .rules import register
 
 
 class Admission(Elastic):
-    """Utilities and deadlines; a server has room for a number of workers of each type, and of PSs.
+    """The admission example: jobs with utilities and deadlines, on servers with room for some workers and some PSs.
 
     Jobs start at least `late` slots after their arrival slot.
     """

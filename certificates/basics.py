@@ -1,4 +1,4 @@
-"""Helpers of all rules: refusal and safe rounding."""
+"""What all rules use: the error that refuses a certificate, and rounding to the safe side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Data = Mapping[str, Any]
 """An instance, or a certificate, as plain data."""
 
 LESS, MORE = 1 - 1.01e-9, 1 + 1.01e-9
-"""As in the problems, 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level may be missing."""
+"""Tolerance of the problems: 1.01e-9 of a job's work, of a time, or of the CPUs or memory of a level may be missing."""
 
 STRETCH = 1 + 2.1e-8
 """Capacities and bandwidths may be exceeded by 2.1e-8, a little more than checkers of decisions accept."""
@@ -26,7 +26,7 @@ NEVER, DEAR = -(2**62), 2**61
 
 
 class RefusedError(Exception):
-    """A certificate does not prove its claim, or a decision breaks the rules named in the arguments."""
+    """A certificate does not prove its bound, or a decision breaks a rule; the message says why."""
 
 
 def require(true: bool, reason: str) -> None:
@@ -36,7 +36,10 @@ def require(true: bool, reason: str) -> None:
 
 
 def numeric(content: object) -> bool:
-    """Return whether no text of a certificate stands for a number: to read 1e9999999 as a fraction takes minutes."""
+    """Return whether part of a certificate has no texts with digits.
+
+    A number as a text, such as 1e9999999, would be read as an exact fraction, which can take minutes.
+    """
     if isinstance(content, Mapping):
         return all(map(numeric, content.values()))
     if isinstance(content, str):

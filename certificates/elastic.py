@@ -15,7 +15,7 @@ from .reading.elastic import Elastic as Runs
 
 
 class Elastic(Packing):
-    """Packing of runs: workers with parameter servers (PSs), or a ring of workers.
+    """The packing problem of elastic jobs, which run on workers with parameter servers (PSs), or on a ring of workers.
 
     All PSs of a job are on one server, and their bandwidth limits the number of workers on other servers. In a `ring`
     there are no PSs. Equal servers form a class. Slots are numbered from 0 here; jobs arrive in slots `begin`.
@@ -35,7 +35,7 @@ class Elastic(Packing):
         self.ends()
 
     def reading(self, data: Data) -> Runs:
-        """Return the jobs on their hardware; set when they begin, and check the slots of the certificate."""
+        """Read the jobs and their hardware; set in which slots jobs arrive, and check the slots of the certificate."""
         raise NotImplementedError
 
     def ends(self) -> None:
@@ -43,7 +43,7 @@ class Elastic(Packing):
         raise NotImplementedError
 
     def most(self, c: int, resource: int) -> float:
-        """Return how much of a resource whole workers and PSs can use on a server of class `c`.
+        """Return how much of a resource can be used on a server of class `c`, since workers and PSs are whole.
 
         This is the largest sum of their needs within the capacity, or the capacity itself if there are too many sums.
         """
@@ -62,7 +62,10 @@ class Elastic(Packing):
 
     @cache  # noqa: B019
     def options(self, j: int) -> list[tuple[int, int, int, int, int]]:
-        """Return the layouts with the fewest workers for each duration: types, on one server or not, workers, slots."""
+        """Return the options of a job with the fewest workers for each duration.
+
+        An option is a worker type, a PS type, whether all is on one server, the number of workers, and of slots.
+        """
         options = []
         n = np.arange(1, self.read.chunks[j] + 1)
         for layout in self.read.layouts():
@@ -83,17 +86,17 @@ class Elastic(Packing):
 
     @cache  # noqa: B019
     def place(self, which: int, m: int, p: int, together: int, number: int, slots: int) -> Array:
-        """Return the cost of the cheapest placement of an option by window."""
+        """Return what the cheapest placement of an option costs, by the window of slots in which it runs."""
         costs = [self.cost(which, part, kind, slots) for part, kind in enumerate((m, p)[: 2 - self.ring])]
         return self.cheapest(
             (m, p, together, number), costs, self.room[m][:, None], self.has[:, :, None] * STRETCH, DEAR
         )
 
     def cheapest(self, option: Sequence[int], costs: Sequence[Array], room: Array, free: Array, dear: float) -> Array:
-        """Return the cost of the cheapest placement of an option by window, `dear` where it does not fit.
+        """Return what the cheapest placement of an option costs, by window; `dear` where it does not fit.
 
-        `costs` has the ``(classes, windows)`` costs of a worker and of a PS. A server of a class has `room` for that
-        many workers, and its `free` resources are ``(classes, resources, windows)``.
+        `costs` holds ``(classes, windows)`` what a worker, and a PS, costs. A server of each class has `room` for that
+        many workers, and `free` ``(classes, resources, windows)`` resources.
         """
         m, p, together, number = option
         cost, everywhere = costs[0], room * self.count[:, None]
@@ -118,9 +121,9 @@ class Elastic(Packing):
 
     @cache  # noqa: B019
     def priced(self, which: int, m: int) -> tuple[Array, ...]:
-        """Return slot, resource, spare capacity and price of the covers that charge worker type `m`, and their numbers.
+        """Return slot, resource, spare and price of the covers that workers of type `m` pay for, and their numbers.
 
-        These are the covers of its class of servers, if there is only one.
+        Workers that fit on one class of servers only pay for the covers of this class; other workers pay for none.
         """
         classes, resources = np.flatnonzero(self.room[m]).tolist(), self.has.shape[1]
         prices = enumerate(self.extra[which])
@@ -131,7 +134,7 @@ class Elastic(Packing):
 
     @cache  # noqa: B019
     def shared(self, which: int, j: int, m: int, number: int) -> Array:
-        """Return the cover costs of `number` workers in the first 0, 1, … slots, rounded down."""
+        """Return what `number` workers pay for covers in the first 0, 1, … slots together, rounded down."""
         t, resource, spare, price, at = self.priced(which, m)
         kept = np.array([self.covers[i][2].get(j, 0) for i in at.tolist()], np.int64)
         use = number * self.need[0][m][resource] * (1 - 1e-15)
@@ -164,7 +167,7 @@ class Elastic(Packing):
 
 
 def spread(cost: Array, room: Array, number: int, dear: float) -> Array:
-    """Return the cost of the cheapest `number` workers by window, `dear` where they do not fit."""
+    """Return what the cheapest `number` workers cost, by window; `dear` where so many do not fit."""
     order = np.argsort(cost, axis=0)
     there = np.take_along_axis(np.broadcast_to(room, cost.shape), order, 0)
     taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)

@@ -1,4 +1,4 @@
-"""Rules of fairness of OEF (§2.3.1, §5) on plain arrays, each with a witness.
+"""OEF's fairness properties (§2.3.1, §5), checked on plain arrays; a failure comes with a witness.
 
 Rows are virtual tenants with their weights, as in the problems: a tenant of weight π counts as π tenants of weight 1.
 """
@@ -14,17 +14,17 @@ import numpy as np
 from .basics import Array
 
 TOLERANCE = 1e-8
-"""Tolerance relative to the largest quantity compared; bounds allow a little more (:data:`.basics.STRETCH`)."""
+"""Tolerance, relative to the largest quantity compared; rules for bounds allow more (:data:`.basics.STRETCH`)."""
 
 W = TypeVar("W")
 
 
 @dataclass(frozen=True, eq=False)
 class Finding(Generic[W]):
-    """Whether a property holds within the tolerance, with a witness.
+    """Whether an allocation has a property, within the tolerance, and a witness if it has not.
 
-    Each rule defines its `witness` and its `margin`, which is negative if the property fails; `text` is for tables.
-    `missed` is the part by which an allocation misses the property, in the unit of the tolerance, if it has one.
+    Each property defines its `witness` and its `margin`, which is negative if the property fails; `text` is for tables.
+    `missed` is the amount by which an allocation misses the property, in the unit of the tolerance.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Tenants(Protocol):
 
 
 def efficiency(speedups: Array, devices: Array) -> Array:
-    """Return ``E_l = Σ_j w[l, j]·x[l, j]``, shape ``(v,)``."""
+    """Return ``(v,)`` the efficiency of each tenant, ``E_l = Σ_j w[l, j]·x[l, j]``."""
     return np.asarray((speedups * devices).sum(axis=1))
 
 
 def equal_split(tenants: Tenants) -> Array:
-    """Return the ``(v, k)`` devices if every type is divided in proportion to the weights."""
+    """Return ``(v, k)`` the devices of each tenant if every type is divided in proportion to the weights."""
     return np.outer(tenants.weight / tenants.weight.sum(), tenants.capacity)
 
 

@@ -1,4 +1,4 @@
-"""Read certificates and instances from files that anyone may have written, within limits that are counts."""
+"""Reading of certificates and instances from files that anyone may have written, within limits on their size."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from .basics import Data, require
 
 MOST_BYTES = 100_000_000
-"""Largest size of a file, and of what it unpacks to: the log of 200,000 jobs has 39 MB."""
+"""Largest size of a file, and of what it unpacks to; the log of 200,000 jobs has 39 MB."""
 
 MOST_VALUES = 10_000_000
-"""Largest number of values of a file: each takes up to 100 bytes of memory."""
+"""Largest number of values in a file; each takes up to 100 bytes of memory."""
 
 
 def unpacked(path: Path) -> bytes:
-    """Return what a gzip file holds; refuse one that is damaged, cut off, or holds too much."""
+    """Return the content of a gzip file; refuse a file that is damaged or cut off, or whose content is too large."""
     unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
         text = unzip.decompress(content(path), MOST_BYTES)
@@ -30,7 +30,7 @@ def unpacked(path: Path) -> bytes:
 
 
 def content(path: Path) -> bytes:
-    """Return the content of a regular file; refuse one that is missing, no file, or too large."""
+    """Return the content of a file; refuse a file that is missing, not a regular file, or too large."""
     require(path.is_file(), f"{path.name} is no file")
     with path.open("rb") as file:
         text = file.read(MOST_BYTES + 1)
@@ -39,7 +39,10 @@ def content(path: Path) -> bytes:
 
 
 def parsed(text: bytes) -> Data:
-    """Return an object in JSON; refuse what is no object, too much, NaN or infinite, or has a field twice."""
+    """Return the object that a JSON text states.
+
+    Texts that state no object or too many values, NaN or an infinite number, or a field twice are refused.
+    """
     values = sum(text.count(mark) for mark in (b",", b"[", b"{"))
     require(values <= MOST_VALUES, f"it has more than {MOST_VALUES:,} values")
     try:
@@ -51,7 +54,7 @@ def parsed(text: bytes) -> Data:
 
 
 def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return pairs as a mapping; refuse a field that is there twice."""
+    """Return the fields of a JSON object as a mapping; refuse an object that has a field twice."""
     data = dict(pairs)
     require(len(data) == len(pairs), "it has a field twice")
     return data

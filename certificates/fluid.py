@@ -1,8 +1,8 @@
 """Fluid relaxations: jobs do fractions of their work at any time and in several ways, at prices of resources.
 
-With constant prices, a cluster becomes a single machine, and the cost of a job's work is its least processing time:
-this bounds completion times and the makespan. With prices by interval of time, each job does its work in the cheapest
-intervals before it ends, but no faster than it can. Times are in slots.
+With constant prices, a cluster becomes a single machine, on which the processing time of a job is the least cost of its
+work: this bounds completion times and the makespan. With prices by interval of time, each job does its work in the
+cheapest intervals before it ends, but no faster than it can. Times are in slots.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ TINY = 2.0**-70
 
 
 class Fleet:
-    """Jobs with their earliest `start`, shortest duration (`alone`) and `weight`; `there` is the capacity.
+    """The jobs of a problem and its capacity, `there`, for bounds by fluids.
 
-    `arrived_s` has arrivals in seconds, if they count. `grain` is the least duration of a job, and its start and end
-    are multiples of it (0: unrestricted). If `together` is true, a job works in several ways at once, else in one.
+    Each job has an earliest `start`, a shortest duration (`alone`) and a `weight`; `arrived_s` has arrivals in seconds,
+    where completion times count from them. `grain` is the least duration of a job, and its start and end are multiples
+    of it (0: unrestricted). If `together` is true, a job may work in several ways at once; otherwise it works in one
+    way at a time.
     """
 
     grain = 0.0
@@ -38,18 +40,18 @@ class Fleet:
     arrived_s: Sequence[float]
 
     def ways(self, j: int) -> tuple[Array, Array]:
-        """Return the ``(q,)`` least durations of all work of a job in each way, and the ``(q, d)`` resources it uses.
+        """Return ``(q,)`` how long all work of a job takes at least in each way, and ``(q, d)`` the resources used.
 
         Durations are infinite where a job cannot run.
         """
         raise NotImplementedError
 
     def times(self, j: int) -> Array:
-        """Return the ``(q,)`` least durations of all work of a job in each way."""
+        """Return ``(q,)`` how long all work of a job takes at least in each way."""
         return self.ways(j)[0]
 
     def costs(self, j: int, prices: Array) -> Array:
-        """Return the ``(m, q)`` least costs of all work of a job in each way at prices ``(m, d)``."""
+        """Return ``(m, q)`` what all work of a job costs at least in each way, at each of the prices ``(m, d)``."""
         times, use = self.ways(j)
         return np.where(np.isfinite(times), prices @ use.T, np.inf)
 
@@ -59,9 +61,9 @@ class Fleet:
 
 
 def normalised(fleet: Fleet, proof: Data) -> tuple[Array, list[Array], Fraction]:
-    """Return prices ``(1, d)``, the jobs' own multipliers, and the sum of the latter, all divided by the same total.
+    """Return the prices ``(1, d)`` of resources, the multipliers of jobs, and the sum of the latter, normalised.
 
-    The total is the price of all capacity plus the jobs' own multipliers.
+    All are divided by the price of all capacity plus the multipliers of jobs.
     """
     prices = np.array(proof["prices"], float).reshape(1, -1)
     own = [np.atleast_1d(np.array(numbers, float)) for numbers in proof.get("jobs", [0] * len(fleet.start))]
@@ -91,17 +93,17 @@ def counted(times: Iterable[float]) -> list[int]:
 
 
 def volumes(fleet: Fleet, proof: Data) -> list[int]:
-    """Return each job's least processing time on the single machine that the cluster is at these prices."""
+    """Return each job's processing time on the single machine that the cluster becomes at the proof's prices."""
     prices, _, _ = normalised(fleet, proof)
     return counted(float(fleet.costs(j, prices).min()) * LOW for j in range(len(fleet.start)))
 
 
 def one_machine(fleet: Fleet, proof: Data) -> Fraction:
-    """Return a bound on the weighted sum of completion times.
+    """Return a bound on the weighted sum of completion times, on a single machine.
 
-    Without `parts`, the machine serves the job with the shortest remaining time first. With them, these fractions of
-    the weights apply to the jobs' mean busy times, which are least if the largest weighted part per volume goes first,
-    and the rest applies to their earliest completions.
+    Without `parts`, the machine serves the job with the shortest remaining time first. With `parts`, this fraction of
+    each job's weight applies to its mean busy time, and the rest to its earliest completion; the machine then serves
+    the job with the largest weighted part per volume first, which minimises the sum.
     """
     start, alone, volume = counted(fleet.start), counted(fleet.alone), volumes(fleet, proof)
     weight = [Fraction(w) for w in fleet.weight]
@@ -121,7 +123,8 @@ def one_machine(fleet: Fleet, proof: Data) -> Fraction:
 def percentile(fleet: Fleet, proof: Data) -> Fraction:
     """Return a bound on the 99th percentile of JCTs, in slots.
 
-    It interpolates between two order statistics, which `times` bound: too few jobs can have such JCTs.
+    The percentile interpolates between two order statistics. The `times` of the proof bound them if too few jobs can
+    complete within these times.
     """
     start, volume, slot_s = counted(fleet.start), volumes(fleet, proof), Fraction(proof["slot_s"])
     first = counted(map(fleet.first_end, range(len(start))))
@@ -135,9 +138,9 @@ def percentile(fleet: Fleet, proof: Data) -> Fraction:
 
 
 def most_in_time(jobs: Sequence[tuple[int, int, int]]) -> int:
-    """Return how many jobs one machine can complete in time; each is a start, a due time and a volume.
+    """Return how many jobs one machine can complete in time; a job is a start, a due time and a volume.
 
-    If a job is late, drop the one without which all jobs up to it end soonest (Kise, Ibaraki and Mine, 1978).
+    Whenever a job is late, the job without which all jobs so far end soonest is dropped (Kise, Ibaraki and Mine, 1978).
     """
     require(all(one[1] <= other[1] for one, other in pairwise(jobs)), "a job that starts later is due earlier")
     accepted: list[tuple[int, int]] = []
@@ -152,7 +155,7 @@ def most_in_time(jobs: Sequence[tuple[int, int, int]]) -> int:
 
 
 def ends_without(jobs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """For each job, yield when a machine has served all others, in order of their starts, and the job's index."""
+    """Yield, for each job, when a machine has served all other jobs in order of their starts, and the job's index."""
     left = list(accumulate(volume for _, volume in reversed(jobs)))[::-1]
     ends = [start + rest for (start, _), rest in zip(jobs, left, strict=True)]
     later = [*list(accumulate(reversed(ends[1:]), max))[::-1], 0]
@@ -164,7 +167,10 @@ def ends_without(jobs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def served(
     start: list[int], volume: list[int], key: Callable[[int, int], int | Fraction]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield job, begin and length of each stretch if a machine serves the least ``key(job, left)``, preemptively."""
+    """Yield the stretches (job, begin, length) in which a machine serves jobs, least ``key(job, left)`` first.
+
+    The machine may interrupt a job.
+    """
     left, now, queue = list(volume), 0, list[tuple[int | Fraction, int]]()
     for j in [*sorted(range(len(start)), key=start.__getitem__), None]:
         while queue and (j is None or now < start[j]):
@@ -187,7 +193,7 @@ def shortest_first(start: list[int], volume: list[int]) -> int:
 
 
 def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -> list[Fraction]:
-    """Return mean busy times if the machine serves the largest part per volume first."""
+    """Return the mean busy times of jobs if the machine serves the job with the largest part per volume first."""
     moment, urgency = [0] * len(start), [-p / v if v else Fraction(0) for p, v in zip(part, volume, strict=True)]
     for j, at, step in served(start, volume, lambda j, left: urgency[j]):
         moment[j] += step * (2 * at + step)
@@ -195,9 +201,10 @@ def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -
 
 
 class EndWorth(NamedTuple):
-    """Worth of a job's ends by interval: `value`, less `slope` times the fraction of its work there beyond `free`.
+    """What it is worth to a job to end in each interval.
 
-    `value` is the worth of the first possible end in the interval.
+    The first possible end in the interval is worth `value`, and leaves time for the fraction `free` of the work there.
+    Each further fraction of the work costs `slope`.
     """
 
     value: Array
@@ -206,7 +213,7 @@ class EndWorth(NamedTuple):
 
 
 def completions(fleet: Fleet, j: int, edges: Array) -> EndWorth:
-    """Return the goal of weighted completion times, which are negative worth."""
+    """Return the worth of a job's ends for weighted completion times: a completion time is negative worth."""
     begin = np.maximum(edges[:-1], fleet.start[j])
     first = np.maximum(begin + fleet.grain, fleet.first_end(j))
     value = np.where(first <= edges[1:], -fleet.weight[j] * first, -np.inf)
@@ -214,9 +221,10 @@ def completions(fleet: Fleet, j: int, edges: Array) -> EndWorth:
 
 
 def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
-    """Return the ``(K, s)`` unit costs of work in steps of rising cost, and the work per slot that each step adds.
+    """Return, for each interval, steps of rising cost: ``(K, s)`` cost per unit of work, and work added per slot.
 
-    Ways that go on together are separate steps; otherwise, a step leads from one way to a faster one.
+    If a job may work in several ways `together`, each way is a step; otherwise, a step leads from one way to a faster
+    one.
     """
     rate = np.broadcast_to(1 / times, costs.shape)
     with np.errstate(invalid="ignore"):  # a way that takes forever, at infinite cost, is never taken
@@ -241,7 +249,7 @@ def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
 
 
 def cheapest(units: Array, most: Array) -> float:
-    """Return the least cost of all work in steps with these unit costs, each of which can do at most `most` of it."""
+    """Return the least cost of all work, done in steps with the given unit costs; a step does at most `most` of it."""
     order = np.argsort(units, axis=None)
     there = most.ravel()[order]
     done = np.clip(1 - 1e-12 - (np.cumsum(there) - there), 0, there)
@@ -288,7 +296,7 @@ def completion(fleet: Fleet, proof: Data) -> Fraction:
 
 
 Kind = Callable[[Data, Data], Any]
-"""A function that makes a fleet of an instance and a certificate."""
+"""A function that returns the fleet of an instance and a certificate."""
 
 
 def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction], data: Data, proof: Data) -> tuple[int, Fraction]:
@@ -304,6 +312,6 @@ def slots(kind: Kind, data: Data, proof: Data) -> tuple[int, Fraction]:
 
 
 PRICED = ("slot_s", "prices", "jobs")
-"""Fields of certificates with constant prices, and multipliers of jobs."""
+"""Fields of certificates with constant prices and, possibly, multipliers of jobs."""
 
 READS = {last_end: PRICED, completion: (*PRICED, "parts", "edges"), percentile: (*PRICED, "times")}

@@ -1,8 +1,7 @@
-"""Hadar: prices of GPUs by slot bound total utility; fluids of gangs or of their copies bound completion times.
+"""Hadar and Gavel: prices of GPUs by slot bound total utility; fluids of gangs or of copies bound completion times.
 
-Gavel is the name of the problems about completion times.
-
-A job's best response to prices is exact: a walk over slots and over amounts of remaining work.
+The problems about completion times are called Gavel's. The best response of a job to prices is computed exactly, by a
+dynamic program over slots and amounts of remaining work.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from .rules import register
 
 
 class Hadar(Packing):
-    """A schedule is a set of slots; in each of them the gang holds GPUs of any types and runs at the slowest's rate.
+    """Hadar's gangs: a schedule is a set of slots, in each of which the gang holds GPUs of any types.
 
-    Jobs may be rejected unless the problem is to `complete` them all.
+    The gang runs at the rate of its slowest GPU. Jobs may be rejected unless the problem is to `complete` them all.
     """
 
     complete = False
@@ -44,9 +43,10 @@ class Hadar(Packing):
 
     @cache  # noqa: B019 -- there is one object
     def states(self, j: int) -> Array:
-        """Return, by state, the next state after a slot at each level; state 0 is done, the last has all work left.
+        """Return, for each state, the state after one more slot at each level; state 0 is done, the last has all work.
 
-        Amounts of remaining work, in 2^-40 of the work, are one state if the same sets of slots complete them.
+        Amounts of remaining work, in units of 2^-40 of the work, form one state if the same sets of slots complete
+        them.
         """
         each = [self.jobs[j]["gpus"] * self.rates[j][types].min() * self.slot_s for types in self.gangs.levels(j)]
         # A slot that completes all the work may be worth more of it than numbers of 64 bits hold.
@@ -64,9 +64,9 @@ class Hadar(Packing):
         return np.vstack([np.zeros((1, len(steps)), int), np.searchsorted(state, after, side="right")])
 
     def cost(self, among: Array, prices: Array, low: Array, high: Array, gang: int) -> Array:
-        """Return the cost of the cheapest gang on some types by slot, with `low` to `high` GPUs of each type.
+        """Return, for each slot, what the cheapest gang on the types `among` costs, with `low` to `high` GPUs of each.
 
-        `prices` has prices of the first, second, … GPU of a type and slot; covers may make later ones dearer.
+        `prices` has the price of the first, second, … GPU of each type and slot; covers may make later ones dearer.
         """
         number = np.arange(gang)[:, None]
         held, free = number < low[:, None], (number >= low[:, None]) & (number < high[:, None])
@@ -103,7 +103,7 @@ class Hadar(Packing):
         return best
 
     def divided(self, j: int, worth: Array, costs: Array) -> int:
-        """Return the largest worth less payment of a job that may use fractions of slots.
+        """Return the largest worth less payment of a job if it may use fractions of slots.
 
         At any price per unit of work, the slots up to an end cost at least the price of the work, less the largest
         profit that each slot can make of that price.
@@ -133,9 +133,9 @@ class Hadar(Packing):
 
 
 class Forked(Hadar):
-    """Jobs run as copies, one on each server, so a job buys whole GPUs anywhere, up to its gang's size on each server.
+    """Jobs that run as copies, one on each server: a job buys whole GPUs anywhere, at most its gang's size per server.
 
-    There is one price for the GPUs of all servers of one type and size, by slot.
+    The GPUs of all servers of one type and size have the same price in a slot.
     """
 
     def prepare(self, data: Data, horizon: Data) -> None:
@@ -170,10 +170,11 @@ class Forked(Hadar):
 def best_end(
     worth: Array, ends: Sequence[int], at_least: Callable[[int], int], cost: Callable[[int], int], best: int
 ) -> int:
-    """Return the largest worth of an end less its cost, and at least `best`.
+    """Return the largest worth of an end less its cost, or `best` if that is larger.
 
-    A later end costs no more, since it offers more slots. So what a range of ends is worth is at most its largest worth
-    less the cost of its last end, and ranges are halved, the most promising first, until no other one promises more.
+    A later end costs no more, since it leaves more slots to choose from. So the ends of a range are worth at most the
+    largest worth among them less the cost of the last one. Ranges are halved, the most promising first, until none
+    promises more than the best end found.
     """
 
     def span(a: int, b: int) -> tuple[int, int, int]:
@@ -193,14 +194,17 @@ def best_end(
 
 
 class Offer(NamedTuple):
-    """GPUs for sale: ``price`` and ``room`` by class and slot, and ``pace``, a GPU's work per slot by class."""
+    """The GPUs that a job can buy: their price and number by class and slot, and the work of one GPU in a slot.
+
+    `price` and `room` are by class of servers and slot, `pace` by class.
+    """
 
     price: Array
     room: Array
     pace: Array
 
     def bought(self, need: float) -> tuple[float, float]:
-        """Return the cost of the cheapest fractional GPUs that do the work, and the highest price per unit of work."""
+        """Return what the cheapest divisible GPUs that do the work cost, and the highest price of a unit of work."""
         unit, there = (self.price / self.pace[:, None]).ravel(), (self.room * self.pace[:, None]).ravel()
         order = np.argsort(unit)
         left = need - (np.cumsum(there[order]) - there[order])
@@ -210,11 +214,11 @@ class Offer(NamedTuple):
         return float((done * unit[order]).sum()), float(unit[order][done > 0].max(initial=0.0))
 
     def whole(self, need: float) -> float:
-        """Return the cost of the cheapest whole GPUs that do the work.
+        """Return what the cheapest whole GPUs that do the work cost.
 
-        Reduced costs subtract the value of the work at the highest price of the fractional solution. For each pace,
-        only numbers of GPUs whose reduced cost is within the gap of the least one can be optimal; of the combinations,
-        only those matter that no other one beats in work and cost.
+        The reduced cost of GPUs is their cost less the value of their work at the highest unit price of the fractional
+        solution. For each pace, only numbers of GPUs whose reduced cost is within the gap of the least one can be
+        optimal. Of their combinations, only those matter that no other combination beats in both work and cost.
         """
         least, dual = self.bought(need)
         if need <= 0 or least >= 1e300:
@@ -244,7 +248,7 @@ class Offer(NamedTuple):
 
 
 class GangFleet(Fleet):
-    """Gangs: each GPU of a gang counts at its own rate. Resources are GPU types.
+    """Hadar's gangs as a fluid: each GPU of a gang counts at its own rate, and resources are GPU types.
 
     If `together` is true, jobs run as copies, one on each server.
     """
@@ -261,7 +265,7 @@ class GangFleet(Fleet):
         self.arrived_s = self.jobs.arrival_s[self.which].tolist()
 
     def speed(self, job: int) -> Array:
-        """Return the largest number of iterations of a job in a slot by type."""
+        """Return, for each GPU type, the most iterations that a job can do in a slot."""
         gang, held = self.jobs.gpus[job], np.zeros(len(self.there))
         for (r, gpus), servers in self.gangs.classes.items():
             held[r] += servers * min(gpus, gang)
@@ -284,12 +288,15 @@ class GangFleet(Fleet):
         return times, np.diag(np.where(np.isfinite(times), each, 0.0))
 
     def worth(self, j: int, slots: int) -> Array:
-        """Return a job's utility by its last slot."""
+        """Return the utility of a job for each last slot."""
         return self.gangs.worth(self.which[j], slots)
 
 
 def utilities(fleet: GangFleet, j: int, edges: Array) -> EndWorth:
-    """Return the goal of utilities: in each interval, a line from the first end's utility lies above all later ones."""
+    """Return the worth of a job's ends for utilities.
+
+    In each interval, a line from the utility of the first end lies above the utilities of all later ends.
+    """
     worth, begin = fleet.worth(j, int(edges[-1])), np.maximum(edges[:-1], fleet.start[j])
     require(bool((np.diff(worth[fleet.start[j] :]) <= 0).all()), f"job {j} is worth more when it ends later")
     first = np.maximum(edges[:-1], fleet.first_end(j) - 1).astype(int)

@@ -1,6 +1,6 @@
-"""OEF: tenants share devices; the multipliers of their rows determine the value of a device to each tenant.
+"""OEF: multipliers of the tenants' rows determine what a device is worth to each tenant, and so bound efficiency.
 
-Multipliers are integer multiples of a unit and speedups are not rounded: everything is an exact fraction.
+Multipliers are integer multiples of a unit and speedups are not rounded: all numbers are exact fractions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .rules import register
 
 
 def shared(data: Data) -> tuple[list[int], dict[tuple[float, ...], Fraction]]:
-    """Return devices by type, slow ones first, and tenants' weights by speedups; tenants with equal speedups merge."""
+    """Return the devices of each type, slowest first, and the total weight of all tenants with the same speedups."""
     read, weights = shares_of(data), dict[tuple[float, ...], Fraction]()
     for row, weight in zip(read.speedups.tolist(), read.weight.tolist(), strict=True):
         weights[tuple(row)] = weights.get(tuple(row), Fraction(0)) + Fraction(weight)
@@ -22,7 +22,7 @@ def shared(data: Data) -> tuple[list[int], dict[tuple[float, ...], Fraction]]:
 
 
 SPARE = Fraction(STRETCH) - 1
-"""Part of devices, equal splits and levels by which allocations may miss a rule: a little more than checkers accept."""
+"""Fraction by which allocations may violate capacity, equal splits and equal levels: more than checkers accept."""
 
 
 def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
@@ -32,8 +32,8 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     the same efficiency per weight, whatever it is, so multipliers must balance; in ``oef.sharing_incentive`` everybody
     has at least an equal split, by weight; and in ``oef.envy_free`` nobody prefers another's share, per weight.
 
-    Allocations may miss all of this by :data:`SPARE`: of the devices of a type, of an equal split, of an equal split
-    for envy, and of the highest efficiency per weight.
+    Allocations may violate all of this by :data:`SPARE`, as a fraction of the devices of a type, of an equal split
+    (also for envy), and of the highest efficiency per weight.
     """
     devices, weights = shared(data)
     speedups, weight = [[Fraction(x) for x in row] for row in weights], list(weights.values())
@@ -58,7 +58,7 @@ def _total(worth: list[Fraction], devices: list[int]) -> Fraction:
 
 
 def _own(proof: Data, weight: list[Fraction]) -> list[Fraction]:
-    """Return the multipliers of the tenants' rows, 0 if there are none; those of equal efficiency balance."""
+    """Return the multipliers of the tenants' rows, 0 if there are none; for equal efficiency, their mean is made 0."""
     unit, problem = Fraction(proof["unit"]), proof["problem"]
     own = [unit * Fraction(x) for x in proof.get("tenants", [])] or [Fraction(0)] * len(weight)
     require(len(own) == len(weight), "there must be one multiplier for each kind of tenant")
@@ -82,11 +82,11 @@ def _envy(proof: Data) -> Iterator[tuple[int, int, Fraction]]:
 
 
 def _unequal(own: list[Fraction], weight: list[Fraction]) -> Fraction:
-    """Return the part of the total efficiency by which balanced multipliers may miss it, if levels differ a little.
+    """Return the error of the bound, as a fraction of total efficiency, if efficiencies per weight differ a little.
 
-    Levels, efficiencies per weight, differ by at most :data:`SPARE` of the highest one. That is at most the mean level,
-    the total divided by all weights, over ``1 − SPARE``. Multipliers above 0 balance those below, so that only their
-    half counts.
+    They differ by at most :data:`SPARE` of the highest one, and the highest is at most their mean, which is the total
+    divided by all weights, over ``1 − SPARE``. Multipliers above 0 balance those below, so that only half of their sum
+    counts.
     """
     size = sum((abs(o) * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
     part = size / 2 * SPARE / (1 - SPARE)

@@ -1,7 +1,8 @@
-"""Packing problems: prices of capacity, and branching trees. Subclasses compute the jobs' best responses.
+"""Bounds on packing problems from prices of capacity, and from trees of branch and bound.
 
-Prices are integer multiples of a unit, a power of two. Worth is rounded up to such units and payments are rounded down,
-so sums are exact and err to the safe side. In a tree, a node branches on a job's end or on how much it takes of a row.
+Subclasses compute the best response of a job to prices. Prices are integer multiples of a unit, a power of two. Worth
+is rounded up to such units and payments are rounded down, so sums are exact and err to the safe side. In a tree, a node
+branches on the end of a job or on how much the job takes of a row.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ Uses = tuple[tuple[int, int, int, int], ...]
 
 
 MOST_CELLS = 10**8
-"""Largest number of jobs times slots, which are kept in memory."""
+"""Largest number of jobs times slots, which are all kept in memory."""
 
 MOST_LEAVES = 10**7
 """Largest number of jobs times nodes of a tree."""
 
 
 class Packing:
-    """Each job takes one schedule or none.
+    """A packing problem in which each job takes one schedule or none.
 
-    Subclasses set the ``capacity`` of a slot (one number per row of prices) and each job's ``worth`` by end, in units
-    (the last entry is no schedule, or an end after all slots), and compute its best ``answer`` to prices. Settings of a
-    problem, such as rings instead of parameter servers, replace attributes of the class.
+    Subclasses set the ``capacity`` in a slot (one number per row of prices) and the ``worth`` of each job by its end,
+    in units (the last entry is for no schedule, or an end after all slots). They compute the best ``answer`` of a job
+    to prices. Settings of a problem, such as rings instead of parameter servers, replace attributes of the class.
     """
 
     sense = 1
@@ -57,7 +58,7 @@ class Packing:
         self.take(proof)
 
     def prepare(self, data: Data, horizon: Data) -> None:
-        """Read the instance."""
+        """Read the instance: set capacity, worth, and what :meth:`answer` needs."""
         raise NotImplementedError
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
@@ -81,15 +82,16 @@ class Packing:
             require(fits, "the jobs of a cover do not fit next to what they spare")
 
     def kept(self, jobs: Sequence[Any]) -> dict[int, int]:
-        """Return how much of a capacity each job of a cover keeps: a gang keeps all its GPUs."""
+        """Return how much of a capacity a cover reserves for each of its jobs: for a gang, all of its GPUs."""
         return {j: self.jobs[j]["gpus"] for j in jobs}
 
     def paid(self, which: int) -> Fraction:
-        """Return the price of all capacity and of the right sides of the covers, at one set of prices.
+        """Return the price of all capacity and of the right-hand sides of the covers, at one set of prices.
 
-        A cover is a row: each job counts with what it takes up to the amount it keeps, or beyond ``spare``, whichever
-        is more, and the sum is at most the rest of the capacity. It is valid since the kept amounts fit next to
-        ``spare``: if a job takes more, that much is missing for the others.
+        A cover is a row with an amount reserved for each of its jobs, and a ``spare``. A job counts with what it takes
+        up to its reserve, or with what it takes beyond ``spare``, whichever is more; the sum is at most the capacity
+        less ``spare``. The row is valid since all reserves fit next to ``spare``: if a job takes more than its reserve
+        and ``spare``, that much is missing for the others.
         """
         rows = zip(self.whole, self.prices[which].tolist(), strict=True)
         shared = zip(self.covers, self.extra[which], strict=True)
@@ -97,7 +99,7 @@ class Packing:
         return own + sum(((self.whole[r] - spare) * price for ((r, _), spare, _), price in shared), Fraction(0))
 
     def bound(self, which: int, first: Sequence[int], last: Sequence[int], uses: Uses) -> Fraction:
-        """Return the bound at one set of prices if each job ends, or counts as ending, from `first` to `last`."""
+        """Return the bound at one set of prices if each job ends, or counts as ending, between `first` and `last`."""
         total = self.paid(which)
         for j, worth in enumerate(self.worth):
             key = which, j, first[j], last[j], tuple(use for use in uses if use[0] == j)

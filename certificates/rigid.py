@@ -1,10 +1,11 @@
-"""Gangs of fixed duration: a dual feasible function makes a single machine of each pool of GPUs.
+"""Gangs of fixed duration: a dual feasible function turns each pool of GPUs into a single machine.
 
 Fractions of a pool that are in use at once add up to at most 1, and so do the values of a dual feasible function at
 these fractions. ``area`` is the fraction itself; ``from`` λ is 1 above 1 − λ, 0 below λ, and the fraction in between;
 ``above`` k is ⌊(k + 1) fraction⌋/k, or the fraction itself where (k + 1) fraction is an integer. Times are integer
-ticks: seconds if all times of the instance are whole seconds, else rounded microseconds. Each busy period of a machine
-counts by its best bound. Pools among which a job may choose are merged; the job is as fast as in its fastest pool.
+ticks: seconds if all times of the instance are whole seconds, else rounded microseconds. For each busy period of a
+machine, the best of several bounds counts. If a job may choose among pools, these become one pool, in which the job
+takes the shortest of its durations.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .reading.rigid import SHORT_S, FixedGangs, fixed_gangs_of
 from .rules import register
 
 PARTS = 1024
-"""Parts of weights are multiples of 1/1024."""
+"""Parts, the fractions of weights that apply to mean busy times, are multiples of 1/PARTS."""
 
 FINE = 2**80
 """Weights are rounded down to multiples of 1/FINE."""
@@ -41,7 +42,7 @@ class Gang(NamedTuple):
 
 
 class Rigid:
-    """An instance of these problems: gangs, GPUs of the pools (`there`), ticks per `hour`.
+    """An instance as gangs of fixed duration: the gangs, the GPUs of each pool (`there`), and the ticks in an `hour`.
 
     Jobs have a `weight` and an earliest completion (`due`); weighted sums are divided by `size`.
     """
@@ -60,9 +61,9 @@ class Rigid:
 
 
 def merged(read: FixedGangs) -> tuple[list[Gang], list[int]]:
-    """Return the gangs with their shortest durations in merged pools, and the GPUs of these.
+    """Return an easier instance without choices: pools that a job may choose from become one pool.
 
-    Pools are merged if a job may choose between them.
+    Return the gangs, each with the shortest of its durations, and the GPUs of each pool.
     """
     able = read.lasts >= 0
     of = list(range(len(read.pools)))
@@ -78,7 +79,7 @@ def merged(read: FixedGangs) -> tuple[list[Gang], list[int]]:
 
 
 def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:
-    """Return a dual feasible function at a gang's fraction of a pool, as numerator and denominator."""
+    """Return the value of a dual feasible function for a gang in its pool, as numerator and denominator."""
     kind, number = share[0], share[1] if len(share) > 1 else 1
     require(isinstance(number, int) and number >= 1 and kind in ("area", "from", "above"), f"no function {share}")
     if kind == "from":
@@ -90,7 +91,7 @@ def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:
 
 
 def machines(rigid: Rigid, proof: Data) -> Iterator[tuple[list[int], int, list[int], Data]]:
-    """Yield, for each pool, its jobs, the units per tick, the jobs' volumes in units, and the proof's entry for it."""
+    """Yield, for each pool, its jobs, the units in a tick, the volumes of the jobs in units, and the proof's entry."""
     order = sorted(range(len(rigid.gangs)), key=lambda j: rigid.gangs[j].release)
     pools = sorted({gang.pool for gang in rigid.gangs})
     require(len(pools) == len(proof["pools"]), "the number of pools is wrong")
@@ -101,7 +102,7 @@ def machines(rigid: Rigid, proof: Data) -> Iterator[tuple[list[int], int, list[i
 
 
 def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
-    """Return a bound on the mean of weighted times from release to completion."""
+    """Return a bound on the weighted mean of the times from release to completion."""
     rigid = Rigid(data, proof["problem"])
     if "edges" in proof:
         bound = by_starts(rigid, proof) if proof.get("starts") else over_intervals(rigid, proof)
@@ -117,7 +118,7 @@ def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
 
 
 def periods(*columns: list[int]) -> int:
-    """Return a bound on the weighted sum of times from release to completion: the best one of each busy period.
+    """Return a bound on the weighted sum of times from release to completion: the sum of the best for each busy period.
 
     The columns are those of :func:`period`.
     """
@@ -151,7 +152,7 @@ def period(
 
 
 def makespan(data: Data, proof: Data) -> tuple[int, Fraction]:
-    """Return a bound on the makespan: jobs released from some time on occupy the machine after that time."""
+    """Return a bound on the makespan: all jobs released at or after some time occupy the machine after this time."""
     rigid = Rigid(data, proof["problem"])
     last = Fraction(max(g.release + g.duration for g in rigid.gangs))
     for jobs, unit, volume, _ in machines(rigid, proof):
@@ -161,7 +162,10 @@ def makespan(data: Data, proof: Data) -> tuple[int, Fraction]:
 
 
 class Machines(Fleet):
-    """The gangs as a fluid in hours; dual feasible functions make several machines of each pool, used all at once."""
+    """The gangs as a fluid, with times in hours; each pool becomes several machines, one per dual feasible function.
+
+    A gang uses all machines of its pool at once.
+    """
 
     def __init__(self, rigid: Rigid, proof: Data) -> None:
         gangs, hour = rigid.gangs, float(rigid.hour)
@@ -185,14 +189,17 @@ class Machines(Fleet):
 
 
 def over_intervals(rigid: Rigid, proof: Data) -> Fraction:
-    """Return a bound on the same mean by prices of the machines over intervals, less what short runs delay in them."""
+    """Return a bound on the mean flow time from prices of machines by interval.
+
+    The fluid counts runs shorter than :data:`TINY` as that long; the bound is lowered by the delay that this can cause.
+    """
     fleet, short = Machines(rigid, proof), sum(gang.duration / rigid.hour < TINY for gang in rigid.gangs)
     before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * short)
     return completion(fleet, proof) - total(before) * Fraction(1 + 1e-12)
 
 
 def by_starts(rigid: Rigid, proof: Data) -> Fraction:
-    """Return a bound on the same mean if no job is interrupted: the sum of the jobs' costs at their best starts.
+    """Return a bound on the mean flow time if no job is interrupted: the sum of the costs of the jobs' best starts.
 
     Prices are integers per tick of a machine, so everything is exact; a job pays for its pool's machines while it runs.
     Its cost is linear in its start between the starts at which it begins or ends with an interval, or ends when due.
@@ -238,7 +245,7 @@ def at(curve: Array, slope: Array, edges: Array, times: Array) -> Array:
 
 
 def nothing(data: Data, proof: Data) -> tuple[int, Fraction]:
-    """Return 0, a bound on idle GPU-hours: there are 0 or more."""
+    """Return 0 as the bound on idle GPU-hours, which cannot be negative."""
     return -1, Fraction(0)
 
 

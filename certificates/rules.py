@@ -20,7 +20,10 @@ Derive = Callable[[Data, Data], tuple[int, Fraction]]
 
 
 class Rule(NamedTuple):
-    """A rule, the fields of certificates that it reads, and whether it may be about a simulation."""
+    """The rule of a problem: the function that derives the bound, and the fields of certificates that it reads.
+
+    If `simulated`, certificates may be about a simulation.
+    """
 
     bound: Derive
     reads: frozenset[str]
@@ -28,7 +31,7 @@ class Rule(NamedTuple):
 
 
 RULES: dict[str, dict[str, Rule]] = {}
-"""Rules by problem and by the field of the certificate that asks for them; an empty field is the usual rule."""
+"""The rules of each problem: the usual one under an empty name, others under the field that selects them."""
 
 
 def register(problem: str, bound: Derive, reads: Iterable[str], given: str = "", simulated: bool = False) -> None:
@@ -45,7 +48,7 @@ def register(problem: str, bound: Derive, reads: Iterable[str], given: str = "",
 
 
 def _file(rule: Derive) -> str:
-    """Return the module of a rule, also if it is a function with some arguments set."""
+    """Return the module of a rule's function, also if the function is wrapped by `functools.partial`."""
     return str(getattr(getattr(rule, "func", rule), "__module__", ""))
 
 

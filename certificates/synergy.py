@@ -1,6 +1,6 @@
-"""Synergy: rates depend on CPUs and memory; prices of GPUs, CPUs and memory bound the progress of a round.
+"""Synergy: prices of GPUs, CPUs and memory bound the progress of a round of jobs whose rates depend on CPUs and memory.
 
-They also bound the number of its jobs that must be split over several servers.
+Such prices also bound the number of jobs that have to be split over several servers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Configuration = tuple[int, tuple[float, float, float], float]
 
 
 class Held:
-    """What the jobs of an instance may hold; a gang may use all of the fewest servers with enough GPUs.
+    """The configurations of CPUs and memory that jobs may hold: at most those of as many servers as the gang needs.
 
-    Jobs of one `kind` have the same configurations. `allowed` has the ``(k, 3)`` GPUs, CPUs and gigabytes by type.
+    Jobs of one `kind` have the same configurations. `allowed` ``(k, 3)`` has the GPUs, CPUs and gigabytes of each type.
     """
 
     def __init__(self, data: Data, proof: Data) -> None:
@@ -36,7 +36,7 @@ class Held:
         self.allowed = self.pooled.total * [1.0, STRETCH, STRETCH]
 
     def round(self, proof: Data) -> list[int]:
-        """Return the jobs of the round in the order of the certificate, which must have all of them."""
+        """Return the jobs of the round in the order of the certificate; refuse it if its jobs are not those."""
         index = {name: j for j, name in enumerate(self.read.jobs.ids)}
         jobs = [index[name] for name in proof["round"]]
         require(sorted(jobs) == sorted(self.runnable), "it is about another round")
@@ -70,7 +70,7 @@ class SensitiveFleet(Fleet):
 
     @cache  # noqa: B019 -- there is one object
     def each(self, kind: int) -> tuple[Array, Array]:
-        """Return the ``(q,)`` rates of a kind of jobs in its configurations, and the ``(q, d)`` resources of these."""
+        """Return ``(q,)`` the rates of a kind of jobs in its configurations, and ``(q, d)`` what these hold."""
         own = [configuration for configuration in self.held.configurations(kind) if configuration[2] > 0]
         use = np.zeros((len(own), len(self.there) // 3, 3))
         for q, (i, amounts, _) in enumerate(own):
@@ -85,9 +85,9 @@ class SensitiveFleet(Fleet):
 def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return a bound on the progress of a round: the price of all resources, plus the largest gain of each job.
 
-    A job's gain is the progress of a configuration less its price. In ``synergy.free`` a job may hold nothing. In the
-    other problems it reaches its fair progress on the type where it runs, or in ``synergy.oracle`` the progress that
-    1/n of every type gives it.
+    The gain of a job in a configuration is its progress less the price of the configuration. In ``synergy.free`` a job
+    may hold nothing. In the other problems a job reaches its fair progress on the type where it runs or, in
+    ``synergy.oracle``, the progress that 1/n of every type gives it.
     """
     held, unit, problem = Held(data, proof), Fraction(proof["unit"]), proof["problem"]
     jobs = held.round(proof)
@@ -111,10 +111,10 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
 
 
 def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
-    """Return a lower bound on the number of split jobs of a round, with the configurations that the certificate lists.
+    """Return a lower bound on the number of split jobs of a round, given the configurations in the certificate.
 
-    A whole job has its `worth`, a split one 1 less. The jobs on a GPU type are together worth the sum less the number
-    of split ones, and no more than the servers can hold (:func:`most_worth`).
+    A whole job has its `worth`, and a split job is worth 1 less. So all jobs on a GPU type are worth their sum less the
+    number of split jobs, and this is at most what the servers can hold (:func:`most_worth`).
     """
     held, unit = Held(data, proof), float(proof["unit"])
     pools = [Counter[tuple[tuple[float, ...], float]]() for _ in held.allowed]
@@ -141,9 +141,9 @@ def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
 
 
 def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Array) -> float:
-    """Return an upper bound on the worth of the jobs on a server: whole ones that fit, and split ones in the rest.
+    """Return an upper bound on the worth of the jobs on a server: whole jobs that fit, and parts of split jobs.
 
-    The rest counts at its price, which is raised until no split job costs less than it is worth.
+    What the whole jobs leave counts at its price, which is raised until no split job costs less than it is worth.
     """
     dear = worth > 1
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Zhou: elastic jobs in Zhou's slots: the sum of weighted completions, the weight by τ, and the cheapest run."""
+"""Zhou's problems of elastic jobs: weighted completion times, the weight completed by τ, and the cheapest run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .rules import register
 
 
 class Timed(Elastic):
-    """Zhou's jobs, in Zhou's slots."""
+    """The packing problem of elastic jobs, with Zhou's jobs and slots."""
 
     def reading(self, data: Data) -> Architecture:
         read = zhou_of(data)
@@ -27,13 +27,16 @@ class Timed(Elastic):
         return read.architectures["ra" if self.ring else "ps"]
 
     def until(self, read: Architecture) -> Architecture:
-        """Require that the slots end just before τ."""
+        """Return `read`, or refuse a certificate whose slots do not end just before τ."""
         require(read.deadline == self.slots + 1, "slots do not end with τ")
         return read
 
 
 class Completion(Timed):
-    """Every job completes, at a cost of its weight per slot; any end after all slots costs as much as the first one."""
+    """The problem of least weighted completion time: every job completes, at a cost of its weight per slot.
+
+    Any end after all slots costs as much as the first of these.
+    """
 
     sense = -1
 
@@ -43,7 +46,7 @@ class Completion(Timed):
 
 
 class Weight(Timed):
-    """The weight of the jobs that complete within the slots; all jobs are present at the start."""
+    """The problem of largest weight: jobs that complete within the slots count, and all are there at the start."""
 
     def reading(self, data: Data) -> Architecture:
         return self.until(super().reading(data))
@@ -54,13 +57,16 @@ class Weight(Timed):
 
 
 Offer = Callable[[int], tuple[Array, Array]]
-"""From a number of slots, free resources and unit prices in each window: ``(servers, resources, windows)`` each."""
+"""``offer(slots)`` returns what is free, and what a unit costs, in each window of so many slots.
+
+Both are ``(servers, resources, windows)``."""
 
 
 class Cheapest(Timed):
-    """The cheapest run of the heaviest job next to loads, in slots up to τ, at the prices that the loads cause.
+    """The problem of the cheapest run of the heaviest job, next to the loads of other jobs, in slots up to τ.
 
-    There are no multipliers: all options that might be cheaper than the best are placed.
+    The loads determine the prices. There are no multipliers: all options that might be cheaper than the best one found
+    are placed.
     """
 
     sense = -1
@@ -99,12 +105,12 @@ class Cheapest(Timed):
         return best * LOW
 
     def costs(self, m: int, p: int, price: Array) -> list[Array]:
-        """Return the costs of a worker and, unless in a ring, of a PS by server and window."""
+        """Return what a worker and, unless in a ring, a PS costs, by server and window."""
         kinds = enumerate((m, p)[: 2 - self.ring])
         return [np.einsum("hrs,r->hs", price, self.need[part][kind]) for part, kind in kinds]
 
     def window(self, slots: int) -> tuple[Array, Array]:
-        """Return, for each window of `slots` slots, what is free throughout and the total price of a unit."""
+        """Return, for each window of `slots` slots, what is free in all of them, and what a unit costs in all."""
         has = self.has[:, :, None]
         if slots > self.slots:
             return has[:, :, :0], has[:, :, :0]
@@ -121,16 +127,16 @@ class Cheapest(Timed):
 
 
 class ElasticFleet(Timed, Fleet):
-    """Zhou's jobs, which may be interrupted and change their workers and PSs: they pay for these in each slot.
+    """Zhou's jobs as a fluid: they may be interrupted, and may change their workers and PSs from slot to slot.
 
     All servers of a class have one price. A job that does a fraction of its work in a slot pays at least that fraction
-    of the cost of all its work at the cheapest choice of types and numbers.
+    of what all its work costs with the cheapest types and numbers of workers and PSs.
     """
 
     grain = 1.0
 
     def take(self, proof: Data) -> None:
-        """Read nothing: prices have no slots here."""
+        """Read nothing: the prices of a fluid are not by slot."""
 
     def ends(self) -> None:
         weight = self.read.weight.tolist()
@@ -142,7 +148,7 @@ class ElasticFleet(Timed, Fleet):
 
     @cache  # noqa: B019 -- there is one object
     def choices(self, j: int) -> tuple[Array, ...]:
-        """Return worker type, PS type, numbers of workers and PSs, and slots for all of the work, of each choice."""
+        """Return the choices of a job: worker type, PS type, number of workers and of PSs, and slots for all work."""
         job, choices = self.which[j], []
         n = np.arange(1, self.read.chunks[job] + 1)
         for layout in self.read.layouts():
@@ -163,7 +169,7 @@ class ElasticFleet(Timed, Fleet):
 
     @cache  # noqa: B019 -- there is one object
     def each(self, part: int, prices: bytes) -> Array:
-        """Return the ``(m, types)`` costs of a worker (part 0) or PS (part 1) per slot where it is cheapest."""
+        """Return ``(m, types)`` what a worker (part 0) or PS (part 1) costs per slot on its cheapest class."""
         by_class, need = np.frombuffer(prices).reshape(-1, *self.has.shape), self.need[part]
         fits = (need[:, None] <= self.has * STRETCH).all(axis=2) if part else self.room > 0
         return np.asarray(np.where(fits, np.einsum("mcr,tr->mtc", by_class, need), np.inf).min(axis=2))

@@ -1,9 +1,9 @@
-"""The raw instance, read from its canonical JSON as plain data with numpy and the standard library alone.
+"""Reads the raw instance from its canonical JSON, as plain data, with numpy and the standard library alone.
 
-Checkers of decisions and the rules of certificates share this reading. It follows what the documents of the schema and
-the problems say (``instances/schema/``, ``instances/views/``) and imports none of their code: what it has in common
-with models and heuristics is the file. So a wrong array of a model's view shows up as a decision, an objective or a
-bound that the checker does not find.
+Checkers of decisions and the rules of certificates share this code. It follows the documentation of the schema and of
+the problems (``instances/schema/``, ``instances/views/``) and imports none of their code: all that it has in common
+with models and heuristics is the file. So if an array of a model's view is wrong, the checker finds another objective
+or bound, or a violated constraint.
 
 ===============  ====================================================================
 module           what it reads

@@ -21,7 +21,10 @@ RESOURCES = {"gpus": "GPU", "cpus": "CPU", "memory_gb": "memory", "bandwidth_gbp
 
 
 def times(job: Data, worker: Data, server: Data | None) -> tuple[float, float, float]:
-    """Return the seconds of a mini-batch, an update, and a transfer of gradients both ways; rings have no `server`."""
+    """Return how many seconds a mini-batch, an update, and a transfer of gradients both ways take.
+
+    In a ring, there is no PS: `server` is ``None``.
+    """
     profile = job.get("distributed") or {}
     if together := profile.get("colocated_rate_per_s"):
         return 1 / together, 0.0, max(1 / (profile.get("spread_rate_per_s") or together) - 1 / together, 0.0)
@@ -37,7 +40,7 @@ def times(job: Data, worker: Data, server: Data | None) -> tuple[float, float, f
 
 
 class Hardware(NamedTuple):
-    """Types of workers and PSs, without PSs for rings, and what they take of the servers' resources.
+    """The types of workers and PSs (none for rings), and what they take of the servers' resources.
 
     Attributes
     ----------
@@ -58,7 +61,7 @@ class Hardware(NamedTuple):
 
 
 def amounts(parts: Sequence[Data]) -> Array:
-    """Return ``(parts, R)`` amounts of each of :data:`RESOURCES`."""
+    """Return ``(parts, R)`` how much of each of :data:`RESOURCES` each part has, or needs."""
     return np.array([[part.get(r, 0.0) for r in RESOURCES] for part in parts], float).reshape(-1, len(RESOURCES))
 
 
@@ -76,7 +79,7 @@ class Layout(NamedTuple):
 
 
 class Elastic:
-    """``n`` jobs on some hardware in slots of `slot_s` seconds.
+    """``n`` elastic jobs on some hardware, in slots of `slot_s` seconds.
 
     Attributes
     ----------
@@ -125,7 +128,7 @@ class Elastic:
         return np.array([times(job, worker, server) for job in self.jobs]).reshape(-1, 3)
 
     def per_batch(self, jobs: Any, layout: Layout, number: Any) -> Array:
-        """Return the slots per mini-batch of a worker, for jobs and numbers of workers that broadcast (1).
+        """Return how many slots a worker takes for a mini-batch (1); jobs and numbers of workers broadcast.
 
         In a ring of N workers, all but the training time is multiplied by (N − 1)/N, (14).
         """
@@ -135,18 +138,18 @@ class Elastic:
         return np.asarray(compute + share * (update + np.where(together, 0.0, transfer)))
 
     def slots(self, jobs: Any, layout: Layout, number: Any) -> Array:
-        """Return the slots for all work of jobs, infinite where their workers cannot run."""
+        """Return how many slots all work of jobs takes; infinite where their workers cannot run."""
         exact = self.work[jobs] * self.per_batch(jobs, layout, number) / number
         return np.asarray(np.maximum(np.ceil(exact * LESS), 1))
 
     def layouts(self) -> list[Layout]:
-        """Return the pairs of types whose workers fit on some server, on several servers and on one."""
+        """Return all layouts, on several servers and on one, of types whose workers fit on some server."""
         pairs = np.ndindex(len(self.hardware.workers), len(self.hardware.ps) or 1)
         return [Layout(m, p, one) for m, p in pairs for one in range(2 if self.room[m].any() else 0)]
 
     @cache  # noqa: B019 -- there are few objects
     def servers(self, layout: Layout) -> Array:
-        """Return the fewest PSs for 1, 2, … workers on the empty servers, infinite where they do not fit."""
+        """Return the fewest PSs that 1, 2, … workers need on the empty servers; infinite where they do not fit."""
         (m, p, together), n = layout, np.arange(1, int(self.chunks.max(initial=0)) + 1)
         worker, server = self.hardware.takes[0][m], 0.0 if self.ring else self.hardware.takes[1][p]
         if together:

@@ -1,7 +1,7 @@
-"""Gangs in slots (Hadar, Gavel).
+"""Reads gangs in slots (Hadar, Gavel).
 
-An instance without horizon gets the first of :data:`LENGTHS_S` with which it needs at most :data:`SLOTS` slots, and as
-many slots as suffice for first come, first served.
+An instance without horizon gets slots of the first of :data:`LENGTHS_S` with which it needs at most :data:`SLOTS`
+slots, and as many slots as first come, first served needs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SLOTS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Gangs:
-    """Jobs, servers and slots.
+    """The jobs of an instance as gangs, with its servers and slots.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Gangs:
         return self.servers.capacity
 
     def levels(self, j: int) -> list[Array]:
-        """For each rate of a job, fastest first, return the types at least that fast if the gang fits on them."""
+        """Return, for each rate of a job, fastest first, the types at least that fast, if the gang fits on these."""
         rates = self.jobs.rates[j]
         among = [np.flatnonzero(rates >= rate) for rate in sorted(set(rates[rates > 0].tolist()), reverse=True)]
         return [types for types in among if self.capacity[types].sum() >= self.jobs.gpus[j]]
@@ -60,7 +60,7 @@ class Gangs:
         return dict(sorted(Counter(pairs).items()))
 
     def worth(self, j: int, slots: int) -> Array:
-        """Return a job's utility by its last slot, 0 before its arrival."""
+        """Return the utility of a job for each last slot, 0 before its arrival."""
         a = min(int(self.arrival[j]), slots)
         value = self.utilities.value(j, np.arange(1, slots - a + 1) * self.slot_s)
         return np.concatenate([np.zeros(a), value])

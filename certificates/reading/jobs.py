@@ -1,4 +1,4 @@
-"""Jobs of an instance as arrays."""
+"""Reads the jobs of an instance as arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Jobs:
     Attributes
     ----------
     arrival_s, leave_s
-        When the job has been submitted and its tenant has arrived; when the tenant leaves (``inf`` for never).
+        The time at which the job has been submitted and its tenant has arrived; the time at which the tenant leaves
+        (``inf`` for never).
     rates
         ``(n, k)`` iterations per second of ONE GPU of each type; 0 if the job cannot run there.
     """
@@ -45,8 +46,8 @@ class Jobs:
 def jobs_of(data: Data) -> Jobs:
     """Return the jobs of an instance.
 
-    A job without rates takes those of its tenant's job type with the name of its model, or of the tenant's only job
-    type. A job does not arrive before its tenant.
+    A job without rates has those of the tenant's job type that is named like the job's model, or those of the tenant's
+    only job type. A job does not arrive before its tenant.
     """
     types = types_of(data)
     tenants = {tenant["id"]: tenant for tenant in data.get("tenants", ())}
@@ -83,7 +84,7 @@ def arrivals(data: Data) -> list[float]:
 
 
 def first_slots(times_s: Any, slot_s: float) -> Array:
-    """Return the first slots, from 0, that begin at or after these times."""
+    """Return, for each time, the first slot (from 0) that begins at or after it."""
     with np.errstate(over="ignore"):
         return np.minimum(np.ceil(np.asarray(times_s, float) / slot_s * LESS), NEVER).astype(np.int64)
 

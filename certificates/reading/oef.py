@@ -1,4 +1,4 @@
-"""Tenants that share devices (OEF): speedups, weights and devices of each type.
+"""Reads tenants that share devices (OEF): speedups, weights, and the devices of each type.
 
 Rows are virtual tenants: a tenant with several job types is one row for each of them, which share its weight equally.
 """
@@ -19,7 +19,7 @@ from .servers import capacities
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """``v`` virtual tenants on ``k`` GPU types, those of the cluster that have devices.
+    """``v`` virtual tenants that share ``k`` GPU types: those types of which the cluster has devices.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def _declared(data: Data) -> Iterator[Row]:
 
 
 def _from_jobs(data: Data, types: Sequence[str]) -> Iterator[Row]:
-    """Yield rows made from the jobs; speedups are rounded to twelve digits, so that equal ones are found equal."""
+    """Yield rows made from the jobs; speedups are rounded to twelve digits, so that equal ones compare as equal."""
     weights = {tenant["id"]: tenant.get("weight", 1.0) for tenant in data.get("tenants", ())}
     kinds: dict[str, dict[Any, None]] = {tenant: {} for tenant in weights}
     for job in data.get("jobs", ()):

@@ -1,9 +1,9 @@
-"""Gangs of fixed duration on pools of GPUs, from a log or from rates, in integer ticks.
+"""Reads gangs of fixed duration on pools of GPUs, from a log or from rates, in integer ticks.
 
-A log gives a job's pool, release and duration, and possibly its durations in other pools; if it has the runs of every
-job, these make the durations. A job without history runs on its fastest GPU type on which its gang fits, for its work
-divided by its rate there, rounded up to microseconds. A tick is a second if all times of the instance are whole
-seconds, else a microsecond.
+A log gives a job's pool, release and duration, and possibly its durations in other pools. If the log has the runs of
+every job, a duration is the total length of the job's runs. A job without history runs on the fastest GPU type on which
+its gang fits; its duration is its work divided by its rate there, rounded up to microseconds. A tick is a second if all
+times of the instance are whole seconds, else a microsecond.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ FINE_S = 1e-6
 
 
 SHORT_S = 10
-"""Least run time in bounded slowdowns."""
+"""Shortest run time, in seconds, by which a bounded slowdown divides."""
 
 
 @dataclass(frozen=True, eq=False)
 class FixedGangs:
-    """``n`` jobs on ``P`` pools, the GPU types.
+    """``n`` gangs of fixed duration on ``P`` pools; each GPU type is a pool.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class FixedGangs:
 
     @cached_property
     def servers(self) -> Servers:
-        """The servers, which logs may name."""
+        """The servers, whose names a log may use."""
         return servers_of({"cluster": self.cluster})
 
 
@@ -84,7 +84,7 @@ def fixed_gangs_of(data: Data) -> FixedGangs:
 
 
 def _logged(jobs: Sequence[Data], histories: Sequence[Data], pools: Sequence[str]) -> tuple[float, Array, Array, Array]:
-    """Return tick length, releases, pools and durations by pool of jobs with histories."""
+    """Return the length of a tick, and releases, pools and durations by pool of jobs with histories."""
     index = {name: i for i, name in enumerate(pools)}
     ran = np.array([(j, *run) for j, h in enumerate(histories) for run in h.get("runs", ())], float).reshape(-1, 3)
     lasted = np.array([job.get("duration_s", 0.0) for job in jobs], float)
@@ -105,7 +105,7 @@ def _logged(jobs: Sequence[Data], histories: Sequence[Data], pools: Sequence[str
 
 
 def _rated(data: Data, capacity: Array) -> tuple[float, Array, Array, Array]:
-    """Return the same for jobs with rates."""
+    """Return the length of a tick, and releases, pools and durations by pool of jobs with rates."""
     jobs = jobs_of(data)
     rates = np.where(jobs.gpus[:, None] <= capacity, jobs.rates, 0.0)
     best, pool = rates.max(axis=1), rates.argmax(axis=1)
@@ -116,5 +116,5 @@ def _rated(data: Data, capacity: Array) -> tuple[float, Array, Array, Array]:
 
 
 def ticks(seconds: Array, tick_s: float) -> Array:
-    """Return times in seconds as integral numbers of ticks."""
+    """Return times in seconds as whole numbers of ticks."""
     return np.asarray(np.rint(seconds / tick_s).astype(np.int64))

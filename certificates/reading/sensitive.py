@@ -1,7 +1,7 @@
-"""Gangs whose rates depend on CPUs and memory (Synergy), and servers pooled by GPU type.
+"""Reads gangs whose rates depend on CPUs and memory (Synergy), and the servers as one pool per GPU type.
 
-A gang has *levels* of CPUs and of memory. Between levels, its rate is that of the levels below; below the lowest ones
-it is 0. Its *share* is the CPUs and memory in proportion to its GPUs, and its *fair* rate is that with the share.
+A gang has *levels* of CPUs and of memory. Between levels, its rate is that of the levels below; below the lowest levels
+it is 0. Its *share* is the CPUs and memory in proportion to its GPUs, and its *fair* rate is its rate with the share.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .servers import Servers, servers_of
 
 
 def grid(curve: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple[Array, Array, Array]:
-    """Return a gang's levels of CPUs and of memory, ascending, and ``(c, m)`` iterations per second with them.
+    """Return the levels of CPUs and of memory of a gang, ascending, and ``(c, m)`` its iterations per second at them.
 
     `curve` is the job's sensitivity and `rate` that of one GPU; `largest` has the most GPUs, CPUs and GB of any server.
     """
@@ -39,7 +39,10 @@ def grid(curve: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple
 
 
 class Classes(NamedTuple):
-    """Classes of jobs with equal gangs, rates and sensitivities: ``(K,)`` one job of each, ``(n,)`` job classes."""
+    """Classes of jobs with equal gangs, rates and sensitivities.
+
+    `first` ``(K,)`` is the first job of each class, `of` ``(n,)`` the class of each job.
+    """
 
     first: Array
     of: Array
@@ -56,7 +59,7 @@ class Sensitive:
 
     @cached_property
     def pooled(self) -> Pooled:
-        """Servers by GPU type."""
+        """The servers as one pool per GPU type."""
         return Pooled(self)
 
     @cached_property
@@ -68,7 +71,7 @@ class Sensitive:
         return Classes(np.unique(of, return_index=True)[1], of)
 
     def grid(self, job: int, gpu_type: int) -> tuple[Array, Array, Array]:
-        """Return a gang's levels of CPUs and of memory, ascending, and ``(c, m)`` iterations per second with them."""
+        """Return the levels of CPUs and of memory of a gang, and ``(c, m)`` its iterations per second at them."""
         key = int(self.classes.of[job]), gpu_type
         if key not in self._grids:
             curve, rate = self._curves[job], float(self.jobs.rates[job, gpu_type])
@@ -77,7 +80,7 @@ class Sensitive:
         return self._grids[key]
 
     def within(self, job: int, gpu_type: int) -> tuple[Array, Array, Array]:
-        """Return the same without the levels beyond the CPUs and memory that the gang may hold there."""
+        """Return :meth:`grid` without the levels above the CPUs and memory that the gang may hold on this type."""
         *levels, rates = self.grid(job, gpu_type)
         fits = [axis <= most * STRETCH for axis, most in zip(levels, self.pooled.limit[job, gpu_type], strict=True)]
         cpus, memory = (axis[fit] for axis, fit in zip(levels, fits, strict=True))
@@ -85,9 +88,10 @@ class Sensitive:
 
     @cached_property
     def undominated(self) -> list[list[tuple[Array, Array]]]:
-        """Configurations of each class on each GPU type that has GPUs: no other one is as fast with as little.
+        """The undominated configurations of each class of jobs on each GPU type that has GPUs.
 
-        Each has ``(q,)`` iterations per second, at least the fair ones, and ``(q, 3)`` GPUs, CPUs and gigabytes.
+        A configuration is dominated if another one is as fast with no more CPUs and memory. For each class and type,
+        there are ``(q,)`` iterations per second, at least the fair rate, and ``(q, 3)`` GPUs, CPUs and gigabytes.
         """
         types = np.flatnonzero(self.pooled.gpus > 0).tolist()
         return [[self._undominated(job, i) for i in types] for job in self.classes.first.tolist()]
@@ -120,7 +124,7 @@ class Sensitive:
 
 
 class Pooled:
-    """Servers pooled by GPU type, and the fair share of each job in each pool.
+    """The servers as one pool per GPU type, and the fair share of each job in each pool.
 
     Attributes
     ----------

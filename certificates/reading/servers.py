@@ -1,4 +1,4 @@
-"""Servers of an instance as arrays."""
+"""Reads the servers of an instance as arrays."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..basics import Array, Data, require
 from .jobs import types_of
 
 MOST_SERVERS = 10**6
-"""Largest number of servers, which have names of their own."""
+"""Largest number of servers: each has a name of its own, which takes memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Servers:
-    """``h`` servers: GPU type (index), GPUs, CPUs and gigabytes of each, all ``(h,)``.
+    """``h`` servers, each with the index of its GPU type, GPUs, CPUs and gigabytes, all ``(h,)``.
 
-    A server with GPUs of several types has one entry per type; `machine` is the number of the server of each entry.
+    A server with GPUs of several types has one entry per type; `machine` says which server each entry belongs to.
     """
 
     names: tuple[str, ...]
@@ -30,7 +30,7 @@ class Servers:
 
     @property
     def size(self) -> int:
-        """Number of entries."""
+        """Number of entries: a server counts once for each of its GPU types."""
         return len(self.names)
 
     @property
@@ -50,7 +50,7 @@ class Servers:
 
 
 def servers_of(data: Data) -> Servers:
-    """Return the servers, group by group; those of a group of several are numbered from 0."""
+    """Return the servers of an instance, group by group; a group of several servers numbers them from 0."""
     groups, types, count = data["cluster"]["servers"], types_of(data), counts(data)
     whole = {group["name"]: i for i, group in enumerate(groups)}
     hosts = [(whole[g.get("servers_of", g["name"])], i) for g in groups for i in range(g["count"])]

@@ -1,4 +1,4 @@
-"""Jobs and servers of a simulation in continuous time, whose rounds are given by the rules of the run."""
+"""Reads the jobs and servers of a simulation in continuous time; the rules of the run say how long rounds are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .utility import Utilities, utilities_of
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """Jobs and servers, and utilities by the seconds since a job's arrival."""
+    """The jobs and servers of a simulation; utilities are by the seconds since a job's arrival."""
 
     read: Sensitive
     utilities: Utilities

@@ -1,6 +1,7 @@
-"""Synergy's rounds: their length, the jobs of a single round, and when jobs arrive.
+"""Reads Synergy's rounds: their length, the jobs of a single round, and the rounds in which jobs arrive.
 
-An instance without horizon has the first of :data:`LENGTHS_S` with which its run takes at most :data:`ROUNDS` rounds.
+An instance without horizon has rounds of the first of :data:`LENGTHS_S` with which its run takes at most
+:data:`ROUNDS` rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Rounds:
     arrival
         ``(n,)`` first round in which each job may run.
     runnable
-        Jobs of a single round, in the order in which they are picked.
+        Jobs that run in a single round, in the order in which they are picked.
     """
 
     read: Sensitive
@@ -51,10 +52,10 @@ def rounds_of(data: Data) -> Rounds:
 
 
 def picked(read: Sensitive, queue: Sequence[int]) -> Array:
-    """Return the jobs that fill the GPUs if they are served in this order.
+    """Return the jobs that run if they get GPUs in the order of the queue until all GPUs are taken.
 
-    A job takes the GPU type on which its share is fastest among those with enough free GPUs; it is skipped if there is
-    none.
+    Among the GPU types with enough free GPUs, a job takes the one on which it is fastest with its share; it is skipped
+    if there is none.
     """
     free, order = read.pooled.gpus.tolist(), np.argsort(-read.pooled.fair, axis=1, kind="stable").tolist()
     able, gangs = read.pooled.able.tolist(), read.jobs.gpus.tolist()
@@ -70,7 +71,11 @@ def picked(read: Sensitive, queue: Sequence[int]) -> Array:
 
 
 def _length_s(read: Sensitive) -> float:
-    """Return the length of a round: GPUs are busy with jobs at their fair rates, or the last job runs alone."""
+    """Return the length of a round, from an estimate of how long the run takes.
+
+    The estimate is the time for which all GPUs are busy with jobs at their fair rates, or until the last job would end
+    if it ran alone, whichever is longer.
+    """
     jobs, fair = read.jobs, read.pooled.fair.max(axis=1)
     able = fair > 0
     alone_s, arrival_s = jobs.work[able] / fair[able], jobs.arrival_s[able]

@@ -1,4 +1,4 @@
-"""What the completion of a job is worth, by the seconds since the start of its arrival slot."""
+"""Reads what the completion of a job is worth, by the seconds since the start of its arrival slot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..basics import MORE, Array, Data
 from .jobs import work_of
 
 THROUGHPUT, SIGMOID, DEADLINE = range(3)
-"""``a / d``; ``a / (1 + exp(b·(d − c)))``; and ``a`` until ``b`` seconds, then linearly to 0 within ``c`` seconds."""
+"""Shapes of utility after ``d`` seconds: ``a / d``; ``a / (1 + exp(b·(d − c)))``; and ``a`` until ``b`` seconds, then
+falling linearly to 0 within ``c`` seconds."""
 
 
 class Utilities(NamedTuple):
@@ -24,7 +25,7 @@ class Utilities(NamedTuple):
     c: Array
 
     def value(self, job: Any, seconds: Any) -> Array:
-        """Return the utility of completing jobs so many seconds after their arrival slots began."""
+        """Return the utility of jobs that complete the given seconds after the start of their arrival slots."""
         job, d = np.broadcast_arrays(np.asarray(job, np.int64), np.asarray(seconds, float))
         shape, a, b, c = (column[job] for column in self)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -34,7 +35,7 @@ class Utilities(NamedTuple):
 
 
 def utilities_of(jobs: Sequence[Data], begin_s: Array, best: Array) -> Utilities:
-    """Return the utilities of jobs whose time counts from `begin_s`; `best` has their largest rates, both ``(n,)``."""
+    """Return the utilities of jobs; their time counts from `begin_s`, and `best` has their largest rates, ``(n,)``."""
     rows = [_shape(*row) for row in zip(jobs, begin_s.tolist(), best.tolist(), strict=True)]
     return Utilities(*(np.array(column) for column in zip(*rows, strict=True)))
 

@@ -1,4 +1,4 @@
-"""Zhou's jobs in slots from 1, with parameter servers (``ps``) and as rings (``ra``).
+"""Reads Zhou's jobs, in slots from 1, with parameter servers (``ps``) and as rings (``ra``).
 
 A slot is an hour, unless the instance's slots are longer or its horizon is shorter than a day. T is the end of the
 horizon, or the last arrival if that is later.
@@ -25,7 +25,10 @@ PARTS = 11
 
 
 class Architecture(Elastic):
-    """The jobs under one architecture; `timespan` is T, `due` and `worth` are τ and F if the instance states them."""
+    """The jobs under one architecture, parameter servers or rings.
+
+    `timespan` is T; `due` and `worth` are τ and F if the instance states them.
+    """
 
     def __init__(self, data: Data, slot_s: float, timespan: int, ring: bool) -> None:
         groups, workers, ps = data["cluster"]["servers"], data.get("worker_types", ()), data.get("ps_types", ())
@@ -37,10 +40,11 @@ class Architecture(Elastic):
 
     @cached_property
     def deadline(self) -> int:
-        """τ, or a power of two by which about half of the work can be done.
+        """The deadline τ; if the instance states none, a power of two by which about half of the work can be done.
 
-        That is the largest one up to the slots that the scarcest resource of all servers pooled needs for all jobs at
-        their thriftiest, but late enough for the shortest job.
+        Pool all servers, and let every job use as little of a resource as it can: the scarcest resource then needs some
+        number of slots for all jobs. τ is the largest power of two up to this number, but late enough for the shortest
+        job.
         """
         if self.due is not None:
             return int(self.due)
@@ -61,7 +65,10 @@ class Architecture(Elastic):
 
     @cached_property
     def unit_worth(self) -> float:
-        """F, or the largest weight per consumption of any schedule: slots times all units of all resources."""
+        """The constant F of (11); if the instance states none, the largest ratio of a job's weight to its consumption.
+
+        A schedule consumes its slots times the units of all resources that it takes.
+        """
         if self.worth is not None:
             return float(self.worth)
         least, takes = np.full(self.size, np.inf), [need.sum(axis=1) for need in self.hardware.takes]
@@ -72,13 +79,13 @@ class Architecture(Elastic):
 
     @cached_property
     def base(self) -> float:
-        """λ = 2·T·H·R·F + 1 of the prices (11)."""
+        """The base λ = 2·T·H·R·F + 1 of the prices (11)."""
         return 2.0 * self.timespan * len(self.names) * len(RESOURCES) * self.unit_worth + 1.0
 
     def loads(self, servers: Array, first: int, end: int) -> Array:
-        """Return ``(servers, R, slots)`` the loads of ``zhou.*.cost`` on servers in slots `first` … `end` − 1, from 1.
+        """Return ``(servers, R, slots)`` what other jobs use in ``zhou.*.cost``, in slots `first` … `end` − 1, from 1.
 
-        They follow an arithmetic pattern, at most five elevenths of each capacity; GPUs are whole.
+        These loads follow an arithmetic pattern, up to five elevenths of each capacity; GPUs are whole.
         """
         resource, slot = np.ogrid[: len(RESOURCES), first - 1 : end - 1]
         part = (3 * servers[:, None, None] + 7 * resource + 5 * slot) % PARTS // 2
