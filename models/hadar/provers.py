@@ -1,4 +1,4 @@
-"""Provers of Hadar's problems, by prices of GPUs, and of the completion times of gangs and of copies (Gavel)."""
+"""Provers of Hadar's problems, by prices of GPUs, and of Gavel's, about completion times of gangs and of copies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def of_gangs(view: hadar.HadarView) -> Array:
 
 
 def last_gang(view: hadar.HadarView, outcome: Outcome, options: SolveOptions, *, forks: bool) -> Content | None:
-    """Return prices of GPU seconds, and of the durations of jobs or their copies, for Gavel's makespan."""
+    """Return prices of GPU seconds, and of the durations of jobs or copies, that prove a bound on Gavel's makespan."""
     if outcome.solution.row_duals is None:
         return None
     run, capacity = fluid_of(view, forks, grain=0.0), view.capacity.astype(float)

@@ -17,14 +17,14 @@ from schedgap.models.solve import Solution, SolveOptions, build, solve
 
 
 def devices(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content:
-    """Return no multipliers: without rows of tenants, a device is worth most to whom it is fastest for."""
+    """Return no multipliers: without rows of tenants, a device is worth most to the tenant with the largest speedup."""
     return {"unit": 1.0}
 
 
 def tenants(view: oef.OefView, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content | None:
-    """Return multipliers of the rows of tenants in (9), or of those of an equal split.
+    """Return the multipliers of the tenants' rows: those of equal efficiency (9), or those of an equal split.
 
-    The rule merges tenants with equal speedups. Their common multiplier is the mean of theirs, by weight.
+    The rule merges tenants with equal speedups; the multiplier of merged tenants is the weighted mean of theirs.
     """
     statement, rows = ROWS[problem]
     solution = outcome.solution
@@ -40,7 +40,10 @@ def tenants(view: oef.OefView, outcome: Outcome, options: SolveOptions, *, probl
 
 
 def told(solution: Solution, rows: str) -> bool:
-    """Return whether a solution has duals of some rows: other solvers tell none, plug-ins may name rows otherwise."""
+    """Return whether a solution has duals of the rows with this name.
+
+    Solvers other than HiGHS return no duals, and plug-ins may give rows other names.
+    """
     return any(name.startswith(f"{rows}[") for name in solution.duals)
 
 
@@ -51,9 +54,9 @@ ROWS = {
 
 
 def envies(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content:
-    """Return multipliers of envy rows (10c), of tenants with equal speedups merged; few rows have one.
+    """Return the multipliers of the few envy rows (10c) that have one, with tenants of equal speedups merged.
 
-    If there are none, the bound is that on total efficiency.
+    Without multipliers, the bound that follows is the one on total efficiency.
     """
     found: Envy | None = outcome.evidence
     if told(outcome.solution, "no_envy"):

@@ -17,7 +17,7 @@ from schedgap.models.single_machine import Best
 from schedgap.models.solve import SolveOptions
 
 WIDE = 4 * MARGIN
-"""Margin of times, because the rule rounds volumes in its own way."""
+"""Fraction by which times are rounded down, because the rule rounds volumes in its own way."""
 
 
 def over_intervals(evidence: Tightest, capacity: Array) -> Content:
@@ -44,11 +44,11 @@ def on_one_machine(evidence: Best | Tail, capacity: Array) -> tuple[Array, Conte
 
 
 Capacity = Callable[[Any], Array]
-"""Returns a view's capacities ``(d,)`` of resources."""
+"""A function that returns the capacities ``(d,)`` of a view's resources."""
 
 
 def mean(view: Any, outcome: Outcome, options: SolveOptions, *, there: Capacity) -> Content | None:
-    """Return multipliers for the mean job completion time."""
+    """Return multipliers that prove a bound on the mean job completion time."""
     evidence = outcome.evidence
     if evidence is None:
         return None
@@ -63,10 +63,10 @@ def mean(view: Any, outcome: Outcome, options: SolveOptions, *, there: Capacity)
 def percentile(
     view: Any, outcome: Outcome, options: SolveOptions, *, there: Capacity, unit_s: Callable[[Any], float]
 ) -> Content:
-    """Return prices for the 99th percentile of completion times, and the times that they prove.
+    """Return prices that prove a bound on the 99th percentile of completion times, and the times that they prove.
 
-    `unit_s` returns the model's unit of time in seconds. Each time is rounded down by a margin of its own; no term of a
-    sum exceeds the end of the last job.
+    `unit_s` returns the model's unit of time in seconds. The times are rounded down by a margin in proportion to the
+    end of the last job, the largest term of any sum.
     """
     evidence = outcome.evidence
     volume, content = on_one_machine(evidence, there(view))

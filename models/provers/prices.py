@@ -19,14 +19,14 @@ from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 
 WILD = 64.0
-"""Ratio of all payments to the value of all jobs beyond which smaller prices are tried."""
+"""If all capacity costs more than this multiple of the value of all jobs, smaller prices are tried."""
 
 MOST = 16.0
-"""Largest value of a job at an end that it cannot reach, relative to all payments and profits together."""
+"""Largest value of a job at an end that it cannot reach, as a multiple of all payments and profits together."""
 
 
 def by_prices(outcome: Outcome, domain: Domain, oracle: Price, tree: Tree, content: Content, sense: int = 1) -> Content:
-    """Return prices of rows for every leaf of a tree.
+    """Return the content of a certificate with prices of rows for every leaf of a tree.
 
     Parameters
     ----------
@@ -75,7 +75,10 @@ def leaf_bound(leaf: Leaf, oracle: Price, prices: Array) -> float:
 
 
 def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOptions) -> Tree:
-    """Return the tree of an outcome, or a single leaf at the outcome's prices or else those of the LP relaxation."""
+    """Return the branch-and-bound tree of an outcome; without one, a single leaf.
+
+    The leaf has the outcome's prices or, if there are none, those of the LP relaxation.
+    """
     if outcome.tree is not None:
         return Tree.of(outcome.tree)
     if outcome.prices is not None:
@@ -86,9 +89,9 @@ def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOption
 
 
 def covered(outcome: Outcome, domain: Domain, tree: Tree, content: Content) -> Domain:
-    """Return the domain with the covers that have a positive price somewhere in a tree, and add them to `content`.
+    """Return the domain with only those covers that have a positive price in some leaf, and add them to `content`.
 
-    A cover lists the numbers of the blocks that keep something, in pairs with the amount if blocks may keep parts.
+    A cover lists the blocks that have a reserve; if any reserves are allowed, it lists pairs of block and reserve.
     """
     if outcome.tree is None or not len(covers := outcome.tree.domain.packing.covers):
         return domain
@@ -106,7 +109,7 @@ def covered(outcome: Outcome, domain: Domain, tree: Tree, content: Content) -> D
 def elastic(
     view: Any, outcome: Outcome, options: SolveOptions, *, jobs_of: Callable[[Any], ElasticJobs], sense: int = 1
 ) -> Content:
-    """Return prices of classes of servers for jobs that are never preempted."""
+    """Return prices of classes of servers that prove a bound for elastic jobs, which are never preempted."""
     jobs = jobs_of(view)
     pricing = Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
     tree = grown(outcome, pricing.domain, pricing, options)

@@ -1,4 +1,4 @@
-"""The registry of provers by problem."""
+"""The registry of provers, one per problem."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ PROVERS: Registry[ProverSpec] = Registry("prover")
 
 
 def prove(problem: str, view: Any, outcome: Outcome, options: SolveOptions) -> Content | None:
-    """Return multipliers that prove a bound on a problem, or ``None`` if only the solver vouches for the bound."""
+    """Return multipliers that prove a bound on a problem, or ``None`` if the bound is only claimed by a solver."""
     prover = next((spec.prove for spec in PROVERS if spec.id == problem), None)
     return prover(view, outcome, options) if prover else None

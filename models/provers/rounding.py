@@ -11,14 +11,14 @@ from schedgap.instances.arrays import Array
 from schedgap.models.solve import Solution
 
 MARGIN = 1e-9
-"""Margin, as a fraction of an amount, for floating-point sums."""
+"""Fraction of an amount that is allowed for errors of floating-point sums."""
 
 DIGITS = 2.0**55
-"""Number of units in the largest number that is rounded to whole units."""
+"""The largest number that is rounded is about this many units."""
 
 
 def duals(solution: Solution, rows: str, shape: tuple[int, ...]) -> Array:
-    """Return the shadow prices of a constraint indexed by numbers; 0 where it has no row."""
+    """Return the shadow prices of a constraint whose indices are numbers; 0 where it has no row."""
     prices = np.zeros(shape)
     for at in np.ndindex(shape):
         prices[at] = solution.duals.get(f"{rows}[{','.join(map(str, at))}]", 0.0)

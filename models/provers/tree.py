@@ -16,7 +16,7 @@ LARGEST = 400
 
 
 class Leaf(NamedTuple):
-    """A leaf: its domain, the number of its price vector, and any ends eliminated there, as pairs ``(job, ends)``."""
+    """A leaf: its domain, the number of its price vector, and pairs ``(job, ends)`` of the ends excluded there."""
 
     domain: Domain
     prices: int
@@ -27,9 +27,9 @@ class Leaf(NamedTuple):
 class Tree:
     """A tree as a certificate stores it: nodes, price vectors, and the leaves to be bounded.
 
-    A node branches on the end of a job (by ``end``, or counted as after it), or on its use of a row (up to ``most``, or
-    more); ``then`` has the numbers of its two children. A node with ``prices`` is a leaf. Ends eliminated by
-    reduced-cost fixing are also split off, as a leaf.
+    A node branches on the end of a job (at most ``end``, or counted as later), or on how much of a row the job uses (at
+    most ``most``, or more); ``then`` has the numbers of its two children. A node with ``prices`` is a leaf. Ends that
+    reduced-cost fixing excludes are split off as a leaf, too.
     """
 
     nodes: list[dict[str, Any]] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Tree:
 
 
 def split(domain: Domain, left: Domain, right: Domain) -> tuple[dict[str, Any], int]:
-    """Return the decision that separates two children, and which of them has the earlier ends or takes less."""
+    """Return the decision that separates two children, and which child (0 or 1) has the earlier ends or uses less."""
     ends = np.flatnonzero(left.last != right.last)
     ends = ends if ends.size else np.flatnonzero(left.first != right.first)
     if ends.size:

@@ -17,9 +17,9 @@ from schedgap.models.solve import SolveOptions
 
 
 def of_pools(view: rigid.RigidView, outcome: Outcome, options: SolveOptions, *, objective: str) -> Content:
-    """Return multipliers for gangs of fixed duration: prices over starts or of a fluid, or parts of weights.
+    """Return multipliers for gangs of fixed duration: prices by interval, or parts of weights for each pool.
 
-    That GPUs are idle for 0 hours or more needs none.
+    The bound of 0 on idle GPU-hours needs none.
     """
     if objective == "idle":
         return {}

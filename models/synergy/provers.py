@@ -21,7 +21,10 @@ from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule,
 
 
 def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Content | None:
-    """Return prices of GPUs, CPUs and memory for the progress of a round; a job has one configuration."""
+    """Return prices of GPUs, CPUs and memory that prove a bound on the progress of a round.
+
+    They are duals of a relaxation in which each job holds one configuration.
+    """
     chosen = choices(view, rule)
     group, held, at = chosen.classes, chosen.held, chosen.at
     if len(np.unique(chosen.owner)) < (len(group.count) if rule.everybody else 1):
@@ -47,7 +50,7 @@ def of_rounds(view: synergy.SynergyView) -> Array:
 
 
 def last_round(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions) -> Content | None:
-    """Return prices of GPUs, CPUs and memory, and of the longest job, for Synergy's makespan."""
+    """Return prices of GPUs, CPUs and memory, and of the longest job, that prove a bound on Synergy's makespan."""
     if outcome.solution.row_duals is None:
         return None
     run, there = run_of(view), capacity(view)

@@ -1,4 +1,4 @@
-"""Prover for the fewest fragmented jobs: values of whole jobs on a server, and prices of resources for split ones."""
+"""Prover of the problem of fewest fragmented jobs: worths of whole jobs, and prices of resources for split jobs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from schedgap.models.solve.form import RowBlocks
 from schedgap.models.synergy.placement import Demands
 
 MANY = 4_000
-"""Largest number of sets of whole jobs per server type for which values are computed; ``gen/200jobs`` has 24."""
+"""Largest number of sets of whole jobs that fit on a server for which worths are computed; ``gen/200jobs`` has 24."""
 
 CORNERS = 200_000
-"""Largest number of candidate vertices of price vectors that are enumerated; 40 demands have 12,341."""
+"""Largest number of candidates for vertices that are enumerated; 40 demands have 12,341."""
 
 SURE = 1e-6
-"""Excess over a whole number of jobs from which the bound is rounded up to one more split job."""
+"""Fraction of a server's largest amount of a resource below which an amount counts as 0 in the LP."""
 
 
 def fewest(view: SynergyView, outcome: Outcome, options: SolveOptions) -> Content:
@@ -79,7 +79,10 @@ def _sets(need: Array, jobs: Ints, room: Array) -> Iterator[tuple[int, ...]]:
 
 
 def _worth(need: Array, jobs: Ints, room: Array, count: Ints, sets: list[Array], options: SolveOptions) -> Array:
-    """Return the duals of demands in the LP of fewest split jobs, where servers hold shares of sets and split jobs."""
+    """Return what a whole job of each demand is worth: the duals of the LP of fewest split jobs over sets of jobs.
+
+    In this LP, servers hold fractions of sets of whole jobs, and split jobs.
+    """
     d, of = len(jobs), np.concatenate(sets)
     host = np.repeat(np.arange(len(room)), list(map(len, sets)))
     cell, demand = np.repeat(np.arange(len(of)), d), np.tile(np.arange(d), len(of))
@@ -101,7 +104,7 @@ def _worth(need: Array, jobs: Ints, room: Array, count: Ints, sets: list[Array],
 
 
 def _costs(need: Array, worth: Array) -> Array:
-    """Return the vertices ``(v, 3)`` of the price vectors at which no job costs less than it is worth."""
+    """Return the vertices ``(v, 3)`` of the set of prices at which no job costs less than it is worth."""
     positive = worth > 0
     resources = need.shape[1]
     if not positive.any():

@@ -21,13 +21,13 @@ def of_zhou(view: zhou.ZhouView, problem: str) -> ElasticJobs:
 
 
 def cheapest(view: zhou.ZhouView, outcome: Outcome, options: SolveOptions, *, problem: str) -> Content:
-    """Return the base of prices for Zhou's cheapest run; the rule places all choices that might be cheaper."""
+    """Return the base of the prices of Zhou's cheapest run; the rule places all choices that might be cheaper."""
     a = view.of(problem)
     return {"slot_s": view.slot_s, "slots": a.deadline - 1, "base": a.price_base}
 
 
 def of_slots(view: zhou.ZhouView, problem: str) -> Array:
-    """Return what each class of servers has of each resource."""
+    """Return how much of each resource each class of servers has."""
     return view.of(problem).classes.allowed.ravel()
 
 
