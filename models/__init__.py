@@ -23,7 +23,7 @@ docstring without mathematics is printed as it is.
 Docstrings of heuristics are printed in the same way.
 """
 
-import schedgap.models._pyomo  # isort: skip # noqa: F401 -- must come before anything that imports Pyomo
+import schedgap.models.engine._pyomo  # isort: skip # noqa: F401 -- must come before anything that imports Pyomo
 from schedgap.instances.discovery import import_submodules
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, oracle
 

@@ -16,8 +16,8 @@ from schedgap.instances.parameters import Parameter, Value
 from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.registry import no_reason as no_reason  # noqa: PLC0414 -- specs of models import it from here
 from schedgap.instances.schema import Instance
-from schedgap.models.solve import SOLVERS, Solution, SolveOptions, Times, build, solve
-from schedgap.models.solve.options import HIGHS, SolverName
+from schedgap.models.engine.solve import SOLVERS, Solution, SolveOptions, Times, build, solve
+from schedgap.models.engine.solve.options import HIGHS, SolverName
 
 Kind = Literal["exact", "matheuristic", "relaxation", "bound", "baseline"]
 
@@ -42,10 +42,10 @@ class Outcome:
     """A solved model: the solver's answer, and the paper's decision decoded from the incumbent, if there is one.
 
     `prices` are the resource prices that prove the bound, in the shape that the paper's figures expect; `tree` is the
-    branch-and-bound tree (:class:`schedgap.models.columns.Branch`). `evidence` is whatever else proves the bound:
-    prices over intervals (:class:`schedgap.models.intervals.Tightest`), pricing by period
-    (:class:`schedgap.models.hadar.periods.ByPeriod`), or a single machine
-    (:class:`schedgap.models.single_machine.Best`).
+    branch-and-bound tree (:class:`schedgap.models.engine.columns.Branch`). `evidence` is whatever else proves the
+    bound: prices over intervals (:class:`schedgap.models.engine.fluid.intervals.Tightest`), pricing by period
+    (:class:`schedgap.models.engine.gangs.periods.ByPeriod`), or a single machine
+    (:class:`schedgap.models.engine.fluid.single_machine.Best`).
     """
 
     solution: Solution
@@ -138,8 +138,8 @@ class ModelSpec(MethodSpec):
     def solve(self, instance: Instance, **options: Any) -> Solution:
         """Solve on an instance (for notebooks; the harness also verifies the decision).
 
-        The keyword arguments are fields of :class:`~schedgap.models.solve.SolveOptions`. It raises `NotApplicableError`
-        if the model cannot run on the instance.
+        The keyword arguments are fields of :class:`~schedgap.models.engine.solve.SolveOptions`. It raises
+        `NotApplicableError` if the model cannot run on the instance.
         """
         view = self.view(instance)
         if reason := self.skip(view):

@@ -20,7 +20,7 @@ from schedgap.harness import cli
 from schedgap.harness.engine import pool
 
 if TYPE_CHECKING:
-    from schedgap.models.solve import Solution
+    from schedgap.models.engine.solve import Solution
 
 # Every machine and run uses the same examples: few in `make test`, many in `make test-thorough`. A test with its own
 # number of examples is cheap, or needs that many. HYPOTHESIS_PROFILE=explore searches for new ones.

@@ -13,7 +13,7 @@ from typing import Any
 import schedgap
 from schedgap.harness.cli.app import TASKS
 from schedgap.harness.engine import server  # noqa: F401 -- how it goes about things
-from schedgap.models import _pyomo
+from schedgap.models.engine import _pyomo
 
 ROOT = Path(schedgap.__file__).parent
 

@@ -6,9 +6,9 @@ import pytest
 
 from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
-from schedgap.models.columns import GenerationOptions, generate, lagrangian
-from schedgap.models.hadar.pricing import Pricing
-from schedgap.models.solve import SolveOptions
+from schedgap.models.engine.columns import GenerationOptions, generate, lagrangian
+from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.solve import SolveOptions
 
 
 def within_the_promised_gaps(ref: str) -> None:

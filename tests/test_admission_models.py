@@ -20,8 +20,8 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
 from schedgap.models.admission import offline
-from schedgap.models.elastic import placements
-from schedgap.models.solve import Solution, SolveOptions, build, solve
+from schedgap.models.engine.elastic import placements
+from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 
 WALK = view(instances.load("paper/walkthrough"))
 EXACT = SolveOptions(rel_gap=0.0)

@@ -27,14 +27,14 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import HadarView, Schedule
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.admission.columns import admitting
-from schedgap.models.columns import Columns, Covers, Dive, Domain, Packing, Tree, children, generate
-from schedgap.models.elastic import ElasticJobs, Grid
-from schedgap.models.elastic import Pricing as RunPricing
-from schedgap.models.elastic import schedules as schedules_of_runs
-from schedgap.models.elastic.jobs import Scheduled, columns_of
-from schedgap.models.hadar.pricing import Pricing
+from schedgap.models.engine.columns import Columns, Covers, Dive, Domain, Packing, Tree, children, generate
+from schedgap.models.engine.elastic import ElasticJobs, Grid
+from schedgap.models.engine.elastic import Pricing as RunPricing
+from schedgap.models.engine.elastic import schedules as schedules_of_runs
+from schedgap.models.engine.elastic.jobs import Scheduled, columns_of
+from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.solve import Seed, SolveOptions
 from schedgap.models.hadar.schedules import schedules
-from schedgap.models.solve import Seed, SolveOptions
 from schedgap.models.zhou.columns import weighing
 
 PAIRS = {
@@ -429,7 +429,7 @@ def test_a_seed_that_no_packing_reaches_is_the_incumbent(monkeypatch: pytest.Mon
     spec = models.get("hadar.p2.columns")
     (seed,) = [s for s in decided(spec, view) if s.method == "hadar.srtf"]
     monkeypatch.setattr(Pricing, "insert", lambda *args: None)
-    monkeypatch.setattr("schedgap.models.columns.integer.Inserting.load", lambda self, known: None)
+    monkeypatch.setattr("schedgap.models.engine.columns.integer.Inserting.load", lambda self, known: None)
     outcome = spec.run(view, SolveOptions(seeds=[seed], nodes=0))
     assert outcome.decision is seed.decision
     assert outcome.solution.objective == seed.objective

@@ -177,8 +177,8 @@ def test_a_bound_over_periods_or_intervals_in_place_of_slots_is_proved(
 ) -> None:
     monkeypatch.setattr(f"schedgap.models.hadar.columns.{limit}", 10)
     monkeypatch.setattr("schedgap.models.hadar.columns.FEW", 3)
-    monkeypatch.setattr("schedgap.models.hadar.pricing.FINE", 100)
-    monkeypatch.setattr("schedgap.models.hadar.pricing.COARSE", 10)
+    monkeypatch.setattr("schedgap.models.engine.gangs.pricing.FINE", 100)
+    monkeypatch.setattr("schedgap.models.engine.gangs.pricing.COARSE", 10)
     # The gap ends it: jobs are looked at closely only where the master is solved before that.
     found, instance = result.__wrapped__(f"hadar.p2.columns{complete}", CROWDED, Limits(nodes=100, rel_gap=0.1))
     assert found.certificate.get(told)

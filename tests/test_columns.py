@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from schedgap.models.columns import (
+from schedgap.models.engine.columns import (
     Choice,
     Columns,
     Domain,
@@ -30,7 +30,7 @@ from schedgap.models.columns import (
     statement,
     windows,
 )
-from schedgap.models.solve import Solution, SolveOptions, build, solve
+from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 
 TIGHT = GenerationOptions(gap=1e-9)
 

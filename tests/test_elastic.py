@@ -165,9 +165,9 @@ def test_classes_cost_what_their_servers_cost(instance: Instance, seed: int) -> 
 def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
     instance: Instance, seed: int, period: int, kind: str
 ) -> None:
-    from schedgap.models.columns import Covers
-    from schedgap.models.elastic import ElasticJobs, Grid, Pricing
-    from schedgap.models.elastic.jobs import bends
+    from schedgap.models.engine.columns import Covers
+    from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing
+    from schedgap.models.engine.elastic.jobs import bends
 
     for a in architectures(instance):
         slots = length(a) + 2 * period

@@ -25,12 +25,13 @@ from schedgap.heuristics.registry import HeuristicSpec
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import admission
-from schedgap.models import MODELS, ModelSpec, elastic
+from schedgap.models import MODELS, ModelSpec
 from schedgap.models.admission.columns import admitting
-from schedgap.models.elastic.placements import elastic_schedules
+from schedgap.models.engine import elastic
+from schedgap.models.engine.elastic.placements import elastic_schedules
+from schedgap.models.engine.solve import SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.hadar import schedules as counting
 from schedgap.models.hadar.schedules import schedules
-from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.zhou.columns import completing, weighing
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -22,8 +22,8 @@ import schedgap as sg
 from schedgap.harness.ask import export
 from schedgap.harness.studies.compare.given import verify_solution
 from schedgap.instances.errors import NotApplicableError, UsageError
-from schedgap.models.solve import compile_model, files, solve
-from schedgap.models.solve.solvers import cbc
+from schedgap.models.engine.solve import compile_model, files, solve
+from schedgap.models.engine.solve.solvers import cbc
 
 FIG1, EQ1 = "paper/hadar-fig1", "paper/oef-eq1"
 UTILITY = 48.80952381

@@ -16,7 +16,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup
 from schedgap.instances.views import gavel, hadar
 from schedgap.instances.views.hadar import HadarView, Schedule
-from schedgap.models.solve import SolveOptions
+from schedgap.models.engine.solve import SolveOptions
 
 
 def bound(view: HadarView, model: str = "gavel.makespan_fluid") -> float:

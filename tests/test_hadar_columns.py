@@ -19,15 +19,15 @@ from schedgap.instances.canonical import validate
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import hadar
 from schedgap.instances.views.hadar import HadarView
-from schedgap.models.columns import Domain, Generated, GenerationOptions, Priced, generate
+from schedgap.models.engine.columns import Domain, Generated, GenerationOptions, Priced, generate
+from schedgap.models.engine.gangs import pricing
+from schedgap.models.engine.gangs.copies import ForkedPricing
+from schedgap.models.engine.gangs.periods import ByPeriod
+from schedgap.models.engine.gangs.pricing import Machine, Pricing, machine
+from schedgap.models.engine.solve import Solution, SolveOptions
+from schedgap.models.engine.solve.session import Session
 from schedgap.models.hadar import columns as p2
-from schedgap.models.hadar import pricing
-from schedgap.models.hadar.forked import ForkedPricing
-from schedgap.models.hadar.periods import ByPeriod
-from schedgap.models.hadar.pricing import Machine, Pricing, machine
 from schedgap.models.hadar.schedules import schedules
-from schedgap.models.solve import Solution, SolveOptions
-from schedgap.models.solve.session import Session
 
 UTILITIES: list[dict[str, Any]] = [
     {"kind": "effective_throughput"},

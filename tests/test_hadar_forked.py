@@ -17,8 +17,8 @@ from schedgap.instances.canonical import validate
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import hadar
 from schedgap.instances.views.hadar import FORKED, HadarView
-from schedgap.models.hadar.forked import ForkedPricing
-from schedgap.models.solve import Seed, SolveOptions
+from schedgap.models.engine.gangs.copies import ForkedPricing
+from schedgap.models.engine.solve import Seed, SolveOptions
 
 
 @st.composite

@@ -20,10 +20,10 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance, LinearDeadline
 from schedgap.instances.views import hadar
 from schedgap.instances.views.hadar import HadarView
+from schedgap.models.engine.solve import SolveOptions, build, compile_model, solve
 from schedgap.models.hadar.p1 import Places, build_p1
 from schedgap.models.hadar.p2 import build_p2, build_p3, prices, relax
 from schedgap.models.hadar.schedules import MOST_MIXES, Schedules, TooManyError, job_schedules, mixes, schedules
-from schedgap.models.solve import SolveOptions, build, compile_model, solve
 
 EXACT = SolveOptions(rel_gap=0.0)
 FIG1 = 1025 / 21

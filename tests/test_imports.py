@@ -85,6 +85,13 @@ def test_a_package_imports_only_what_is_below_it(graph: nx.DiGraph, package: str
     assert not wrong
 
 
+def test_machinery_of_models_imports_no_paper(graph: nx.DiGraph) -> None:
+    below = ("schedgap.models.engine", "schedgap.models.registry", "schedgap.instances", "schedgap.certificates")
+    edges = [(module, other) for module, other in graph.edges if module.startswith("schedgap.models.engine.")]
+    assert edges
+    assert not [f"{module} -> {other}" for module, other in edges if not other.startswith(below)]
+
+
 ABOUT_DECISIONS = {
     *("Allocation", "Runs", "Schedule", "Rules", "Trace", "HORIZON", "IMPOSSIBLE", "LEFT", "STALLED"),
     *("Array", "Bools", "Ints", "Instance", "Registry", "import_submodules"),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.models.intervals import Fluid, Pricing, completions, least_completion
-from schedgap.models.single_machine import FluidJobs, Ways, best_bound
-from schedgap.models.solve import SolveOptions
+from schedgap.models.engine.fluid.intervals import Fluid, Pricing, completions, least_completion
+from schedgap.models.engine.fluid.single_machine import FluidJobs, Ways, best_bound
+from schedgap.models.engine.solve import SolveOptions
 
 D = 2
 

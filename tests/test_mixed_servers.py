@@ -23,7 +23,7 @@ from schedgap.instances.random_instances.hadar import linear
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import hadar
-from schedgap.models.solve import SolveOptions
+from schedgap.models.engine.solve import SolveOptions
 
 JOB = {"gpus": 3, "epochs": 6, "rates": {"a": 1.0, "b": 1.0}}
 

@@ -15,9 +15,9 @@ from schedgap.harness.check import judge_asked
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import Allocation, OefView, efficiency, matrix_view, merged, replicated
+from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, Session, Solution, SolveOptions
 from schedgap.models.oef.lazy import merged_cooperative
 from schedgap.models.oef.printed import build_gavel, decode, least_over_optima, pareto_gain
-from schedgap.models.solve import CROSS_CHECK_TOLERANCE, Session, Solution, SolveOptions
 
 EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
 LPS = [spec.id for spec in models.MODELS if spec.paper == "oef"]

@@ -17,8 +17,8 @@ from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import Allocation, OefView, matrix_view
 from schedgap.models import MODELS
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers import PROVERS
-from schedgap.models.solve import SolveOptions
 
 MISSED = 0.9 * TOLERANCE
 

@@ -17,10 +17,10 @@ from schedgap.heuristics.hadar import slotted
 from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import gavel
-from schedgap.models.gavel import build_p99
-from schedgap.models.percentile import PERCENTILE, in_time, longest, ranks, tail
-from schedgap.models.single_machine import FluidJobs, Ways
-from schedgap.models.solve import build, solve
+from schedgap.models.engine.fluid.percentile import PERCENTILE, in_time, longest, ranks, tail
+from schedgap.models.engine.fluid.single_machine import FluidJobs, Ways
+from schedgap.models.engine.solve import build, solve
+from schedgap.models.gavel.fluid import build_p99
 
 JOBS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(1, 6)), min_size=1, max_size=7)
 """Arrivals, how much later jobs may start at most, volumes."""

@@ -24,8 +24,8 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.rigid import OBJECTIVES, RigidView, Schedule, kernels, starts_of
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup
 from schedgap.models import MODELS
+from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 from schedgap.models.rigid.bounds import shares
-from schedgap.models.solve import Solution, SolveOptions, build, solve
 
 Line = tuple[int, int, int]
 """Release, duration, GPUs."""

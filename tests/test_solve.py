@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from schedgap.instances.errors import UsageError
-from schedgap.models.solve import (
+from schedgap.models.engine.solve import (
     CROSS_CHECK_TOLERANCE,
     NotLinearError,
     Session,

@@ -22,8 +22,8 @@ from schedgap.harness.studies.folders import check
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.parameters import stated
 from schedgap.models import MODELS
-from schedgap.models.solve import Session, SolveOptions, build, compile_model, logs, solve
-from schedgap.models.solve.options import Taken, solver
+from schedgap.models.engine.solve import Session, SolveOptions, build, compile_model, logs, solve
+from schedgap.models.engine.solve.options import Taken, solver
 
 FIG1 = "paper/hadar-fig1"
 NO_HEURISTICS = "highs?mip_heuristic_effort=0"

@@ -30,11 +30,11 @@ from schedgap.harness.studies.compare import summary
 from schedgap.harness.studies.compare.run import certify
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.models import MODELS
-from schedgap.models.solve import SOLVERS, Solution, SolveOptions, TracePoint, compile_model, files, solve
-from schedgap.models.solve.options import LICENSED
-from schedgap.models.solve.solution import Times
-from schedgap.models.solve.solvers import answer, cbc
-from schedgap.models.solve.solvers.whole import whole
+from schedgap.models.engine.solve import SOLVERS, Solution, SolveOptions, TracePoint, compile_model, files, solve
+from schedgap.models.engine.solve.options import LICENSED
+from schedgap.models.engine.solve.solution import Times
+from schedgap.models.engine.solve.solvers import answer, cbc
+from schedgap.models.engine.solve.solvers.whole import whole
 
 FREE = [solver for solver in SOLVERS if solver not in LICENSED]
 FIG1, WALKTHROUGH, EQ1 = "paper/hadar-fig1", "paper/walkthrough", "paper/oef-eq1"

@@ -10,7 +10,7 @@ from schedgap import instances
 from schedgap.harness.studies.compare.methods import related, seeds
 from schedgap.instances.errors import NotApplicableError
 from schedgap.models import MODELS, ModelSpec
-from schedgap.models.solve import Seed, SolveOptions
+from schedgap.models.engine.solve import Seed, SolveOptions
 
 STARTED = [spec for spec in MODELS if spec.start is not None]
 LISTED = {"zhou.ps.schedules.offline", "zhou.ra.schedules.offline"}

@@ -14,8 +14,8 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, SynergyView
-from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model, solve
-from schedgap.models.solve.scaling import units
+from schedgap.models.engine.solve import SolveOptions, StandardForm, build, compile_model, solve
+from schedgap.models.engine.solve.scaling import units
 from schedgap.models.synergy.configurations import configurations, fitting
 from schedgap.models.synergy.ideal import FEW, ideal_round, round_form
 from schedgap.models.synergy.placement import Demands, build_fewest, build_vertex, demands, placed, placement_form

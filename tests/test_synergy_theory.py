@@ -22,9 +22,16 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import SynergyView
-from schedgap.models.single_machine import FluidJobs, blended, mean_busy_times, of_sum, shortest_first, weigh
-from schedgap.models.solve import Session, SolveOptions, StandardForm, build, compile_model, solve
-from schedgap.models.solve.session import interior_point
+from schedgap.models.engine.fluid.single_machine import (
+    FluidJobs,
+    blended,
+    mean_busy_times,
+    of_sum,
+    shortest_first,
+    weigh,
+)
+from schedgap.models.engine.solve import Session, SolveOptions, StandardForm, build, compile_model, solve
+from schedgap.models.engine.solve.session import interior_point
 from schedgap.models.synergy.configurations import configurations, fitting
 from schedgap.models.synergy.ideal import ideal_round
 from schedgap.models.synergy.jct import build_intervals, run_of

@@ -32,7 +32,7 @@ from schedgap.instances.random_instances import zhou as random_zhou
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import oef, zhou
 from schedgap.models import MODELS
-from schedgap.models.solve import build, solve
+from schedgap.models.engine.solve import build, solve
 
 SEEDS = (0, 1, 3, 6, 7, 8, 10)
 

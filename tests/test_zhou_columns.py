@@ -16,10 +16,10 @@ from schedgap.instances.elastic import Machines, Options, classes
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouView
-from schedgap.models.columns import Domain, GenerationOptions, Master, generate
-from schedgap.models.elastic import ElasticJobs, Grid, Pricing
-from schedgap.models.elastic import solve as solve_elastic
-from schedgap.models.solve import SolveOptions, build, solve
+from schedgap.models.engine.columns import Domain, GenerationOptions, Master, generate
+from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing
+from schedgap.models.engine.elastic import solve as solve_elastic
+from schedgap.models.engine.solve import SolveOptions, build, solve
 from schedgap.models.zhou.columns import build_master, completing, weighing
 
 OPTIONS = SolveOptions()
@@ -79,8 +79,8 @@ def test_windows_of_slots_only_lower_the_bound_until_branching_asks_for_all_slot
         grid = Grid(a.classes, jobs.slots)
         every = lp(jobs, grid)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("schedgap.models.elastic.jobs.ROWS", 0)
-            patch.setattr("schedgap.models.columns.windows.FIRST", 2)
+            patch.setattr("schedgap.models.engine.elastic.jobs.ROWS", 0)
+            patch.setattr("schedgap.models.engine.columns.windows.FIRST", 2)
             pricing = Pricing(jobs, grid)
             loose = generate(pricing.domain, pricing, EXACT, OPTIONS)
             exact = generate(pricing.domain, pricing, EXACT, OPTIONS, loose.master)

@@ -22,9 +22,9 @@ from schedgap.instances.elastic.options import largest
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture, Schedule
-from schedgap.models import single_machine
-from schedgap.models._kernels import curves
-from schedgap.models.solve import build, solve
+from schedgap.models.engine.fluid import single_machine
+from schedgap.models.engine.fluid._kernels import curves
+from schedgap.models.engine.solve import build, solve
 from schedgap.models.zhou import fluid
 
 

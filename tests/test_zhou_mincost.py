@@ -17,9 +17,9 @@ from schedgap.instances.elastic import Ledger, Options
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
-from schedgap.models.solve import Session, Solution, SolveOptions, build, solve
+from schedgap.models.engine.elastic.arrays import placement
+from schedgap.models.engine.solve import Session, Solution, SolveOptions, build, solve
 from schedgap.models.zhou import mincost
-from schedgap.models.zhou.arrays import placement
 from schedgap.models.zhou.mincost import Offer, build_mincost, cheapest, kind, lower_bounds
 
 

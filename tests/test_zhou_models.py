@@ -16,7 +16,7 @@ from schedgap.instances.elastic import Ledger
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.models.solve import build, solve
+from schedgap.models.engine.solve import build, solve
 from schedgap.models.zhou import schedules
 from schedgap.models.zhou.common import choices, horizon
 from schedgap.models.zhou.offline import build_maxweight, build_offline, every_option

@@ -22,7 +22,7 @@ from schedgap.instances.random_instances.zhou import draw_roomy
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, ZhouView
-from schedgap.models.solve import SolveOptions
+from schedgap.models.engine.solve import SolveOptions
 
 SETTINGS = ["alpha=round", "alpha=formula", "alpha=realised", "tight=true", "carry=false&tight=true&inclusive=true"]
 NAMES = [

@@ -11,7 +11,7 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture, ZhouView
 from schedgap.models import Outcome
-from schedgap.models.solve import SolveOptions, solve
+from schedgap.models.engine.solve import SolveOptions, solve
 
 EXACT = SolveOptions(rel_gap=0.0)
 BOTH = ("ps", "ra")

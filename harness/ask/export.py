@@ -32,7 +32,7 @@ from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.content import dumps
 from schedgap.models import MODELS, ModelSpec
-from schedgap.models.solve import NotLinearError, Solution, StandardForm, build, compile_model, files
+from schedgap.models.engine.solve import NotLinearError, Solution, StandardForm, build, compile_model, files
 
 BETTER = 1e-6
 """Least relative difference by which a value counts as better; smaller ones are within solvers' tolerances."""

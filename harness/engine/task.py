@@ -23,7 +23,7 @@ from schedgap.instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 
 if TYPE_CHECKING:
     from schedgap.instances.schema import Instance
-    from schedgap.models.solve import SolveOptions
+    from schedgap.models.engine.solve import SolveOptions
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Limits:
     all_sizes, cross_check
         Whether to run methods above their stated size, and to solve every model by PuLP/CBC as well.
     nodes
-        Limit by count (:class:`schedgap.models.solve.SolveOptions`), with which a search does the same on every
+        Limit by count (:class:`schedgap.models.engine.solve.SolveOptions`), with which a search does the same on every
         machine. With it and without `time_limit_s`, only the worker's own limit is in seconds.
     run_s
         Seconds of the wall clock after which a run should end. Models that search until their limit share what other
@@ -82,7 +82,7 @@ class Limits:
 
     def options(self, seed: int) -> SolveOptions:
         """Return the options of the solver; raise `UsageError` if a limit is out of its range."""
-        from schedgap.models.solve import SolveOptions
+        from schedgap.models.engine.solve import SolveOptions
 
         same = {name: getattr(self, name) for name in ("rel_gap", "threads", "nodes", "cross_check")}
         limit_s = self.seconds if self.nodes is None else self.time_limit_s

@@ -9,7 +9,7 @@ import gc
 import sys
 
 if "schedgap.models" in sys.modules:
-    from schedgap.models import _pyomo
+    from schedgap.models.engine import _pyomo
 
     _pyomo.load()
 elif "schedgap.heuristics.simulator" in sys.modules:

@@ -1,6 +1,6 @@
 """The admission ILP by column generation: a certified bound, and a schedule near it, for hundreds of jobs.
 
-Capacities are the workers and parameter servers of server classes in slots; see :mod:`schedgap.models.elastic`.
+Capacities are the workers and parameter servers of server classes in slots; see :mod:`schedgap.models.engine.elastic`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
-from schedgap.models.columns import generate, statement
-from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
-from schedgap.models.elastic.placements import elastic_schedules
+from schedgap.models.engine.columns import generate, statement
+from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing, solve, too_large
+from schedgap.models.engine.elastic.placements import elastic_schedules
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import SEEDED, Outcome, model
-from schedgap.models.solve import SolveOptions
 
 
 def admitting(view: AdmissionView, problem: str) -> ElasticJobs:
@@ -62,7 +62,7 @@ def columns(view: AdmissionView, options: SolveOptions, problem: str, *, seeded:
 
     See Also
     --------
-    schedgap.models.columns.solve_in_phases : the search, and what it can prove.
+    schedgap.models.engine.columns.solve_in_phases : the search, and what it can prove.
     """
     return Outcome(*solve(admitting(view, problem), options, 1, first_slot=0, seeded=seeded))
 

@@ -10,10 +10,10 @@ import pyomo.environ as pyo
 
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
-from schedgap.models import elastic
+from schedgap.models.engine import elastic
+from schedgap.models.engine.solve import counted
+from schedgap.models.engine.statements import bounding, followed, grouped, largest, matching
 from schedgap.models.registry import model
-from schedgap.models.solve import counted
-from schedgap.models.statements import bounding, followed, grouped, largest, matching
 
 
 def schedules(view: AdmissionView, problem: str) -> Runs:

@@ -1,7 +1,8 @@
 """P2 by branch and price, at sizes where P1 has millions of binaries.
 
-Capacities are the GPUs of a type in a slot, blocks are jobs, columns are schedules. :mod:`schedgap.models.columns`
-holds the algorithms, :mod:`schedgap.models.hadar.pricing` the pricing problem.
+Capacities are the GPUs of a type in a slot, blocks are jobs, columns are schedules.
+:mod:`schedgap.models.engine.columns` holds the algorithms, :mod:`schedgap.models.engine.gangs.pricing` the pricing
+problem.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarView, Schedule, placed
-from schedgap.models.columns import (
+from schedgap.models.engine.columns import (
     Answer,
     Choice,
     Columns,
@@ -29,14 +30,14 @@ from schedgap.models.columns import (
     generate,
     solve_in_phases,
 )
-from schedgap.models.columns import statement as master
+from schedgap.models.engine.columns import statement as master
+from schedgap.models.engine.gangs.periods import ByPeriod
+from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.hadar.common import somebody_rejected, too_large
 from schedgap.models.hadar.fluid import OverIntervals
-from schedgap.models.hadar.periods import ByPeriod
-from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.hadar.schedules import gang_schedules
 from schedgap.models.registry import SEEDED, Outcome, model, no_reason
-from schedgap.models.solve import SolveOptions
 
 BOUND_SHARE = 0.6
 """Share of the time limit that the bound may take; the rest is for finding a schedule."""

@@ -11,12 +11,23 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, UTILITY, HadarView
-from schedgap.models.columns import Generated
-from schedgap.models.hadar.common import able, best_progress, classes, somebody_rejected, too_large
-from schedgap.models.intervals import NOBODY, Fluid, IntervalValues, Pricing, Tightest, first_edges, stated, tightest
+from schedgap.models.engine.columns import Generated
+from schedgap.models.engine.fluid.intervals import (
+    NOBODY,
+    Fluid,
+    IntervalValues,
+    Pricing,
+    Tightest,
+    first_edges,
+    stated,
+    tightest,
+)
+from schedgap.models.engine.fluid.single_machine import FluidJobs, Ways
+from schedgap.models.engine.gangs.copies import able, classes
+from schedgap.models.engine.gangs.progress import best_progress
+from schedgap.models.engine.solve import SolveOptions
+from schedgap.models.hadar.common import somebody_rejected, too_large
 from schedgap.models.registry import Outcome, model, no_reason
-from schedgap.models.single_machine import FluidJobs, Ways
-from schedgap.models.solve import SolveOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +156,8 @@ def build_fluid(view: HadarView, complete: bool = False, forks: bool = False) ->
     of events within an interval; the number of its rows is that of intervals times types, whatever the number of slots.
 
     Duals: the prices of the GPUs of a type in an interval. At any prices, the cost of all GPUs plus the largest payoffs
-    of the jobs is a bound; a greedy choice of intervals finds the payoffs (:mod:`schedgap.models.intervals`).
+    of the jobs is a bound; a greedy choice of intervals finds the payoffs
+    (:mod:`schedgap.models.engine.fluid.intervals`).
     """
     run = gangs(view, forks)
     return stated(posed(view, run, complete, first_edges(run, float(view.slots), whole=True)))
@@ -188,7 +200,7 @@ def bound(view: HadarView, options: SolveOptions, complete: bool = False, forks:
 
     See Also
     --------
-    schedgap.models.intervals : the proof.
+    schedgap.models.engine.fluid.intervals : the proof.
     """
     began = clock.now()
     run = gangs(view, forks)

@@ -17,10 +17,11 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import ROUNDING, Ints
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.hadar import BETA, COMPLETE, UTILITY, HadarView, Schedule, placed
-from schedgap.models.hadar.common import add_finish, nobody_completes, somebody_rejected, usable
+from schedgap.models.engine.gangs.progress import usable
+from schedgap.models.engine.solve import Solution, counted
+from schedgap.models.engine.statements import grouped
+from schedgap.models.hadar.common import add_finish, nobody_completes, somebody_rejected
 from schedgap.models.registry import Start, model
-from schedgap.models.solve import Solution, counted
-from schedgap.models.statements import grouped
 
 LARGEST = 6_000
 """Most binaries and integers with which P1 runs by default: HiGHS takes a minute for 6,600 (20 jobs in 72 slots)."""

@@ -16,11 +16,11 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarView, Schedule, placed
+from schedgap.models.engine.solve import Solution, SolveOptions, TracePoint, build, checked, compile_model, solvers
+from schedgap.models.engine.statements import bounding, grouped
 from schedgap.models.hadar.common import nobody_completes, somebody_rejected
 from schedgap.models.hadar.schedules import Prices, Schedules, schedules
 from schedgap.models.registry import Outcome, model, no_decision, solve_built, total
-from schedgap.models.solve import Solution, SolveOptions, TracePoint, build, checked, compile_model, solvers
-from schedgap.models.statements import bounding, grouped
 
 SLACK = 0.01
 """Slack of the first round, as a fraction of the relaxation's optimum; each round at most doubles the slack."""

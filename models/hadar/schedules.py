@@ -17,7 +17,7 @@ import numpy as np
 from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.hadar import HadarView
-from schedgap.models.hadar.common import usable
+from schedgap.models.engine.gangs.progress import usable
 
 MOST_SCHEDULES = 60_000
 """Largest number of schedules to enumerate, over all jobs: Pyomo takes about 7 s to build a model of that many."""

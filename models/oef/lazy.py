@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.views.oef import Allocation, OefView, merged
+from schedgap.models.engine.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
 from schedgap.models.oef.printed import build_cooperative, build_efficiency, decode
 from schedgap.models.registry import Outcome, solve_built, total
-from schedgap.models.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
 
 PRINTED_LIMIT = 12
 """Most tenants with which (10) is solved as printed, in a few milliseconds; lazy rows have the same optimum."""

@@ -11,8 +11,8 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, OefView, efficiency
+from schedgap.models.engine.solve import TIES, Solution, SolveOptions, counted
 from schedgap.models.registry import MODELS, Outcome, solve_built, total
-from schedgap.models.solve import TIES, Solution, SolveOptions, counted
 
 
 def shares(view: OefView) -> pyo.ConcreteModel:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import Array
-from schedgap.models.intervals import Tightest
-from schedgap.models.percentile import Tail, longest, ranks
+from schedgap.models.engine.fluid.intervals import Tightest
+from schedgap.models.engine.fluid.percentile import Tail, longest, ranks
+from schedgap.models.engine.fluid.single_machine import Best
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.registry import Content
 from schedgap.models.provers.rounding import MARGIN, listed, unit_of, whole
 from schedgap.models.registry import Outcome
-from schedgap.models.single_machine import Best
-from schedgap.models.solve import SolveOptions
 
 WIDE = 4 * MARGIN
 """Fraction by which times are rounded down, because the rule rounds volumes in its own way."""

@@ -10,13 +10,13 @@ import numpy as np
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
-from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
-from schedgap.models.elastic import ElasticJobs, Grid, Pricing
+from schedgap.models.engine.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
+from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.registry import Content
 from schedgap.models.provers.rounding import listed, unit_of, whole
 from schedgap.models.provers.tree import Leaf, Tree
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import SolveOptions
 
 WILD = 64.0
 """If all capacity costs more than this multiple of the value of all jobs, smaller prices are tried."""

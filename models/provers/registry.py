@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from schedgap.instances.registry import Registry
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import SolveOptions
 
 Content = dict[str, Any]
 """Multipliers from which a bound follows by weak duality, as plain data: the content of a certificate."""

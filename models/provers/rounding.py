@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import Array
-from schedgap.models.solve import Solution
+from schedgap.models.engine.solve import Solution
 
 MARGIN = 1e-9
 """Fraction of an amount that is allowed for errors of floating-point sums."""

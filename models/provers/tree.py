@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schedgap.instances.arrays import Array
-from schedgap.models.columns import Branch, Domain
+from schedgap.models.engine.columns import Branch, Domain
 
 LARGEST = 400
 """Largest number of leaves; larger trees are expanded by decreasing bound, and the remaining nodes become leaves."""

@@ -11,12 +11,12 @@ and next to one above :math:`1 - \lambda` only fractions below :math:`\lambda` f
 \lfloor (k+1) x \rfloor / k` if :math:`(k+1) x` is not a whole number, and otherwise x. Gangs of more than half the pool
 then exclude each other, as they really do.
 
-**Completion times.** The relaxations of :mod:`schedgap.models.single_machine` apply to that machine: (a) shortest
-remaining volume first, and (d) mean busy times mixed with every job alone. Whenever the machine is idle because no job
-has volume left, the jobs before and after do not interact: all these schedules split there, and a bound for a set of
-jobs bounds their part of any schedule. So **the better of (a) and (d) counts in each busy period separately**. Flow
-times are completions less releases. Slowdowns, bounded at 10 s, have weights :math:`1/\max(p_j, 10)` and are at least
-1, that is, a job completes no earlier than :math:`e_j = r_j + \max(p_j, 10)`.
+**Completion times.** The relaxations of :mod:`schedgap.models.engine.fluid.single_machine` apply to that machine: (a)
+shortest remaining volume first, and (d) mean busy times mixed with every job alone. Whenever the machine is idle
+because no job has volume left, the jobs before and after do not interact: all these schedules split there, and a bound
+for a set of jobs bounds their part of any schedule. So **the better of (a) and (d) counts in each busy period
+separately**. Flow times are completions less releases. Slowdowns, bounded at 10 s, have weights :math:`1/\max(p_j, 10)`
+and are at least 1, that is, a job completes no earlier than :math:`e_j = r_j + \max(p_j, 10)`.
 
 **Makespan.** For every release t, all jobs released from t on have to go through the machine: the last completion is no
 earlier than :math:`t + \sum_{r_j \ge t} v_j`, nor than any :math:`r_j + p_j`.
@@ -40,10 +40,10 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter
 from schedgap.instances.rigid import OBJECTIVES, SHORT_S, RigidView
-from schedgap.models import intervals, single_machine
+from schedgap.models.engine.fluid import intervals, single_machine
+from schedgap.models.engine.fluid.single_machine import FluidJobs, Ways, blended, mean_busy_times, shortest_first_ends
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import Outcome, model
-from schedgap.models.single_machine import FluidJobs, Ways, blended, mean_busy_times, shortest_first_ends
-from schedgap.models.solve import SolveOptions
 
 TINY = 1e-9
 """Least duration of a run, in ticks or hours: runs of no duration would be divided by 0."""
@@ -300,7 +300,7 @@ def by_intervals(view: RigidView, options: SolveOptions, objective: str = "flow"
 
     See Also
     --------
-    schedgap.models.intervals : the proof.
+    schedgap.models.engine.fluid.intervals : the proof.
     """
     view, hour = view.relaxed, view.ticks_of_hour
     began = clock.now()

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 
 from schedgap.instances import rigid
-from schedgap.models.intervals import Tightest
+from schedgap.models.engine.fluid.intervals import Tightest
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.fluid import over_intervals
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.registry import Outcome
 from schedgap.models.rigid.bounds import Least, least, machines_of
 from schedgap.models.rigid.starts import Starts
-from schedgap.models.solve import SolveOptions
 
 
 def of_pools(view: rigid.RigidView, outcome: Outcome, options: SolveOptions, *, objective: str) -> Content:

@@ -17,9 +17,9 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.rigid import RigidView, Schedule, first_starts, kernels, starts_of
+from schedgap.models.engine.solve import Size, Solution, SolveOptions, Status, Times, TracePoint, checked, peak_mb
 from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.rigid.bounds import SUMS, Least, WeightedDelay, goal_of, least, minimised
-from schedgap.models.solve import Size, Solution, SolveOptions, Status, Times, TracePoint, checked, peak_mb
 
 MOST_EXACT = 9
 """Largest number of jobs whose lists are all enumerated."""

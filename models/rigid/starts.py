@@ -10,8 +10,9 @@ So every schedule is a choice of columns, and at any prices :math:`\pi_{di} \ge 
 
 is a bound, where :math:`\Pi_j(t)` is the price of the machines of j up to t. As a function of s, the term of a job is
 piecewise linear; it bends only where j starts or ends at an edge of an interval, or ends at :math:`e_j`. So its minimum
-is at one of these or at :math:`r_j`, and pricing is exact. Unlike in the fluid of :mod:`schedgap.models.intervals`,
-which also bounds preemptive schedules, a job cannot do its work whenever that is cheap.
+is at one of these or at :math:`r_j`, and pricing is exact. Unlike in the fluid of
+:mod:`schedgap.models.engine.fluid.intervals`, which also bounds preemptive schedules, a job cannot do its work whenever
+that is cheap.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ import scipy.sparse as sp
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
 from schedgap.instances.rigid import RigidView
-from schedgap.models.columns import Columns, Domain, Generated, Packing, Priced
-from schedgap.models.intervals import SLIVER, UNSURE, IntervalOracle, stated, tightest
+from schedgap.models.engine.columns import Columns, Domain, Generated, Packing, Priced
+from schedgap.models.engine.fluid.intervals import SLIVER, UNSURE, IntervalOracle, stated, tightest
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import Outcome, model
 from schedgap.models.rigid.bounds import SUMS, goal_of, machines_of, minimised, safely, too_many
-from schedgap.models.solve import SolveOptions
 
 MOST_JOBS = 3000
 """Most jobs for this bound; with more, the fluid over intervals gives a better one within 15 s."""
@@ -62,7 +63,7 @@ class Starts(IntervalOracle):
         self.made: list[Array] = []
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
-        """Return the best start of every job; see :class:`schedgap.models.columns.Priced`."""
+        """Return the best start of every job; see :class:`schedgap.models.engine.columns.Priced`."""
         by_interval = prices.reshape(self.uses.shape[1], -1) * np.diff(self.edges)
         paid = self.uses @ np.hstack([np.zeros((len(by_interval), 1)), np.cumsum(by_interval, axis=1)])
         cost = self.delay.copy()

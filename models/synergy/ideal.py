@@ -17,9 +17,9 @@ import numpy as np
 from schedgap.instances import clock
 from schedgap.instances.arrays import Bools, Ints
 from schedgap.instances.views.synergy import IDEAL, Schedule, SynergyView
+from schedgap.models.engine.solve import Session, Solution, SolveOptions, StandardForm, checked
+from schedgap.models.engine.solve.form import RowBlocks
 from schedgap.models.registry import Outcome, total
-from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, checked
-from schedgap.models.solve.form import RowBlocks
 from schedgap.models.synergy import throughput
 from schedgap.models.synergy.configurations import capacity, units
 

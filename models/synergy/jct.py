@@ -10,11 +10,11 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.views.synergy import MAKESPAN, P99, RUN, SynergyView
-from schedgap.models import percentile, single_machine
+from schedgap.models.engine.fluid import percentile, single_machine
+from schedgap.models.engine.fluid.single_machine import INTERVALS, FluidJobs, Ways, closed_form
+from schedgap.models.engine.solve import SolveOptions, counted
 from schedgap.models.registry import Outcome
 from schedgap.models.simulated import bounds_simulations
-from schedgap.models.single_machine import INTERVALS, FluidJobs, Ways, closed_form
-from schedgap.models.solve import SolveOptions, counted
 from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
 
@@ -84,7 +84,7 @@ def bound(view: SynergyView, options: SolveOptions) -> Outcome:
 
     See Also
     --------
-    schedgap.models.single_machine.best_bound : the relaxations.
+    schedgap.models.engine.fluid.single_machine.best_bound : the relaxations.
     """
     jobs = view.possible
     arrived_s = float(view.workload.arrival_s[jobs].sum())
@@ -109,7 +109,7 @@ def build_intervals(
 
     See Also
     --------
-    schedgap.models.single_machine.build_intervals : the LP.
+    schedgap.models.engine.fluid.single_machine.build_intervals : the LP.
     """
     since, over = view.workload.arrival_s[view.possible], len(view.possible)
     return single_machine.build_intervals(
@@ -118,7 +118,7 @@ def build_intervals(
 
 
 def bound_p99(view: SynergyView, options: SolveOptions) -> Outcome:
-    """Bound the 99th percentile of completion times, in seconds; see :mod:`schedgap.models.percentile`."""
+    """Bound the 99th percentile of completion times, in seconds; see :mod:`schedgap.models.engine.fluid.percentile`."""
     since = view.workload.arrival_s[view.possible]
     return closed_form(lambda: run_of(view), float, lambda run: percentile.tail(run, since))
 
@@ -128,7 +128,7 @@ def build_p99(view: SynergyView) -> pyo.ConcreteModel:
 
     See Also
     --------
-    schedgap.models.percentile.build_in_time : the MILP.
+    schedgap.models.engine.fluid.percentile.build_in_time : the MILP.
     """
     return percentile.build_in_time(run_of(view), view.workload.arrival_s[view.possible], 1.0)
 

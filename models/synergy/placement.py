@@ -18,10 +18,10 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, SynergyView
+from schedgap.models.engine.solve import Session, Solution, SolveOptions, build, checked, counted, solve
+from schedgap.models.engine.solve.form import RowBlocks, StandardForm
+from schedgap.models.engine.statements import grouped
 from schedgap.models.registry import Outcome, model, total
-from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
-from schedgap.models.solve.form import RowBlocks, StandardForm
-from schedgap.models.statements import grouped
 from schedgap.models.synergy.configurations import SMALLEST, one_round
 from schedgap.models.synergy.ideal import FRACTION, ideal_round
 

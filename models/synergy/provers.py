@@ -9,11 +9,11 @@ import numpy as np
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.views import synergy
+from schedgap.models.engine.solve import Session, SolveOptions
 from schedgap.models.provers.fluid import SECONDS, mean, normalised, percentile
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import Session, SolveOptions
 from schedgap.models.synergy.configurations import capacity, units
 from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.jct import run_of

@@ -19,9 +19,9 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import ROUNDING, Array, Ints, members
 from schedgap.instances.registry import Problem
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, SynergyView
+from schedgap.models.engine.solve import Solution, SolveOptions, counted
+from schedgap.models.engine.statements import grouped
 from schedgap.models.registry import Kind, model, no_decision, no_reason, solve_built
-from schedgap.models.solve import Solution, SolveOptions, counted
-from schedgap.models.statements import grouped
 from schedgap.models.synergy.configurations import (
     SMALLEST,
     Classes,

@@ -9,8 +9,8 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING
 from schedgap.instances.views.synergy import IDEAL, Schedule, SynergyView
+from schedgap.models.engine.solve import Solution
 from schedgap.models.registry import model
-from schedgap.models.solve import Solution
 from schedgap.models.synergy.configurations import Configurations, capacity, configurations, ideal_schedule
 from schedgap.models.synergy.throughput import mixed_cluster
 

@@ -11,11 +11,11 @@ import numpy as np
 from schedgap.certificates.basics import STRETCH
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.synergy import PLACEMENT, SynergyView
+from schedgap.models.engine.solve import Session, SolveOptions
+from schedgap.models.engine.solve.form import RowBlocks
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import MARGIN, listed, unit_of, whole
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import Session, SolveOptions
-from schedgap.models.solve.form import RowBlocks
 from schedgap.models.synergy.placement import Demands
 
 MANY = 4_000

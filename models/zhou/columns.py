@@ -10,11 +10,11 @@ import pyomo.environ as pyo
 
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, ZhouView
-from schedgap.models.columns import generate, statement
-from schedgap.models.elastic import ElasticJobs, Grid, Pricing, solve, too_large
-from schedgap.models.elastic.placements import elastic_schedules
+from schedgap.models.engine.columns import generate, statement
+from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing, solve, too_large
+from schedgap.models.engine.elastic.placements import elastic_schedules
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import SEEDED, Outcome, model
-from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
 
 STRETCH = 1.5
@@ -86,7 +86,7 @@ def columns(view: ZhouView, options: SolveOptions, arch: str, weight: bool = Fal
 
     See Also
     --------
-    schedgap.models.columns.solve_in_phases : the phases of the search, and what it can prove.
+    schedgap.models.engine.columns.solve_in_phases : the phases of the search, and what it can prove.
     """
     a = view.architectures[arch]
     jobs, sense = (weighing(a), 1) if weight else (completing(a), -1)

@@ -9,7 +9,7 @@ from schedgap.instances.arrays import Bools, Ints, members
 from schedgap.instances.elastic import Options
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, ZhouView
-from schedgap.models.elastic import starts
+from schedgap.models.engine.elastic import starts
 
 MOST = 250_000
 """Largest product of choices and servers for a MILP over all choices; above it, Pyomo needs many gigabytes."""

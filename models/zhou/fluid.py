@@ -20,10 +20,10 @@ from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouView
-from schedgap.models import intervals
+from schedgap.models.engine.fluid import intervals
+from schedgap.models.engine.fluid.single_machine import FluidJobs, Ways, build_intervals, closed_form
+from schedgap.models.engine.solve import Solution, SolveOptions
 from schedgap.models.registry import Outcome, model
-from schedgap.models.single_machine import FluidJobs, Ways, build_intervals, closed_form
-from schedgap.models.solve import Solution, SolveOptions
 from schedgap.models.zhou.common import skip
 
 
@@ -226,7 +226,7 @@ def bound(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
 
     See Also
     --------
-    schedgap.models.single_machine.best_bound : the relaxations.
+    schedgap.models.engine.fluid.single_machine.best_bound : the relaxations.
     """
     a = view.architectures[name]
     if not (a.weight > 0).any():
@@ -272,7 +272,7 @@ def by_intervals(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
 
     See Also
     --------
-    schedgap.models.intervals : the proof.
+    schedgap.models.engine.fluid.intervals : the proof.
     """
     a, began = view.architectures[name], clock.now()
     if not (a.weight > 0).any():
@@ -299,7 +299,7 @@ def _build_intervals(view: ZhouView, name: str) -> pyo.ConcreteModel:
     weights are here the prices of every resource of every class in every interval.
 
     Duals: these prices. At any prices, the least costs of the jobs, found by a greedy choice of intervals, less the
-    price of all capacity are a bound (:mod:`schedgap.models.intervals`).
+    price of all capacity are a bound (:mod:`schedgap.models.engine.fluid.intervals`).
     """
     run = run_of(view.architectures[name])
     return intervals.stated(intervals.completing(run, 1.0, intervals.completion_edges(run, 1.0)))

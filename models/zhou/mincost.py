@@ -18,10 +18,10 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options_of
 from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
+from schedgap.models.engine.elastic.arrays import Choice, Placed, placement, unit_costs
+from schedgap.models.engine.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
+from schedgap.models.engine.statements import largest
 from schedgap.models.registry import Outcome, model
-from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
-from schedgap.models.statements import largest
-from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
 from schedgap.models.zhou.common import TINIER, TINY, StartChoices, choices, refuse_huge, skip
 from schedgap.models.zhou.placement import decode, statement
 

@@ -11,10 +11,10 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Options, options_of
 from schedgap.instances.views.zhou import Architecture, ZhouView
-from schedgap.models.elastic import starts
+from schedgap.models.engine.elastic import starts
+from schedgap.models.engine.solve import counted
+from schedgap.models.engine.statements import largest
 from schedgap.models.registry import model
-from schedgap.models.solve import counted
-from schedgap.models.statements import largest
 from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_huge, skip
 from schedgap.models.zhou.placement import decode, start, statement
 

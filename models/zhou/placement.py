@@ -12,9 +12,9 @@ from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
+from schedgap.models.engine.solve import Solution, counted
+from schedgap.models.engine.statements import grouped
 from schedgap.models.registry import Start
-from schedgap.models.solve import Solution, counted
-from schedgap.models.statements import grouped
 from schedgap.models.zhou.common import StartChoices
 
 

@@ -6,12 +6,12 @@ from functools import partial
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.views import zhou
-from schedgap.models.elastic import ElasticJobs
+from schedgap.models.engine.elastic import ElasticJobs
+from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.fluid import mean
 from schedgap.models.provers.prices import elastic
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.columns import completing, weighing
 
 

@@ -11,10 +11,10 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
-from schedgap.models import elastic
+from schedgap.models.engine import elastic
+from schedgap.models.engine.solve import counted
+from schedgap.models.engine.statements import bounding, followed, grouped, largest, matching
 from schedgap.models.registry import model, no_decision
-from schedgap.models.solve import counted
-from schedgap.models.statements import bounding, followed, grouped, largest, matching
 from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 

@@ -22,7 +22,7 @@ from schedgap.harness.show.text import number, percent
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.zhou import Architecture
-from schedgap.models.solve import SolveOptions, TracePoint
+from schedgap.models.engine.solve import SolveOptions, TracePoint
 from schedgap.models.zhou.common import horizon
 
 MARKS = tuple(float(text) for text in os.environ.get("BENCH_SECONDS", "10,60").split(","))

@@ -17,8 +17,8 @@ from schedgap.harness.check import judge_asked
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS
-from schedgap.models.solve import SolveOptions
-from schedgap.models.solve.session import peak_mb
+from schedgap.models.engine.solve import SolveOptions
+from schedgap.models.engine.solve.session import peak_mb
 
 COUNT = int(os.environ.get("BENCH_INSTANCES", "2000"))
 """Random instances for each model."""

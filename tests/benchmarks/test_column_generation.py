@@ -11,9 +11,9 @@ import pyomo.environ as pyo
 import pytest
 import scipy.sparse as sp
 
-from schedgap.models.columns import Columns, Domain, Master, Packing, statement
-from schedgap.models.solve import SolveOptions, build, compile_model
-from schedgap.models.solve.session import DUAL_SIMPLEX, PRIMAL_SIMPLEX
+from schedgap.models.engine.columns import Columns, Domain, Master, Packing, statement
+from schedgap.models.engine.solve import SolveOptions, build, compile_model
+from schedgap.models.engine.solve.session import DUAL_SIMPLEX, PRIMAL_SIMPLEX
 
 ROWS, BLOCKS, KNOWN, NEW = 500, 100, 2000, 100
 """Capacities, blocks, columns that are known, and columns per batch."""

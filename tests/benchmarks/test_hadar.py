@@ -11,10 +11,10 @@ from promised import within_the_promised_gaps
 from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import HadarView
-from schedgap.models.columns import GenerationOptions, Inserting, PackingOptions, generate
-from schedgap.models.hadar.pricing import Pricing
-from schedgap.models.solve import SolveOptions
-from schedgap.models.solve.session import peak_mb
+from schedgap.models.engine.columns import GenerationOptions, Inserting, PackingOptions, generate
+from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.solve import SolveOptions
+from schedgap.models.engine.solve.session import peak_mb
 
 P1_LIMIT_S = 20.0
 """Seconds of HiGHS on P1, beside those that it takes to build: more than the bound takes in all."""

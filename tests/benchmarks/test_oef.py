@@ -12,9 +12,9 @@ import pytest
 from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import OefView
+from schedgap.models.engine.solve import Session, SolveOptions
+from schedgap.models.engine.solve.session import PRIMAL_SIMPLEX
 from schedgap.models.oef.lazy import lazy_cooperative
-from schedgap.models.solve import Session, SolveOptions
-from schedgap.models.solve.session import PRIMAL_SIMPLEX
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -16,7 +16,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import synergy as small
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import synergy
-from schedgap.models.solve import Session, SolveOptions, StandardForm, Times, build, compile_model
+from schedgap.models.engine.solve import Session, SolveOptions, StandardForm, Times, build, compile_model
 from schedgap.models.synergy.throughput import Rule, build_round, own_floor
 from schedgap.models.synergy.unpruned import build_unpruned
 

@@ -11,7 +11,7 @@ from schedgap.instances.random_instances.synergy import mix, pipelines, servers
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import SynergyView
-from schedgap.models.solve import SolveOptions, Times
+from schedgap.models.engine.solve import SolveOptions, Times
 
 Make = Callable[..., Instance]
 FAMILIES = [pytest.param(mix, id="catalogue"), pytest.param(pipelines, id="pipelines")]

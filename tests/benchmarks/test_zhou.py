@@ -10,8 +10,8 @@ from schedgap.harness.check import judge
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
-from schedgap.models.columns import Generated, GenerationOptions, generate
-from schedgap.models.elastic import Grid, Pricing
+from schedgap.models.engine.columns import Generated, GenerationOptions, generate
+from schedgap.models.engine.elastic import Grid, Pricing
 from schedgap.models.zhou.columns import completing
 
 PAPER_S = 120.0

@@ -1,7 +1,7 @@
 """Ways of building OEF's envy-free LP and passing it to HiGHS, each run in a process of its own.
 
 ``python ways.py <way> <tenants>`` prints seconds of building and transfer, seconds in all, and the peak memory. The
-floor has no modelling layer; ``ours`` is the path that all models here take (:mod:`schedgap.models.solve`).
+floor has no modelling layer; ``ours`` is the path that all models here take (:mod:`schedgap.models.engine.solve`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from schedgap import instances
 from schedgap.instances.views import oef
 from schedgap.instances.views.oef import OefView
+from schedgap.models.engine.solve import Session, SolveOptions, StandardForm, build, building, compile_model
+from schedgap.models.engine.solve.session import peak_mb
 from schedgap.models.oef.printed import build_cooperative, build_efficiency
-from schedgap.models.solve import Session, SolveOptions, StandardForm, build, building, compile_model
-from schedgap.models.solve.session import peak_mb
 
 
 def scale(tenants: int) -> OefView:

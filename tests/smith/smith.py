@@ -41,10 +41,10 @@ from schedgap.instances.random_instances import RANDOM, RandomSpec
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, rule
 from schedgap.instances.workload import servers, workload
+from schedgap.models.engine.solve import Solution, SolveOptions
 from schedgap.models.provers import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import Solution, SolveOptions
 
 WAITING = Problem("smith.waiting", "least mean completion time, one job after another", "min", "h")
 

@@ -150,8 +150,8 @@ def stated(spec: ModelSpec | HeuristicSpec) -> dict[str, str]:
 
 def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
     """Build and compile a model on an instance and return its sizes; with `large`, also above its stated size."""
-    from schedgap.models.solve import build, compile_model
-    from schedgap.models.solve.form import silent
+    from schedgap.models.engine.solve import build, compile_model
+    from schedgap.models.engine.solve.form import silent
 
     paper, sizes = PAPERS.get(spec.paper), dict[str, Any](instance=clean(instance.name, 120))
     try:

@@ -16,7 +16,7 @@ from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import Status, unknown
 from schedgap.instances.text import counted
 from schedgap.models import ModelSpec
-from schedgap.models.solve import Solution, SolveOptions, build, solve
+from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 
 TIME_LIMIT_S = 60.0
 """Limit of each of the two solves, in seconds."""

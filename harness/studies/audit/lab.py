@@ -19,7 +19,7 @@ from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances import load
 from schedgap.instances.catalogue import references
 from schedgap.instances.schema import Instance
-from schedgap.models.solve import SolveOptions
+from schedgap.models.engine.solve import SolveOptions
 
 
 class Lab(Count):

@@ -14,7 +14,7 @@ from schedgap.harness.studies.compare.row import FAILED, OF_METHODS, Row, gap
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.registry import PAPERS
 from schedgap.models import ModelSpec
-from schedgap.models.solve import CROSS_CHECK_TOLERANCE, SolveOptions
+from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, SolveOptions
 
 TOLD = (
     *("seed", "limits", "key", "status", "claimed_bound", "termination", "solver", "cross_check", "reason"),

@@ -21,7 +21,7 @@ from schedgap.instances.parameters import stated
 from schedgap.instances.registry import PAPERS, in_order, matching, unknown
 from schedgap.instances.schema import Instance
 from schedgap.models import MODELS, ModelSpec, oracle
-from schedgap.models.solve import Seed, SolveOptions
+from schedgap.models.engine.solve import Seed, SolveOptions
 
 Spec = ModelSpec | HeuristicSpec
 

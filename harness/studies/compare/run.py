@@ -65,8 +65,8 @@ def compare(
         Ids or shell patterns (``oef.*``) of methods, and papers to which they are restricted. By default all methods
         run, except that those about logs, ``rigid.*``, need an instance with a history.
     solvers
-        Solvers (:data:`schedgap.models.solve.SOLVERS`), possibly with options of their own (``highs?presolve=off``);
-        every model runs once with each, which is appended to its id.
+        Solvers (:data:`schedgap.models.engine.solve.SOLVERS`), possibly with options of their own
+        (``highs?presolve=off``); every model runs once with each, which is appended to its id.
     seeds, limits
         Seeds of heuristics and solvers; limits of one method, or several named sets of them. Every method runs once
         with each combination.

@@ -26,7 +26,7 @@ from schedgap.harness.studies.compare.row import Row, ratio
 from schedgap.instances.parameters import pairs, stated
 
 if TYPE_CHECKING:
-    from schedgap.models.solve import Solution
+    from schedgap.models.engine.solve import Solution
 
 TIME_SHIFT_S = 1.0
 """Shift of times, because heuristics of milliseconds and models of a minute share one table."""

@@ -32,9 +32,9 @@ from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
 from schedgap.models import ModelSpec
+from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution, SolveOptions
+from schedgap.models.engine.solve.logs import joined, logging
 from schedgap.models.provers import Content, prove
-from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution, SolveOptions
-from schedgap.models.solve.logs import joined, logging
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
 """Points of time in seconds, incumbent and bound."""

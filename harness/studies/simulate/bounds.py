@@ -116,8 +116,8 @@ def evidence(bound: SimulationBound, instance: Instance, round_s: float) -> Cont
     Raise `NotApplicableError` if the model cannot run on the instance, or finds no multipliers.
     """
     from schedgap.models import MODELS
+    from schedgap.models.engine.solve import SolveOptions
     from schedgap.models.provers import prove
-    from schedgap.models.solve import SolveOptions
 
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})

@@ -15,8 +15,8 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.random_instances.synergy import draw, instance, job, matrix, mix, pipelines, servers
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.synergy import SynergyView, view
-from schedgap.models.solve import Session, SolveOptions, StandardForm, build, solve
-from schedgap.models.solve.session import interior_point
+from schedgap.models.engine.solve import Session, SolveOptions, StandardForm, build, solve
+from schedgap.models.engine.solve.session import interior_point
 from schedgap.models.synergy.ideal import ideal_round
 from schedgap.models.synergy.placement import Demands, demands, placed, placement_form
 from schedgap.models.synergy.throughput import RELAXED, build_round

@@ -21,8 +21,8 @@ from schedgap.instances.random_instances.zhou import draw, draw_many, draw_roomy
 from schedgap.instances.random_instances.zhou import instance as built
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, view
-from schedgap.models.solve import SolveOptions
-from schedgap.models.zhou.arrays import Choice, placement
+from schedgap.models.engine.elastic.arrays import Choice, placement
+from schedgap.models.engine.solve import SolveOptions
 
 NEAR = 1e-9
 """Relative tolerance within which costs are equal."""

@@ -1,0 +1,168 @@
+"""Elastic jobs as blocks, server capacities as rows, and runs as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.elastic import FoundRun, Machines, Options, Runs, runs_of
+from schedgap.models.engine.columns import Choice, Packed, Packing
+
+COVERED = 500
+"""Largest capacity for which covers are separated, by a dynamic program whose time grows with the capacity."""
+
+ROWS = 4000
+"""Largest number of capacities that a master contains from the beginning; with more, it starts with windows."""
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticJobs:
+    """``n`` elastic jobs to be scheduled in ``T`` slots numbered from 0, with the cost of each possible end.
+
+    Attributes
+    ----------
+    machines, options
+        Servers, and the options of the jobs.
+    slots
+        ``T``.
+    earliest
+        ``(n,)`` first slot of each job.
+    late
+        ``(n, T + 1)`` cost of ending before each slot, the negative of its value. Non-decreasing; infinite where a job
+        must not end.
+    beyond
+        ``(n,)`` lower bound on the cost of ending after the last slot, if every job must complete; ``None`` if jobs may
+        be rejected at no cost.
+    """
+
+    machines: Machines
+    options: Options
+    slots: int
+    earliest: Ints
+    late: Array
+    beyond: Array | None
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.earliest)
+
+    @cached_property
+    def worth(self) -> Array:
+        """``(n, ends)`` value of ending before each slot and, in a last column, after all slots if that is allowed."""
+        return -self.late if self.beyond is None else -np.column_stack((self.late, self.beyond))
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The capacities: row ``(h·R + r)·T + t`` is resource r of the server, or class of servers, h in slot t.
+
+    A capacity counts only what whole workers and parameter servers can use, since they cannot be split.
+
+    Attributes
+    ----------
+    machines
+        Servers, or classes of servers.
+    slots
+        Number of slots, ``T``.
+    """
+
+    machines: Machines
+    slots: int
+
+    @property
+    def rows(self) -> int:
+        """Number of capacities."""
+        return self.machines.capacity.size * self.slots
+
+    def packing(self, jobs: ElasticJobs) -> Packing:
+        """Return the packing problem of some jobs."""
+        capacity = self.machines.allowed
+        most, parts = None, np.repeat(self.whole, self.slots)
+        if parts.any():
+            most = np.ones(jobs.size, np.int64)
+            o, m = jobs.options, self.machines
+            np.maximum.at(most, o.job, np.ceil(o.workers * m.worker[o.worker_type].max(axis=1)).astype(np.int64))
+        return Packing(
+            np.repeat(capacity, self.slots),
+            jobs.size,
+            jobs.beyond is not None,
+            worth=jobs.worth,
+            most=most,
+            parts=parts,
+            series=self.slots if self.rows > ROWS else 1,
+        )
+
+    @property
+    def whole(self) -> Bools:
+        """``(h·R,)`` whether a resource may have covers: only workers use it, in whole units, up to :data:`COVERED`.
+
+        These workers must fit on no other class of servers, so that their use is known before they are placed.
+        """
+        m = self.machines
+        total = m.usable * m.count[:, None]
+        numbers = (m.worker % 1 == 0).all(axis=0) & (total % 1 == 0) & ~m.ps.any(axis=0)
+        elsewhere = ((m.room > 0) & (self.alone() < 0)[:, None]).T @ (m.worker > 0)
+        return np.asarray(numbers & (total > 0) & (total <= COVERED) & ~elsewhere).ravel()
+
+    def alone(self) -> Ints:
+        """Return ``(M,)`` the only server or class that workers of a type fit on, −1 if there are several or none."""
+        fits = self.machines.room > 0
+        return np.where(fits.sum(axis=1) == 1, fits.argmax(axis=1), -1)
+
+    def by_slot(self, prices: Array) -> Array:
+        """Return prices of rows as ``(h, R, T)``, without those of covers."""
+        return prices[: self.rows].reshape(*self.machines.capacity.shape, self.slots)
+
+    def expand(self, jobs: ElasticJobs, prices: Array) -> Array:
+        """Return the prices of the rows of all servers, given the prices of the rows of this grid."""
+        by_slot = self.by_slot(prices)
+        return (by_slot if self.machines is jobs.machines else by_slot[jobs.machines.kind]).ravel()
+
+    def taken(self, use: Array, run: FoundRun) -> tuple[Ints, Array]:
+        """Return the rows that a run uses, and the amounts; `use` ``(h, R)`` is its use per slot."""
+        used = np.flatnonzero(use)
+        rows = used[:, None] * self.slots + np.arange(run.start, run.end)
+        return rows.ravel(), np.repeat(use.ravel()[used], run.slots)
+
+
+def bends(late: Array) -> Bools:
+    """Return a mask ``(…, T + 1)`` of the ends at which the cost is not concave; true at the first and last slot."""
+    nonconcave = np.ones(late.shape, bool)
+    with np.errstate(invalid="ignore"):
+        steps = np.diff(late)
+        nonconcave[..., 1:-1] = ~(np.diff(steps) <= 1e-12 * np.abs(late[..., 1:-1]))
+    return nonconcave
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled(Choice):
+    """A column with the run that it represents."""
+
+    found: FoundRun
+
+
+def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
+    """Yield the columns of a decision's runs that end in time; the decision numbers its slots from `first_slot`."""
+    real = Grid(jobs.machines, jobs.slots)
+    order = np.argsort(decision.run, kind="stable")
+    entries = np.split(order, np.searchsorted(decision.run[order], np.arange(1, max(len(decision.job), 1))))
+    for i, job in enumerate(decision.job.tolist()):
+        workers, ps = np.zeros(jobs.machines.size, np.int64), np.zeros(jobs.machines.size, np.int64)
+        server = decision.server[entries[i]]
+        workers[server], ps[server] = decision.workers[entries[i]], decision.ps[entries[i]]
+        types = int(decision.worker_type[i]), int(decision.ps_type[i])
+        run = FoundRun(0.0, 0.0, -1, int(decision.start[i]) - first_slot, int(decision.slots[i]), *types, workers, ps)
+        if run.end <= jobs.slots:
+            taken = real.taken(jobs.machines.use(*types, workers, ps), run)
+            yield job, Scheduled(-float(jobs.late[job, run.end]), *taken, run)
+
+
+def runs(packed: Packed, first_slot: int) -> Runs:
+    """Return the chosen schedules as a decision whose slots are numbered from `first_slot`."""
+    chosen = [(job, c.found) for job, c in sorted(packed.chosen.items()) if isinstance(c, Scheduled)]
+    return runs_of(chosen, first_slot)
