@@ -13,12 +13,15 @@ from schedgap.instances.registry import MethodSpec, Registry
 from schedgap.instances.schema import Instance
 
 Oracle = Callable[[str, Any], Any]
-"""``oracle(model_id, view)`` returns that model's optimal decision, for heuristics that round an optimum."""
+"""A function ``oracle(model_id, view)`` that returns a model's optimal decision; some heuristics round an optimum."""
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A proved worst-case ratio on one instance: the text that tables print (``2α = 7.1``), and the ratio if finite."""
+    """A worst-case ratio that a theorem gives for one instance.
+
+    `text` is what tables print (``2α = 7.1``), `factor` the ratio; it is ``None`` if the ratio is infinite or unknown.
+    """
 
     text: str
     factor: float | None = None
@@ -26,7 +29,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Context:
-    """The only source of randomness of a run, and an :data:`Oracle`."""
+    """What a heuristic gets besides the view: a random generator, its only source of randomness, and an oracle."""
 
     rng: np.random.Generator
     oracle: Oracle
@@ -34,7 +37,9 @@ class Context:
 
 @dataclass(frozen=True)
 class HeuristicSpec(MethodSpec):
-    """An online algorithm or a baseline. Its parameters are keywords of `run`, and of `guarantee` where that uses them.
+    """Everything that is registered about a heuristic, which is an online algorithm of a paper or a baseline.
+
+    Its parameters are keywords of `run`, and of `guarantee` where that uses them.
 
     Parameters
     ----------
@@ -55,7 +60,7 @@ class HeuristicSpec(MethodSpec):
     shown: Callable[[Any, Any], Guarantee | None] | None = None
 
     def decide(self, instance: Instance, seed: int = 0, oracle: Oracle | None = None) -> Any:
-        """Return the decision on an instance (for notebooks; the harness also verifies and measures it).
+        """Run the heuristic on an instance and return its decision (in notebooks; the harness also checks decisions).
 
         Heuristics that round a model's optimum need ``models.oracle``. Raises `NotApplicableError` if the method does
         not apply.
@@ -73,4 +78,4 @@ def _no_oracle(model: str, view: object) -> Any:
 HEURISTICS: Registry[HeuristicSpec] = Registry("heuristic")
 
 heuristic = HEURISTICS.decorator(HeuristicSpec, "run", kind="baseline")
-"""Register the decorated ``run(view, context)`` under an id: ``@heuristic("oef.mine", problem="oef.allocation")``."""
+"""Decorator that registers ``run(view, context)`` under an id: ``@heuristic("oef.mine", problem="oef.allocation")``."""

@@ -1,4 +1,4 @@
-"""The executed schedule of a log, and first-come-first-served, backfilling and size-based rules on the same jobs.
+"""Rules that schedule the jobs of a log (first come first served, backfilling, shortest first), and the log's schedule.
 
 All rules know the durations of jobs, except FCFS, Tiresias, and backfilling by requested times; the requested time of a
 job that ran for longer is raised to its duration. No rule knows release times in advance. A job that may run in several
@@ -20,14 +20,14 @@ from schedgap.instances.parameters import Changes, Parameter, passing
 from schedgap.instances.rigid import OBJECTIVES, RigidView, Schedule, kernels, starts_of
 
 MOST_RESERVED = 5000
-"""Most jobs for reservations by requested times: whenever a job ends early, all waiting jobs reserve anew."""
+"""Most jobs for which comparisons run backfilling with requested times, where waiting jobs reserve again and again."""
 
 
 def executed(view: RigidView, context: Context, *, objective: str = "flow") -> Schedule:
     """Return the schedule that the log records.
 
-    Its starts and ends are checked like those of any schedule; a job that starts before its submission in the log
-    counts as submitted at its start.
+    The schedule is checked like any other; a job that starts before its submission in the log counts as submitted at
+    its start.
     """
     assert view.executed is not None
     return view.executed
@@ -42,7 +42,7 @@ def _columns(view: RigidView, jobs: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _per_pool(view: RigidView, rule: Callable[[Ints, int], Ints]) -> Schedule:
-    """Return the schedule with the starts ``rule(jobs, gpus)`` of each pool."""
+    """Schedule each pool on its own; ``rule(jobs, gpus)`` returns the starts of the jobs of one pool."""
     start = np.zeros(view.size, np.int64)
     for jobs, gpus in view.by_pool():
         start[jobs] = rule(jobs, gpus)
@@ -66,10 +66,10 @@ def sjf(view: RigidView, context: Context, *, objective: str = "flow") -> Schedu
 
 
 def smallest_area(view: RigidView, context: Context, *, objective: str = "flow") -> Schedule:
-    """Return the schedule in which the job of smallest area that fits starts first.
+    """Return the schedule in which the job of smallest area (duration times GPUs) that fits starts first.
 
-    At each event, waiting jobs are tried in order of duration times GPUs (Carastan-Santos et al., One can only gain by
-    replacing EASY backfilling, CCGrid 2019).
+    At each event, waiting jobs are tried in order of area (Carastan-Santos et al., One can only gain by replacing EASY
+    backfilling, CCGrid 2019).
     """
     return _listed(view, lambda jobs: (view.duration[jobs] * view.gpus[jobs]).astype(float))
 
@@ -84,7 +84,7 @@ def easy(view: RigidView, context: Context, *, objective: str = "flow", estimate
 
 
 def _backfilled(view: RigidView, kernel: Callable[..., Any], requested: Ints) -> Schedule:
-    """Return the schedule of a compiled rule for jobs with these requested times ``(n,)``."""
+    """Run a compiled rule of backfilling on each pool, for jobs with these requested times ``(n,)``."""
 
     def rule(jobs: Ints, capacity: int) -> Ints:
         release, duration, gpus = _columns(view, jobs)
@@ -94,10 +94,10 @@ def _backfilled(view: RigidView, kernel: Callable[..., Any], requested: Ints) ->
 
 
 def conservative(view: RigidView, context: Context, *, objective: str = "flow", estimates: str = "true") -> Schedule:
-    """Return the schedule of conservative backfilling: every job has a reservation.
+    """Return the schedule of conservative backfilling, in which every job has a reservation that no later job delays.
 
-    A job reserves the earliest possible start when it is released; no later job delays it (Mu'alem and Feitelson, IEEE
-    TPDS 2001). With requested times, all waiting jobs reserve anew, in order of release, whenever a job ends early.
+    A job reserves the earliest possible start when it is released (Mu'alem and Feitelson, IEEE TPDS 2001). With
+    requested times, all waiting jobs reserve anew, in order of release, whenever a job ends early.
     """
     if estimates == "true":
         starts = kernels().in_turn
@@ -131,7 +131,7 @@ def tiresias(view: RigidView, context: Context, *, objective: str = "flow", thre
 
 
 def objectives(preemptive: bool) -> Parameter:
-    """Return the parameter that selects the objective; it changes the problem, not what a rule does."""
+    """Return the parameter that selects the objective by which a schedule is judged; a rule does the same for all."""
     suffix = ".preemptive" if preemptive else ""
     problems: Changes = {name: {"problem": f"rigid.{name}{suffix}"} for name in OBJECTIVES if name != "flow"}
     return Parameter("objective", "objective of the schedule", choices=tuple(OBJECTIVES), changes=problems)
@@ -149,7 +149,10 @@ def _no_history(view: RigidView, interrupted: bool) -> str | None:
 
 
 def _register(name: str, rule: Callable[..., Any], source: str, *, preemptive: bool = False, **fields: Any) -> None:
-    """Register a rule; for all but the log's own schedule, jobs are assigned to pools beforehand."""
+    """Register a rule as a heuristic; before it runs, each job that may use several pools is assigned to one.
+
+    The log's own schedule is registered without that.
+    """
     problem = "rigid.flow.preemptive" if preemptive else "rigid.flow"
     fields["parameters"] = (objectives(preemptive), *fields.get("parameters", ()))
     settled = passing(lambda view, context, **settings: rule(view.settled, context, **settings), rule)

@@ -8,7 +8,7 @@ from schedgap.instances.elastic import Runs, runs_of
 from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 LARGEST = 50_000_000
-"""Largest servers times types times slots for which a comparison runs it by default: half a gigabyte."""
+"""Most servers times types times slots for which a comparison runs the algorithm by default: half a gigabyte."""
 
 
 def _too_large(view: AdmissionView) -> str | None:

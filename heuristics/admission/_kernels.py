@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`.online`: all starts and options of one job, and its placement.
+"""Compiled loops of :mod:`.online`: they search all starts and options of one job and choose its servers.
 
 Shapes: ``h`` servers, ``R`` resources (worker types, then the PS type), ``T`` slots, ``o`` options of the job.
 """
@@ -13,7 +13,7 @@ from schedgap.instances.arrays import SLACK, Array, Bools, Ints
 from schedgap.instances.clock import njit
 
 TIE = 1e-9
-"""Fraction of the largest utility by which payoffs may differ and still count as equal."""
+"""Payoffs that differ by at most this fraction of the largest utility count as equal."""
 
 NONE = -1
 SPREAD, COLOCATED = 0, 1
@@ -29,7 +29,11 @@ class AdmissionOptions(NamedTuple):
 
 
 class AdmissionGoal(NamedTuple):
-    """First start, latest end, utility of each end ``(T + 1,)``, and PSs per worker elsewhere ``(M,)``, b_w/b_p."""
+    """Limits and utilities of one job: its `first` start, its `last` end, and the utility of each end, `worth`.
+
+    `worth` has shape ``(T + 1,)``. `share` ``(M,)`` is the number b_w/b_p of PSs that one worker on another server
+    needs, by worker type.
+    """
 
     first: int
     last: int
@@ -38,7 +42,10 @@ class AdmissionGoal(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best schedule of each layout, ``(2,)`` each; the option is :data:`NONE` if there is none."""
+    """The best schedule found so far: entry 0 of each array is over several servers, entry 1 on one server.
+
+    The option is :data:`NONE` where no schedule was found.
+    """
 
     payoff: Array
     cost: Array
@@ -55,10 +62,10 @@ def nothing() -> Best:
 
 @njit(cache=True)
 def search(choices: AdmissionOptions, goal: AdmissionGoal, free: Ints, paid: Array, best: Best) -> None:
-    """Write the schedules of highest payoff in the `free` resources ``(h, R, T)`` to an empty `best`.
+    """Find a job's schedules of highest payoff in the `free` resources ``(h, R, T)``; write them to an empty `best`.
 
-    `paid` ``(R, T + 1)`` sums the prices of one unit up to each slot. Ties go to the earliest end, then to the fewest
-    slots of workers, then of PSs, then to the order of starts and options.
+    `paid` ``(R, T + 1)`` sums the prices of one unit up to each slot. Of schedules with equal payoffs, the one with the
+    earliest end wins, then the one with the fewest worker slots, then the fewest PS slots, then the first one tried.
     """
     tie = TIE * goal.worth.max()
     least: Ints = np.zeros((free.shape[0], free.shape[1]), np.int64)
@@ -87,7 +94,10 @@ def consider(
     tie: float,
     best: Best,
 ) -> None:
-    """Record a start of an option if it is the best of its layout so far; `least` ``(h, R)`` is free in all slots."""
+    """Place an option at a start, and write it to `best` if no schedule of the same layout found so far beats it.
+
+    `least` ``(h, R)`` counts the resources that are free during the whole schedule.
+    """
     m, number, end = choices.worker_type[option], choices.workers[option], start + choices.slots[option]
     layout = COLOCATED if choices.together[option] else SPREAD
     servers = least.shape[1] - 1
@@ -112,7 +122,7 @@ def consider(
 def better(
     payoff: float, choices: AdmissionOptions, option: int, start: int, ps: int, tie: float, best: Best, layout: int
 ) -> bool:
-    """Return whether a schedule beats the best of its layout so far."""
+    """Return whether a schedule beats the best one found so far for its layout."""
     other = best.option[layout]
     if other == NONE or payoff > best.payoff[layout] + tie:
         return True
@@ -134,9 +144,10 @@ def one_server(least: Ints, m: int, number: int) -> int:
 
 @njit(cache=True)
 def several_servers(least: Ints, m: int, number: int, share: float) -> tuple[int, int]:
-    """Return the host of the PSs (COST_D) and their number: the host that needs fewest for the workers elsewhere.
+    """Choose the server of a spread job's PSs so that it needs the fewest (COST_D); return it and the number of PSs.
 
-    Ties go to the emptiest host (most free workers, then PSs), then to the first.
+    Only workers on other servers need PSs. Ties go to the emptiest server (most room for workers, then for PSs), then
+    to the first. The server is :data:`NONE` if there is none.
     """
     total = 0
     for h in range(least.shape[0]):

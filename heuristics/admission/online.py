@@ -1,4 +1,4 @@
-"""The admission algorithm, job by job, with the prices and candidates of every step."""
+"""The admission algorithm, job by job, which also reports the prices and the candidate schedules of every job."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from schedgap.instances.elastic import FoundRun, Options, options_of
 from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 TIE = 1e-9
-"""Fraction of the utility by which payoffs may differ and still count as equal."""
+"""Payoffs that differ by at most this fraction of the utility count as equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A schedule of a job at the prices of its arrival, its utility, and whether it is on one server."""
+    """A schedule that an arriving job could get: its run, its utility, and whether it uses one server only.
+
+    The run's cost is at the prices that hold when the job arrives.
+    """
 
     run: FoundRun
     utility: float
@@ -32,10 +35,10 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of the algorithm, at the arrival of a job: prices, and the best schedule of each layout.
+    """One step of the algorithm: a job arrives, and gets its best schedule on one server, on several, or none.
 
-    `before` ``(R, T)`` are the prices, by worker type and then the PS type, and by slot, that the job sees; `after` are
-    those that the next job sees.
+    `before` and `after` ``(R, T)`` are the prices that this job and the next job see, by resource (the worker types,
+    then the PS type) and slot.
     """
 
     job: int
@@ -51,7 +54,7 @@ class Step:
 
 
 def best(colocated: Candidate | None, spread: Candidate | None) -> Candidate | None:
-    """Return the candidate of higher payoff (ties: the co-located one), ``None`` unless the payoff is positive."""
+    """Return the candidate of higher payoff, or ``None`` if no payoff is positive; ties go to the co-located one."""
     first = colocated or spread
     if colocated and spread and spread.payoff > colocated.payoff + TIE * spread.utility:
         first = spread
@@ -59,18 +62,18 @@ def best(colocated: Candidate | None, spread: Candidate | None) -> Candidate | N
 
 
 def price(base: Array, used: Array, divisor: Array) -> Array:
-    """Return the price ``θ^(h/ΣΣC) − 1`` of one unit; 0 where there is no capacity."""
+    """Return the price ``θ^(used / divisor) − 1`` of one unit of a resource; 0 where the divisor is 0 (no capacity)."""
     fraction = np.divide(used, divisor, out=np.zeros(np.broadcast(used, divisor).shape), where=divisor > 0)
     return np.asarray(np.expm1(fraction * np.log(base)))
 
 
 def _share(view: AdmissionView) -> Array:
-    """Return the ``(W,)`` PSs per worker on another server, ``b_w/b_p``."""
+    """Return the ``(W,)`` number ``b_w/b_p`` of PSs that one worker on another server needs, by worker type."""
     return np.asarray(view.machines.worker_bandwidth / view.machines.ps_bandwidth[0])
 
 
 class Desk:
-    """The state of the algorithm: free capacities and prices."""
+    """The admission desk: it keeps the free capacities and prices, proposes schedules and books admitted runs."""
 
     def __init__(self, view: AdmissionView) -> None:
         self.view = view
@@ -82,18 +85,19 @@ class Desk:
 
     @cached_property
     def options(self) -> Options:
-        """All options of the jobs, including dominated ones, because θ is the largest utility among all.
+        """All options of the jobs, including dominated ones, because θ is the largest utility over all of them.
 
-        COST_D keeps at least one worker off the server of the PSs and one on another (``D_w − 1``), so it needs two.
+        Spread options have at least two workers: COST_D puts at most ``D_w − 1`` of them on one server.
         """
         view = self.view
         return options_of(view.machines, view.work, view.most, view.rates, prune=False, lone=False)
 
     @cached_property
     def bases(self) -> Array:
-        """``(R,)`` θ of the worker types, equal for all of them (the text's Σ_s Σ_w Σ_t y), and of the PS type.
+        """``(R,)`` base θ of each resource's price: one value for all worker types, then that of the PS type.
 
-        Spread schedules count with the fewest possible PSs, those for one worker elsewhere.
+        All worker types share a value because the text sums over them (Σ_s Σ_w Σ_t y). A spread schedule counts with
+        the fewest possible PSs: those that a single worker on another server needs.
         """
         view, choices, workers, servers = self.view, self.options, 0.0, 0.0
         end = view.first_start(UTILITY.id)[choices.job] + choices.slots
@@ -110,11 +114,14 @@ class Desk:
 
     @property
     def prices(self) -> Array:
-        """``(R, T)`` current price of one worker or PS in each slot."""
+        """``(R, T)`` current price of one worker or PS, by resource and slot."""
         return price(self.bases[:, None], self._total - self.free.sum(axis=0), self.divisor)
 
     def candidates(self, job: int, prices: Array) -> tuple[Candidate | None, Candidate | None]:
-        """Return the co-located and the spread schedule of highest payoff of a job at prices ``(R, T)``."""
+        """Return a job's best schedule on one server and its best one on several, at prices ``(R, T)``.
+
+        *Best* means of highest payoff; a schedule is ``None`` if the job has none in that layout.
+        """
         from schedgap.heuristics.admission import _kernels as kernels
 
         view, o, mine = self.view, self.options, self.options.of(job)
@@ -132,7 +139,7 @@ class Desk:
         return colocated, spread
 
     def _candidate(self, first: int, schedule: list[Any], worth: Array) -> Candidate | None:
-        """Return a schedule of the search with its workers placed, ``None`` if there is none."""
+        """Place the workers of a schedule that the search found, and return it; ``None`` if the search found none."""
         cost, option, start, host, servers = schedule
         if option < 0:
             return None
@@ -162,13 +169,13 @@ class Desk:
         return Candidate(run, utility, together)
 
     def admit(self, run: FoundRun) -> None:
-        """Subtract a run from the free capacities."""
+        """Subtract what a run uses from the free capacities."""
         self.free[:, run.worker_type, run.start : run.end] -= run.workers[:, None]
         self.free[:, -1, run.start : run.end] -= run.ps[:, None]
 
 
 def steps(view: AdmissionView) -> tuple[Step, ...]:
-    """Return the steps of all jobs by arrival; jobs of the same slot arrive in the order of the instance."""
+    """Run the algorithm; return one step per job, by arrival. Jobs of the same slot keep the instance's order."""
     desk = Desk(view)
     prices = desk.prices
     log = []

@@ -3,8 +3,8 @@
 ``hadar.online`` implements Algorithms 1 and 2: it plans every round anew by dynamic programming, with a beam search
 when the queue exceeds :data:`EXACT_QUEUE` jobs. Where the paper leaves a choice open, or prints something unusable,
 there is a parameter (:data:`PARAMETERS`). :mod:`schedgap.heuristics.hadar.online`,
-:mod:`schedgap.heuristics.hadar.planning` and :mod:`schedgap.heuristics.hadar.prices` give the reasons and the measured
-effects. ``hadar.hadare`` forks every job into one copy per node.
+:mod:`schedgap.heuristics.hadar.planning` and :mod:`schedgap.heuristics.hadar.prices` give the reasons, and
+``docs/experiments.md`` the measured effects. ``hadar.hadare`` forks every job into one copy per node.
 
 The schedulers that Hadar is compared with are in :mod:`~schedgap.heuristics.hadar.baselines`,
 :mod:`~schedgap.heuristics.hadar.gavel` and :mod:`~schedgap.heuristics.hadar.allox`.
@@ -57,7 +57,7 @@ PARAMETERS = (
     Parameter("beta", "weight of the communication cost (line 29), which the paper leaves undefined", least=0),
     replace(BETA, name="communication"),
 )
-"""Settings of ``hadar.online``."""
+"""Parameters of ``hadar.online``."""
 
 FORKS = (
     Parameter("overhead_s", "time per round that several copies lose to aggregation and consolidation", "s", least=0),
@@ -74,22 +74,22 @@ FORKS = (
         most=100,
     ),
 )
-"""Settings of ``hadar.hadare``."""
+"""Parameters of ``hadar.hadare``."""
 
 VARIANTS = ("prices=round", "mode=incremental", "payoff=round", "payoff=round&keep=false", "conserving=true")
-"""Settings that comparisons run in addition to the default."""
+"""Settings of ``hadar.online`` that comparisons run in addition to the default."""
 
 
 def _theorem(view: HadarView, **settings: Any) -> Guarantee | None:
-    """Return the ratio of Theorem 2, which is about the default settings only."""
+    """Return the competitive ratio of Theorem 2; ``None`` with other settings than the default ones."""
     return None if settings else guarantee(view)
 
 
 def _unchecked(view: HadarView, decision: Schedule, **settings: Any) -> None:
-    """Show no guarantee of a run.
+    """Return ``None``: no ratio is claimed for a run, although Theorem 2 states one for the algorithm.
 
     Theorem 2 credits a job with its utility when it is scheduled. Algorithm 1 as printed plans all jobs anew in each
-    round, so that such a job can be preempted and earn nothing; no run is checked for that.
+    round, so a scheduled job can be preempted and earn nothing. No run is checked for that.
     """
 
 

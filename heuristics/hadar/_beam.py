@@ -13,11 +13,14 @@ from schedgap.heuristics.hadar._kernels import States, compiled, copy, find, gla
 from schedgap.instances.arrays import Array, Ints
 
 CLOSED = 0x5851F42D4C957F2D
-"""Added to the hash of a state when it is closed."""
+"""Added to the hash of a state in which planning has stopped (a *closed* state)."""
 
 
 class Pool(NamedTuple):
-    """Storage for states and their hashes. `rows` is a permutation: the rows of current states, then the free rows."""
+    """Storage for states of the cluster and their hashes.
+
+    `rows` is a permutation of the row numbers: first the rows of the current states, then the free rows.
+    """
 
     states: States
     hashes: Ints
@@ -25,9 +28,10 @@ class Pool(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """Paths to the states after a job: row of the state, payoff so far, origin, and a hash table of the paths.
+    """The best path to each state that can follow the decision on a job (take it or skip it).
 
-    The origin is twice the index of the parent, plus one if the job is taken.
+    `row` is the row of the state, `value` the payoff so far, and `origin` twice the index of the state before, plus one
+    if the job was taken. `table` is a hash table that finds the path to a state.
     """
 
     row: Ints
@@ -38,7 +42,7 @@ class Ways(NamedTuple):
 
 @compiled
 def take(hosts, pool, s, row, servers, scratch):  # type: ignore[no-untyped-def]
-    """Write to `row` the state `s` after taking the servers and GPUs in the first two rows of `scratch`."""
+    """Copy state `s` to `row` and take a job's GPUs there: those in the first two rows of `scratch` (servers, GPUs)."""
     used, hashes = pool.states.used, pool.hashes
     for h in range(used.shape[1]):
         used[row, h] = used[s, h]
@@ -52,10 +56,11 @@ def take(hosts, pool, s, row, servers, scratch):  # type: ignore[no-untyped-def]
 
 @compiled
 def takers(hosts, queue, i, pool, size, gains, scratch):  # type: ignore[no-untyped-def]
-    """Write the states in which job `i` is taken to the next free rows; return their number.
+    """Place job `i` in each current state where its payoff is positive; return the number of new states.
 
-    `gains` receives the job's payoff in each current state, 0 where it is not taken. If a job that is not taken stops
-    the planning, the state is closed: the last column of `used` is 1.
+    New states go to the next free rows. `gains` receives the job's payoff in each current state, 0 where it is not
+    placed. With the setting `stop`, a job that is not placed closes the state (the last column of `used` is 1): no
+    later job is placed there.
     """
     gang, rate, worth, paid = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i]
     price, kinds, rows, used = pool.states.price, pool.states.kinds, pool.rows, pool.states.used
@@ -82,9 +87,9 @@ def takers(hosts, queue, i, pool, size, gains, scratch):  # type: ignore[no-unty
 
 @compiled
 def insert(pool, ways, count, mask, row, value, origin):  # type: ignore[no-untyped-def]
-    """Add a path, as number `count`, to the state in `row`; of two paths to the same state, keep the better one.
+    """Add a path to the state in `row` and return its number; of two paths to equal states, keep the better one.
 
-    Returns the number of the path to the state.
+    A path to a new state gets the number `count`; a path to a known state shares the number of the known path.
     """
     hashes, used, table = pool.hashes, pool.states.used, ways.table
     key = hashes[row]
@@ -107,7 +112,10 @@ def insert(pool, ways, count, mask, row, value, origin):  # type: ignore[no-unty
 
 @compiled
 def merge(pool, values, gains, size, greedy, ways):  # type: ignore[no-untyped-def]
-    """Write the paths to states after a job, taken or skipped, to `ways`; return their number and the greedy one."""
+    """Merge equal states after the decision on a job, and write the best path to each to `ways`.
+
+    Returns the number of paths, and which of them is the greedy one: the path that took every job it could.
+    """
     slots = 8
     while slots < 4 * size:
         slots *= 2
@@ -130,7 +138,10 @@ def merge(pool, values, gains, size, greedy, ways):  # type: ignore[no-untyped-d
 
 @compiled
 def survivors(values, count, width, greedy, kept):  # type: ignore[no-untyped-def]
-    """Write to `kept` the numbers of the best `width` paths, including the greedy one; return their count."""
+    """Choose at most `width` paths of highest payoff, always including the `greedy` one; return how many.
+
+    Their numbers are written to `kept`.
+    """
     if count <= width:
         for way in range(count):
             kept[way] = way
@@ -154,7 +165,7 @@ def survivors(values, count, width, greedy, kept):  # type: ignore[no-untyped-de
 
 @compiled
 def settle(pool, ways, kept, size, touched, values):  # type: ignore[no-untyped-def]
-    """Make the paths `kept` the current states; free the other rows among the first `touched`."""
+    """Make the states of the paths in `kept` the current states, and free all other rows among the first `touched`."""
     free = np.ones(pool.rows.size, np.bool_)
     before = pool.rows[:touched].copy()
     for s in range(size):
@@ -169,10 +180,11 @@ def settle(pool, ways, kept, size, touched, values):  # type: ignore[no-untyped-
 
 @compiled
 def search(hosts, queue, order, used, width):  # type: ignore[no-untyped-def]
-    """DP_allocation, forward: generate the states after each job, merge equal ones, and keep at most `width`.
+    """Choose which jobs of `order` to place, by DP_allocation with at most `width` states after each job.
 
-    Returns the ``(n,)`` mask of jobs of `order` to take, the sum of their payoffs, the number of (job, state) pairs
-    visited, and whether states were dropped (if not, the result is exact).
+    The search goes forward: it generates the states after each job, merges equal ones, and keeps the best `width`.
+    Returns the ``(n,)`` mask of jobs to take, the sum of their payoffs, the number of (job, state) pairs visited, and
+    whether states were dropped (if not, the result is exact).
     """
     room, h, kinds, slots = 2 * width, used.size, queue.rate.shape[1], 8
     while slots < 4 * width:
@@ -210,7 +222,10 @@ def search(hosts, queue, order, used, width):  # type: ignore[no-untyped-def]
 
 @compiled
 def trace_back(origins, row):  # type: ignore[no-untyped-def]
-    """Return the mask of jobs taken on the path to a state of the last layer; origin −1 marks a job never taken."""
+    """Return the mask of jobs taken on the path to state `row` after the last job.
+
+    An origin of −1 marks a job that fits in no state and is never taken.
+    """
     taken = np.zeros(len(origins), np.bool_)
     for i in range(len(origins) - 1, -1, -1):
         if origins[i, 0] >= 0:

@@ -1,4 +1,4 @@
-"""Compiled parts of planning a round: utilities, FIND_ALLOC (Algorithm 2), placing jobs, and HadarE's copies."""
+"""Compiled parts of Hadar (utilities, FIND_ALLOC of Algorithm 2, placing jobs), HadarE (copies) and Gavel (rounds)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from schedgap.instances.clock import njit
 from schedgap.instances.utility import DEADLINE, SIGMOID, Utilities
 
 SLACK = 1 - 1e-9
-"""Factor on costs in bounds, which must not exceed the summed costs of a gang, however the sum is rounded."""
+"""Lower bounds on a gang's cost are multiplied by this, so that rounding never lifts them above the summed cost."""
 
 
 compiled = njit(cache=True, error_model="numpy")
-"""Divides by 0 as numpy does: a compiled function that can raise would spend most of its time counting references."""
+"""Decorator that compiles a function in which division by 0 gives ``inf`` or NaN, as in numpy.
+
+A compiled function that can raise would spend most of its time counting references.
+"""
 
 
 class Hosts(NamedTuple):
-    """``h`` servers: type, GPUs, and `first` index of their prices in `price`, by GPUs taken (0 to all).
+    """The ``h`` servers and their prices.
 
-    A server with GPUs of several types has one entry per type, all with the same `machine`; `machine` is empty if every
-    server has one type.
+    The price of a GPU on server ``h`` with ``u`` GPUs taken is ``price[first[h] + u]``. A server with GPUs of several
+    types has one entry per type, all with the same `machine`; `machine` is empty if every server has one type.
     """
 
     gpu_type: Ints
@@ -35,11 +38,12 @@ class Hosts(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """``n`` jobs to plan on ``k`` types.
+    """The ``n`` jobs to plan on ``k`` GPU types.
 
-    `gpus` ``(n,)`` are gang sizes, `rate` ``(n, k)`` rates, and `by_rate` ``(n, k)`` types by descending rate. By
-    slowest type, ``(n, k)`` each: `worth` is the utility, `rounds` are the rounds until completion, and `paid` the
-    rounds to pay for. Job ``i`` holds ``held_gpus`` of ``held_server`` in entries ``held[i]`` up to ``held[i + 1]``.
+    `gpus` ``(n,)`` are gang sizes, `rate` ``(n, k)`` rates, and `by_rate` ``(n, k)`` types by descending rate. For a
+    gang whose slowest type is ``k``, ``(n, k)`` each: `worth` is the utility, `rounds` are the rounds until completion,
+    and `paid` the rounds to pay for. Entries ``held[i]`` up to ``held[i + 1]`` of `held_server` and `held_gpus` are the
+    servers and GPUs that job ``i`` holds.
     `beta` and `communication` price servers beyond the first; `by_cost` selects the cheapest allocation instead of the
     one of highest payoff; with `stop`, the first job without an allocation ends the planning.
     """
@@ -64,10 +68,11 @@ IDLE, WHERE, THERE = range(3)
 
 
 class States(NamedTuple):
-    """``m`` states of the cluster, one per row.
+    """The ``m`` states of the cluster that the search compares, one per row.
 
-    `used` ``(m, h)`` are GPUs taken by server, `price` ``(m, k)`` the lowest prices of idle GPUs by type. `kinds`
-    ``(m, k, 3)`` holds by type the number of idle GPUs, the first server of lowest price, and the idle GPUs there.
+    `used` ``(m, h)`` counts the GPUs taken on each server, `price` ``(m, k)`` is the lowest price of an idle GPU of
+    each type. `kinds` ``(m, k, 3)`` holds for each type the number of idle GPUs, the first server of lowest price, and
+    the idle GPUs there.
     """
 
     used: Ints
@@ -77,13 +82,16 @@ class States(NamedTuple):
 
 @compiled
 def states(rows, servers, types):  # type: ignore[no-untyped-def]
-    """Return uninitialised states."""
+    """Return arrays for `rows` states whose numbers are not set yet."""
     return States(np.empty((rows, servers), np.int64), np.empty((rows, types)), np.empty((rows, types, 3), np.int64))
 
 
 @compiled
 def utility(utilities, j, duration_s):  # type: ignore[no-untyped-def]
-    """Return the utility of a job by time since arrival, bit for bit equal to ``Utilities.value``."""
+    """Return the utility of job `j` if it completes `duration_s` after its arrival.
+
+    The result equals that of ``Utilities.value`` bit for bit.
+    """
     a, b, c = utilities.a[j], utilities.b[j], utilities.c[j]
     if utilities.shape[j] == SIGMOID:
         return a * (1.0 / (1.0 + math.exp(b * (duration_s - c))))
@@ -95,7 +103,7 @@ def utility(utilities, j, duration_s):  # type: ignore[no-untyped-def]
 
 @compiled
 def worths(utilities, jobs, waited, rounds, most, slot_s):  # type: ignore[no-untyped-def]
-    """Return the ``(q, k)`` utilities of `jobs` that complete after `rounds` ``(q, k)`` more rounds; 0 after `most`.
+    """Return the ``(q, k)`` utilities of `jobs` that complete after `rounds` ``(q, k)`` more; 0 for more than `most`.
 
     `waited` ``(q,)`` is the number of rounds since each job's arrival.
     """
@@ -109,14 +117,14 @@ def worths(utilities, jobs, waited, rounds, most, slot_s):  # type: ignore[no-un
 
 @compiled
 def copy(source, target, count):  # type: ignore[no-untyped-def]
-    """Copy the first `count` numbers (slice assignment would take seconds longer to compile)."""
+    """Copy the first `count` numbers of `source` to `target`; slice assignment would take seconds longer to compile."""
     for i in range(count):
         target[i] = source[i]
 
 
 @compiled
 def survey(hosts, states, s):  # type: ignore[no-untyped-def]
-    """Update `price` and `kinds` of a state."""
+    """Compute `price` and `kinds` of state `s` from its `used`."""
     used, price, kinds = states
     gpu_type, gpus, _, first, prices = hosts
     for r in range(price.shape[1]):
@@ -142,11 +150,12 @@ def state(hosts, queue, used):  # type: ignore[no-untyped-def]
 
 @compiled
 def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ignore[no-untyped-def]
-    """Choose GPUs of rate `least` or more on the fewest servers (`packed`) or at the least cost; ties: faster type.
+    """Choose `need` GPUs of rate `least` or more for a gang: on the fewest servers if `packed`, otherwise the cheapest.
 
-    Returns the number of servers, written with their GPUs to `server` and `gpus`, and the cost of a round; 0 servers if
-    the gang does not fit. `used` is changed and restored: every chosen server but the last is full. If a server has
-    several types, all its GPUs that are fast enough count as its room, and a server once opened is used up first.
+    Ties go to the faster type. Returns the number of servers, 0 if the gang does not fit, and the cost of a round; the
+    servers and their GPUs are written to `server` and `gpus`. Every chosen server but the last is used up. If a server
+    has several types, all its GPUs that are fast enough count as its room, and a server once opened is used up first.
+    `used` is changed and restored.
     """
     gpu_type, all_gpus, machine, first, prices = hosts
     count, cost, opened = 0, 0.0, -1
@@ -200,9 +209,10 @@ def payoff(worth, paid, cost, hosts, queue, server, count, gang):  # type: ignor
 
 @compiled
 def keep(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
-    """Return servers, slowest type and payoff of the GPUs that job `i` holds; 0 servers if it has none or lost them.
+    """Return the number of servers, the slowest type and the payoff if job `i` keeps the GPUs that it holds.
 
-    Servers and their GPUs are written to the first two rows of `scratch`.
+    The number is 0 if the job holds none, or if some of them are taken. The servers and their GPUs are written to the
+    first two rows of `scratch`.
     """
     begin, end = queue.held[i], queue.held[i + 1]
     slowest, cost = np.int64(-1), 0.0
@@ -223,7 +233,7 @@ def keep(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
 
 @compiled
 def cheapest(rate, k, price, kinds, s):  # type: ignore[no-untyped-def]
-    """Return the number of idle GPUs at least as fast as type `k`, and the type of the server with their lowest price.
+    """Return the number of idle GPUs at least as fast as type `k`, and the type of the cheapest of them.
 
     Ties go to the faster type, then to the first server. The number is 0 if the rate of type `k` is 0.
     """
@@ -240,12 +250,12 @@ def cheapest(rate, k, price, kinds, s):  # type: ignore[no-untyped-def]
 
 @compiled
 def glance(gang, rate, by_rate, worth, paid, price, kinds, s, least):  # type: ignore[no-untyped-def]
-    """FIND_ALLOC for a job that holds nothing, if the cheapest server has room for the whole gang.
+    """Try to answer FIND_ALLOC, for a job that holds nothing, with one server alone.
 
-    That allocation is both the one on the fewest servers and the cheapest. Returns the server, the slowest type and the
-    payoff (-1, -1, `least` if no payoff exceeds `least`), and whether the answer is final, that is, no type whose
-    cheapest server is too small could pay more. Tables are passed one by one, because unpacking tuples would take most
-    of the time.
+    If the cheapest server has room for the whole gang, that allocation is both the cheapest and the one on the fewest
+    servers. Returns the server, the slowest type and the payoff (-1, -1, `least` if no payoff exceeds `least`), and
+    whether the answer is final: it is not if a type whose cheapest server is too small could pay more. Tables are
+    passed one by one, because unpacking tuples would take most of the time.
     """
     server, slowest, best = -1, -1, least
     for k in by_rate:
@@ -262,7 +272,7 @@ def glance(gang, rate, by_rate, worth, paid, price, kinds, s, least):  # type: i
 
 @compiled
 def find_cheapest(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
-    """FIND_ALLOC with lines 28 to 31 as printed: like :func:`find`, for the cheapest allocation whatever its rate."""
+    """Return what :func:`find` returns, for the cheapest allocation whatever its rate (lines 28 to 31 as printed)."""
     servers, slowest, least, pays = 0, np.int64(-1), np.inf, -np.inf
     rate, gang = queue.rate[i], queue.gpus[i]
     for k in queue.by_rate[i]:
@@ -281,11 +291,11 @@ def find_cheapest(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-de
 
 @compiled
 def find(hosts, queue, i, states, s, scratch):  # type: ignore[no-untyped-def]
-    """FIND_ALLOC: return servers, slowest type and payoff of the best allocation of job `i` in state `s`.
+    """Find the best allocation of job `i` in state `s` (FIND_ALLOC).
 
-    Types are tried by descending rate; ties go to the first. The allocation that the job holds is replaced only if the
-    best (or cheapest) one has a higher payoff and an earlier end. The servers and their GPUs are in the first two rows
-    of `scratch` ``(4, h)``.
+    Returns its number of servers, its slowest type and its payoff; the servers and their GPUs are written to the first
+    two rows of `scratch` ``(4, h)``. Types are tried by descending rate; ties go to the first. The allocation that the
+    job holds is replaced only if the best (or cheapest) one has a higher payoff and an earlier end.
     """
     gang, rate, worth, paid, rounds = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i], queue.rounds[i]
     used, price, kinds = states.used[s], states.price, states.kinds
@@ -317,9 +327,9 @@ def find(hosts, queue, i, states, s, scratch):  # type: ignore[no-untyped-def]
 
 @compiled
 def payoffs(hosts, queue, used):  # type: ignore[no-untyped-def]
-    """Return the ``(n,)`` highest payoffs of all jobs, each alone in this state, and the rounds they then take.
+    """Return the ``(n,)`` payoffs of the best allocations of all jobs, and the rounds that the jobs then take.
 
-    The payoff is ``-inf`` if a job does not fit.
+    Each job is tried alone with the GPUs `used` taken; the payoff is ``-inf`` if it does not fit.
     """
     states, first, scratch = state(hosts, queue, used), np.int64(0), np.empty((4, used.size), np.int64)
     best, rounds = np.empty(queue.gpus.size), np.ones(queue.gpus.size)
@@ -348,10 +358,11 @@ def place(hosts, queue, chosen, used):  # type: ignore[no-untyped-def]
 
 
 class Forking(NamedTuple):
-    """The ``a`` jobs of a round: gang sizes, iterations left, seconds since arrival, ``(a,)`` each, and utilities.
+    """The ``a`` jobs of a round that HadarE forks into copies.
 
-    `rate` ``(a, k)`` are the tracker's estimates, `copies` is the limit per job. With `added`, the value of a copy is
-    its addition to the payoff of its job's copies; otherwise it is the payoff of a job of its own.
+    `gpus`, `remaining` and `waited_s` ``(a,)`` are gang sizes, iterations left and seconds since arrival; `rate`
+    ``(a, k)`` holds the tracker's estimates, `copies` the most copies of a job. With `added`, a copy is worth what it
+    adds to the payoff of its job's copies; otherwise it is worth the payoff of a job of its own.
     """
 
     gpus: Ints
@@ -364,9 +375,10 @@ class Forking(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Copies placed so far: GPUs ``(a, h)``, number of copies ``(a,)``, and totals ``(a,)`` that a new copy adds to.
+    """The copies that HadarE has placed so far in a round.
 
-    The totals are the summed rate, the cost of a slot, and the payoff.
+    `gpus` ``(a, h)`` are the GPUs of each job's copy on each server, `number` ``(a,)`` counts a job's copies. A job's
+    copies together have `rate`, `cost` per slot and `payoff` ``(a,)``.
     """
 
     gpus: Ints
@@ -393,7 +405,7 @@ def gain(hosts, jobs, copies, used, slot_s, i, h):  # type: ignore[no-untyped-de
 
 @compiled
 def best_server(hosts, jobs, copies, used, slot_s, i):  # type: ignore[no-untyped-def]
-    """Return the largest payoff that a copy of job `i` adds, and the first server where it does."""
+    """Return the largest payoff that another copy of job `i` adds, and the first server on which it adds that much."""
     most, where = -np.inf, -1
     for h in range(used.size):
         added, _ = gain(hosts, jobs, copies, used, slot_s, i, h)
@@ -404,13 +416,15 @@ def best_server(hosts, jobs, copies, used, slot_s, i):  # type: ignore[no-untype
 
 @compiled
 def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
-    """Repeatedly place the copy that adds most, ties to the first job and the first server, until none is possible.
+    """Place copies one by one, always the one that adds the largest payoff, until no copy is possible.
 
-    `most` is an upper bound on the addition of a copy of each job, and is exact where `where` names a server. A copy
-    takes GPUs and raises the price on its own server only, so only bounds that come from this server, or that it could
-    raise, change (with fewer GPUs a copy can add more). A bound is made exact when it is the highest.
+    Ties go to the first job and the first server. Returns the ``(copies, 3)`` table of job, server and GPUs, in order
+    of placement.
 
-    Returns the ``(copies, 3)`` table of job, server and GPUs, in order of placement.
+    `most` holds, for each job, an upper bound on the payoff that its next copy adds; the bound is exact if `where`
+    names a server. Placing a copy changes the GPUs and the price of its own server only. So a bound changes only if it
+    comes from this server, or if a copy on this server now adds more (with fewer GPUs it can). A bound is made exact
+    when it is the highest.
     """
     count, used = jobs.gpus.size, np.zeros(hosts.gpus.size, np.int64)
     held, number = np.zeros((count, used.size), np.int64), np.zeros(count, np.int64)
@@ -445,16 +459,16 @@ def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
 
 
 NEW = 1e9
-"""Rounds over rounds received of a pair that has received none, as in Gavel's code."""
+"""Factor on the share of a pair of job and option that has received no round yet, as in Gavel's code."""
 
 
 @compiled
 def serve(rows, options, shares, jobs, by_rate, rounds, received, usage, free):  # type: ignore[no-untyped-def]
-    """Serve a round of Gavel; return the ``(n,)`` options that jobs get, −1 for none, and count the rounds.
+    """Serve a round of Gavel: return the ``(n,)`` options in which jobs run, −1 for none, and count the rounds.
 
-    Pairs ``(p,)`` of job and option come by ``share · rounds / rounds received``. Leftover GPUs go to the present
-    `jobs` in order, each on the fastest type with room (`by_rate` ``(n, k + 1)``, −1 for none). `rounds` ``(n,)``,
-    `received` ``(n, k + 1)`` and `free` ``(k,)`` are changed in place.
+    The pairs ``(p,)`` of job and option are served by descending ``share · rounds / rounds received``. Leftover GPUs go
+    to the present `jobs` in order, each on the fastest type with room (`by_rate` ``(n, k + 1)``, −1 for none). `rounds`
+    ``(n,)``, `received` ``(n, k + 1)`` and `free` ``(k,)`` are changed in place.
     """
     priority = np.empty(rows.size)
     for p in range(rows.size):

@@ -1,8 +1,8 @@
-"""Compiled matching of AlloX: successive shortest paths over pairs (type, position) instead of single devices.
+"""Compiled matching of AlloX: it assigns jobs to pairs of GPU type and position by successive shortest paths.
 
-Jobs are added one after another, each along a shortest alternating path (Dijkstra on reduced costs). A column is a pair
-of a type and a position and holds several jobs, so the equal devices of a type form one node. Paths stay short if long
-jobs come first.
+Jobs are added one after another, each along a shortest alternating path (Dijkstra on reduced costs). A *column* is a
+pair of a type and a position from the end. It holds as many jobs as the type has devices, so equal devices form one
+node. Paths stay short if long jobs come first.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ compiled = njit(cache=True)
 def search(
     times: Array, j: int, columns: tuple[Ints, Ints, Ints], matching: tuple[Ints, Ints, Ints, Array, Ints]
 ) -> int:
-    """Return the column with room at the end of a shortest path from job `j`, −1 if there is none; update the prices.
+    """Find a shortest alternating path from job `j` to a column with room; return that column, −1 if there is none.
 
-    `matching` holds the ``(a,)`` columns of jobs; the ``(m, devices)`` members of columns and their ``(m,)`` numbers;
-    ``(m,)`` prices; and the ``(m,)`` jobs through which the path reaches each column, which are written here.
+    `matching` holds the ``(a,)`` columns of jobs; the ``(m, devices)`` jobs in columns and their ``(m,)`` numbers; the
+    ``(m,)`` prices (dual values) of columns; and the ``(m,)`` jobs through which the path reaches each column. This
+    function updates the last two.
     """
     kind, position, room = columns
     _, member, count, price, via = matching
@@ -50,7 +51,10 @@ def search(
 
 @compiled
 def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) -> None:
-    """Move each job on the path to column `end` to the next column, and put job `j` into the first."""
+    """Shift the jobs on the path that :func:`search` found: each moves to the next column, and `j` enters the first.
+
+    Column `end`, the last one of the path, then has one job more.
+    """
     where, member, count, _, via = matching
     while True:
         i = via[end]
@@ -69,7 +73,7 @@ def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) ->
 
 @compiled
 def assign(times: Array, columns: tuple[Ints, Ints, Ints]) -> Ints:
-    """Return the columns ``(a,)`` of jobs in an assignment of least total ``times[j, kind]·position``.
+    """Assign each job to a column at the least total ``times[j, kind]·position``; return the columns ``(a,)``.
 
     If a job fits in no column, it and all later jobs get −1. `times` ``(a, k)`` are seconds on one device of each type,
     ``inf`` where a job cannot run; `columns` ``(m,)`` each are type, position from the end, and devices of the type.

@@ -18,7 +18,9 @@ from schedgap.instances.arrays import Array, Ints
 
 
 def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
-    """Return the type and the position from the end, ``(a,)`` each, of every job in an optimal matching.
+    """Match jobs to GPU types and positions so that completion times have the least sum; return both, ``(a,)`` each.
+
+    Positions count from the end of a device's queue.
 
     `times` ``(a, k)`` are seconds on one device of each type, ``inf`` where a job cannot run; `devices` ``(k,)`` counts
     the devices. Raises `ValueError` if some job can run nowhere.
@@ -39,10 +41,10 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
 
 @baseline("hadar.allox", "AlloX (Le et al., EuroSys 2020), min-cost bipartite matching")
 class AlloX(GangPolicy):
-    """AlloX as a simulation policy.
+    """The scheduler AlloX: it matches jobs to GPU types and positions, and starts them in that order.
 
-    It recomputes the matching whenever the set of jobs changes, which may move running jobs. Jobs start in the order of
-    their positions on their type, the longer queue first; a job that does not fit waits, and later ones may pass it.
+    AlloX recomputes the matching whenever the set of jobs changes, which may move running jobs. Jobs with more jobs
+    behind them on their type start first; a job that does not fit waits, and later ones may pass it.
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:

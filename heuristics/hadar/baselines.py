@@ -16,7 +16,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Parameter
 
 THRESHOLD_GPU_S = 3600.0
-"""GPU-seconds in the first queue, from the example with two queues in the README of Tiresias's simulator."""
+"""GPU-seconds that a job may use in the first queue, from an example in the README of Tiresias's simulator."""
 
 Order = Literal["arrival", "running", "attained", "random"]
 
@@ -25,7 +25,7 @@ Order = Literal["arrival", "running", "attained", "random"]
     "hadar.fifo", "first in, first out; the fastest type with room, as in Gavel's FIFO (Narayanan et al., OSDI 2020)"
 )
 class Fifo(GangPolicy):
-    """FIFO: jobs in order of arrival, each on the fastest type with room.
+    """The FIFO scheduler: jobs start in order of arrival, each on the fastest type with room.
 
     Every round serves the queue anew from its head. A job that fits on none of its types blocks those behind it (as in
     Gavel's FIFO; skipping would be backfilling). A running job is not preempted by a later one, but it moves to a
@@ -38,7 +38,7 @@ class Fifo(GangPolicy):
 
 @baseline("hadar.srtf", "shortest remaining time first, at each job's best rate")
 class Srtf(GangPolicy):
-    """SRTF: jobs in order of remaining time, each on the fastest type with room.
+    """The SRTF scheduler: it serves the job with the shortest remaining time first, on the fastest type with room.
 
     The remaining time is that of the whole gang at its best rate, ``remaining / (W · max rate)``. Every round serves
     the queue anew, so a shorter job preempts a longer one; a job that fits on none of its types is skipped. Ties are
@@ -78,19 +78,16 @@ class Tiresias(GangPolicy):
     simulator (``dlas_sim_jobs``) keeps each queue as a list, which is ``running``: a job that arrives or drops into the
     queue goes to its end, and after each round the jobs that ran go before those that waited, so that fewer are
     preempted. ``attained`` is 2D-LAS without discretisation within the queues; ``random`` lets `seed` decide among jobs
-    that arrive together. The jobs that end last determine the tail: the total time is 857 to 897 h with ``arrival``
-    (3 seeds), 633 to 910 h with ``running``, 701 to 844 h with ``random``, and 528 to 556 h with ``attained``; mean
-    completion times differ by 6 %.
+    that arrive together.
 
     Tiresias does not know types ("heterogeneity-unaware among accelerators", Hadar, section IV-B): a job that ran in
     the previous round stays on its type if it can; other jobs go where most GPUs are free, with ties broken by `seed`.
     A gang stays on one type (Hadar, section IV-B: "suffers from the same limitation as Gavel"), unless no single type
     could ever hold it.
 
-    A job that stays on a slow type keeps running there alone while fast GPUs idle. On ``gen/hadar-480``, this tail is
-    most of the total time, wherever jobs start: 809 to 916 h (8 seeds), 892 h with ``types="fastest"``. Without `stay`
-    it disappears: 454 h, with 115,273 restarts, and 400 h with ``types="fastest"`` as well, which would require
-    Tiresias to know types.
+    A job that stays on a slow type keeps running there alone at the end, while fast GPUs idle. Without `stay` it moves,
+    at the price of many restarts. With ``types="fastest"`` as well it starts on fast GPUs, but Tiresias would have to
+    know types. ``docs/experiments.md`` has the measured effect of each setting.
 
     Parameters
     ----------
@@ -150,7 +147,7 @@ class Tiresias(GangPolicy):
     variants=("types=fastest",),
 )
 class YarnCS(GangPolicy):
-    """YARN-CS: Apache YARN's capacity scheduler with one queue, first in, first out, without preemption.
+    """The scheduler YARN-CS: Apache YARN's capacity scheduler with one queue, first in, first out, no preemption.
 
     A job keeps its GPUs from its start to its end. Waiting jobs are served in order of arrival (ties by index). One
     that does not fit is skipped, as the capacity scheduler proceeds to the next application if a request cannot be met.
@@ -159,8 +156,7 @@ class YarnCS(GangPolicy):
 
     YARN-CS does not know types: a job starts where most GPUs are free, with ties broken by `seed` (Gavel's simulator
     also draws a type for schedulers that do not know them). It uses one type, unless no single type could ever hold its
-    gang. Jobs never move, so jobs that start on a slow type stay there to the end. On ``gen/hadar-480`` the total time
-    is 677 to 881 h (8 seeds), and 848 h if each job starts on its fastest type with room.
+    gang. Jobs never move, so jobs that start on a slow type stay there to the end.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Gavel (Narayanan et al., OSDI 2020): optimal time shares from a linear program, and rounds that follow them.
 
-*Shares.* ``Y[j, o]`` is the fraction of time that job ``j`` spends in option ``o``: all its GPUs on one type (or the
-mixed option of a gang that no single type could hold; see :mod:`schedgap.heuristics.simulator.gangs`)::
+*Shares.* ``Y[j, o]`` is the fraction of time that job ``j`` spends in option ``o``. In an option all its GPUs have one
+type; a gang that no single type could hold has a mixed option (:mod:`schedgap.heuristics.simulator.gangs`)::
 
     Σ_o Y[j, o] ≤ 1,    Σ_j Σ_o usage[j, o, r]·Y[j, o] ≤ C_r,    Y ≥ 0
 
@@ -31,9 +31,6 @@ where ``E_j`` is the time that the completed work would have taken there, with t
 given ``ρ``, a job that has waited ``t`` seconds needs a rate of ``iterations left / (ρ·T − t)``: a max-min program. Its
 duals bound the smallest ``ρ`` from below (:func:`fair_rates`), and a few programs suffice.
 
-On ``gen/hadar-480`` (rounds of 360 s, 10 s per restart) the last job is done after 357 h with either of the first two
-goals, 346 h with makespan and 363 h with finish-time fairness; mean completion times are 153, 153, 330 and 148 h. On
-``gen/50jobs`` these are 32.4, 33.3, 31.9, 33.5 h and 2.7, 2.7, 3.3, 2.7 h.
 
 Jobs with the same gang, weight and (relative) rates form a class and get the same shares: averaging their shares in any
 optimum is feasible and equally good. So the program has one variable per class and option, ``n_c·Y``. It stays in
@@ -71,10 +68,10 @@ from schedgap.instances.parameters import Parameter
 Goal = Literal["max_min", "water_filling", "throughput", "makespan", "finish_time_fairness"]
 
 GRID = 1e-6
-"""Shares are rounded to multiples of this."""
+"""Time shares are rounded to multiples of this number."""
 
 TIES = 1e-3
-"""Largest relative perturbation of weights that breaks ties among optimal shares."""
+"""Largest relative amount by which the terms of the total are weighted differently, so that one vertex is optimal."""
 
 SETTINGS = {
     "output_flag": False,
@@ -87,24 +84,24 @@ SETTINGS = {
 """Options of HiGHS: the programs are small, and the tolerances are far below the perturbations that break ties."""
 
 SLACK = 1e-9
-"""Relative amount by which the minimum may fall short of its optimum in the second step."""
+"""Relative amount by which the minimum may fall short of its largest value when the total is maximised afterwards."""
 
 STUCK = 1e-6
-"""Fraction of the total dual from which on a class counts as unable to gain; above the solver's noise."""
+"""A class with at least this fraction of the total dual counts as unable to gain; duals below may be solver noise."""
 
 CLOSE = 1e-6
-"""Relative tolerance of the smallest ``ρ``."""
+"""Relative tolerance within which :func:`fair_rates` finds the smallest ``ρ``."""
 
 CUTS = 60
-"""Limit on the programs for one ``ρ``; 3 to 6 are usual."""
+"""Most programs that :func:`fair_rates` solves to find the smallest ``ρ``; 3 to 6 are usual."""
 
 
 class _Program:
     """A linear program over classes of jobs, kept in HiGHS between solves.
 
-    Columns are the class–option pairs, in gangs running at a time, and the minimum ``z``. Rows are the number of jobs
-    of each class, the GPUs of each type, and a value of at least ``n_c·w_c·z`` for each class. Only the numbers ``n_c``
-    and the demands of the classes change between solves.
+    A column for each pair of class and option is the number of gangs that run there at a time; one more column is the
+    minimum ``z``. The rows limit the gangs of each class to its number of jobs ``n_c`` and the GPUs of each type, and
+    give each class a value of at least ``n_c·w_c·z``. Only the numbers ``n_c`` and the demands change between solves.
     """
 
     def __init__(self, member: Ints, value: Array, usage: Ints, capacity: Ints, classes: int, cost: Array) -> None:
@@ -130,9 +127,9 @@ class _Program:
             highs.addRow(0.0, np.inf, columns.size, columns, value[columns])
 
     def solve(self, counts: Ints, demand: Array, floor: Array, least: float, most: float) -> Array:
-        """Return the optimal columns for `counts` ``(c,)`` jobs of the classes, with `z` between `least` and `most`.
+        """Solve the program for `counts` ``(c,)`` jobs in the classes; return the optimal values of the columns.
 
-        Each class gets a value of at least ``demand·z + floor``.
+        The minimum `z` is between `least` and `most`; each class gets a value of at least ``demand·z + floor``.
         """
         from highspy import HighsModelStatus
 
@@ -154,18 +151,18 @@ class _Program:
         raise NotApplicableError(f"Gavel's shares: HiGHS ends with {status}; rates or GPU numbers too far apart?")
 
     def pull(self) -> Array:
-        """Return the ``(c,)`` contribution of each class to the bound on `z` in the last solve; they sum to 1."""
+        """Return how much each class ``(c,)`` limits `z` in the last solve: its dual times its demand; the sum is 1."""
         duals = np.asarray(self._highs.getSolution().row_dual)[-self._demand.size :]
         return np.asarray(np.abs(duals) * self._demand)
 
 
 class ShareProgram:
-    """Optimal shares for any numbers of jobs of ``c`` classes.
+    """A program that computes optimal time shares for any numbers of jobs in ``c`` classes.
 
-    Running in an option all the time has a `value` ``(c, o)`` for a job, 0 for options that it does not have, and uses
+    A job that runs in an option all the time has `value` ``(c, o)``, 0 for options that it does not have, and uses
     `usage` ``(c, o, k)`` of the GPUs `capacity` ``(k,)``. With a `weight` ``(c,)``, shares maximise the minimum of
-    ``value/weight`` and, if `filling`, then the minimum over the classes that can gain, and so on. If all weights are
-    0, they maximise the total value.
+    ``value/weight`` over the classes. If `filling`, they then maximise the minimum over the classes that can still
+    gain, and so on. If all weights are 0, shares maximise the total value.
     """
 
     def __init__(self, value: Array, usage: Ints, capacity: Ints, weight: Array, filling: bool = False) -> None:
@@ -182,19 +179,19 @@ class ShareProgram:
         self._total = _Program(*data, cost=np.append(worth * (1 + TIES * spread), 0.0))
 
     def reweigh(self, weight: Array) -> None:
-        """Replace the weights."""
+        """Replace the weights of the classes, and forget the shares computed with the old ones."""
         weight = np.where(self._able, weight, 0.0)  # a class that can run nowhere demands nothing
         self._unit = max(weight.mean(), 1e-300)
         self._weight = weight / self._unit
         self._solved: dict[bytes, Array] = {}
 
     def least(self, counts: Ints) -> tuple[float, Array]:
-        """Return the largest possible minimum of ``value/weight``, and the ``(c,)`` contributions of :meth:`pull`."""
+        """Return the largest possible minimum of ``value/weight``, and how much each class ``(c,)`` limits it."""
         level = self._level(counts, self._weight * counts, np.zeros(counts.size))
         return level * self._largest / self._unit, self._fair.pull()
 
     def shares(self, counts: Ints) -> Array:
-        """Return the ``(c, o)`` shares of a job of each class for `counts` ``(c,)`` jobs of the classes."""
+        """Return the ``(c, o)`` time shares of one job of each class, with `counts` ``(c,)`` jobs in the classes."""
         key = counts.tobytes()
         if key in self._solved:
             return self._solved[key]
@@ -213,7 +210,11 @@ class ShareProgram:
         return max(float(self._fair.solve(counts, demand, floor, 0.0, np.inf)[-1]), 0.0)
 
     def _water_levels(self, counts: Ints, demand: Array) -> Array:
-        """Return the ``(c,)`` values of water-filling: the minimum rises, and classes that cannot gain drop out."""
+        """Return the ``(c,)`` values of the classes after water-filling.
+
+        The minimum over the rising classes is maximised; those that cannot gain keep their value; then the minimum over
+        the remaining ones is maximised, and so on.
+        """
         rising, floor = demand.copy(), np.zeros(counts.size)
         while rising.any():
             level, pull = self._level(counts, rising, floor), self._fair.pull()
@@ -224,12 +225,12 @@ class ShareProgram:
 
 
 def fair_rates(program: ShareProgram, left: Array, waited_s: Array, alone_s: Array) -> Array:
-    """Return the iterations per second ``(a,)`` that jobs need to minimise the largest ``ρ``.
+    """Return the iterations per second ``(a,)`` that jobs need so that the largest ``ρ`` (see the module) is smallest.
 
     Jobs have `left` iterations to do, arrived `waited_s` seconds ago, and would take `alone_s` seconds in total if
-    alone. With the needs at some ``ρ`` as weights of `program`, the rates that all jobs can have are `ratio` times the
-    needs. The duals bound all other rates, and therefore ``ρ``: since the harmonic mean is concave, its tangent gives a
-    lower bound, at which the next program starts.
+    alone. A value of ``ρ`` says which rates the jobs need; with these as weights of `program`, all jobs can have
+    `ratio` times their needs. The program's duals bound the rates of any other shares, and thereby ``ρ`` from below:
+    the tangent of the concave harmonic mean gives the bound, which is the ``ρ`` of the next program.
     """
     ones = np.ones(left.size, np.int64)
     low, high = float((waited_s / alone_s).max()), math.inf
@@ -249,7 +250,7 @@ def fair_rates(program: ShareProgram, left: Array, waited_s: Array, alone_s: Arr
 
 
 def classes(work: Workload, gangs: GangOptions, goal: Goal) -> tuple[Ints, ShareProgram]:
-    """Return the ``(n,)`` classes of jobs, and the program over the classes."""
+    """Group jobs that get the same shares into classes; return the ``(n,)`` class of each job, and the program."""
     value = gangs.rates * work.gpus[:, None]
     weight = np.zeros(work.size)
     if goal in {"max_min", "water_filling"}:
@@ -283,7 +284,7 @@ def classes(work: Workload, gangs: GangOptions, goal: Goal) -> tuple[Ints, Share
     ),
 )
 class Gavel(GangPolicy):
-    """Gavel as a simulation policy."""
+    """The scheduler Gavel: a linear program gives jobs shares of time, which its rounds then follow."""
 
     def __init__(self, work: Workload, cluster: Servers, goal: Goal = "max_min") -> None:
         from schedgap.heuristics.hadar._kernels import serve
@@ -315,7 +316,10 @@ class Gavel(GangPolicy):
         return self._serve(*self._pairs, self._in_order, gangs.by_rate, *so_far, gangs.usage, gangs.capacity.copy())
 
     def _account(self, state: State, jobs: Ints) -> None:
-        """Convert the work done since the last update to time alone on an n-th of the cluster; update these rates."""
+        """Add to each job's time alone: how long an n-th of the cluster would have taken for the work done since.
+
+        *Since* means since the last call. The rates on an n-th of the cluster are updated for the next call.
+        """
         self._alone_s[state.jobs] += (self._left[state.jobs] - state.remaining) / self._alone_rate[state.jobs]
         self._left[state.jobs] = state.remaining
         # Alone, a gang of W has an n-th of each type's GPUs and runs there for a W-th of that in time, at most always.
@@ -326,9 +330,9 @@ class Gavel(GangPolicy):
         self._alone_rate[jobs] = np.where(alone > 0, alone, 1.0)
 
     def _one_by_one(self, state: State, jobs: Ints) -> Array:
-        """Return the ``(a, o)`` shares from a program with one class per job.
+        """Return the ``(a, o)`` shares from a program in which every job is its own class.
 
-        The goals that need it depend on each job's remaining work, or on its time so far and its time alone.
+        The goals ``makespan`` and ``finish_time_fairness`` need this, because they depend on the work left of each job.
         """
         shares = np.zeros((jobs.size, self.gangs.rates.shape[1]))
         able = self.gangs.best_rate[jobs] > 0

@@ -1,21 +1,21 @@
-"""HadarE (§V): every job is forked into one copy per node, and copies run concurrently.
+"""HadarE (§V): every job is forked into one copy per node, and its copies run at the same time.
 
-Every round plans all copies anew. "All copies of the job are sent to Hadar for scheduling" (§V-A), each as its own job:
-the payoff of a copy is the one that (8) gives a job alone on its node, in whole rounds, at the price (5) of a round::
+Every round plans all copies anew. "All copies of the job are sent to Hadar for scheduling" (§V-A), each as its own job.
+The payoff of a copy is the one that (8) gives a job alone on its node, in whole rounds, at the price (5) of a round::
 
     μ(copy) = U_j(now + rounds left · L) − rounds left · cost
 
 The copy of highest payoff is placed next, until none fits. If nodes have one GPU, no plan of Algorithm 2 has a larger
-total. No node idles while a job has a copy left, whatever the sign of its payoff (Corollary); nor would one under
-Algorithm 2 on the mixes of §VI. The paper does not say how many steps a copy has left before it gets a node. Here they
-are all steps of its job; with one n-th of them, the seven mixes take 7.9 % more total time on the AWS cluster and 9.2 %
-more on the testbed. With ``payoff="job"``, a set of copies has the payoff of a job in Hadar, with the summed throughput
-``X`` and the summed cost of a round, in continuous time because most copies save no whole round::
+total. No node idles while a job has a copy left, even if the copy's payoff is negative (Corollary); on the mixes of
+§VI, no node would idle under Algorithm 2 either. The paper does not say how many steps a copy has left before it gets a
+node; here they are all steps of its job. With ``payoff="job"``, a set of copies has the payoff of a job in Hadar, with
+the summed throughput ``X`` and the summed cost of a round, in continuous time because most copies save no whole round::
 
     μ(copies) = U_j(now + remaining / X) − remaining / (X · L) · cost
 
-and the copy that adds most is placed next. This differs from the paper, where no copy knows of the other copies of its
-job, so that all nodes can go to one job although each copy adds less than the one before.
+The copy that adds most to this is placed next. This differs from the paper, where no copy knows of the other copies of
+its job, so that all nodes can go to one job although each copy adds less than the one before. ``docs/experiments.md``
+has the measured effects.
 
 A copy takes ``min(W_j, free GPUs)`` of its server (the paper's nodes have one GPU). A server can hold copies of several
 jobs; a server with GPUs of several types is one node per type. The Job Tracker divides the remaining steps "into n
@@ -58,14 +58,12 @@ DATASET = {
 
 
 class HadarE:
-    """HadarE as a policy of a simulation with forks.
+    """The scheduler HadarE, which may run a job as several copies on different servers.
 
     Jobs with several copies lose `overhead_s` seconds per round to aggregation and consolidation. A job has at most
-    `copies`, where 0 means one per node (§V, f and n); f copies get the portions of the job's f fastest nodes. With
-    ``payoff="job"``, the value of a copy is its addition to the other copies of its job: the seven mixes take 11.5 %
-    less total time on the AWS cluster and 27.2 % less on the testbed, and their jobs 6.3 and 15.9 % less. `pcie` is
-    that of :func:`initial`: with 2, the testbed's mixes take 2.7 % less total time, and their jobs 6.8 % more (all in
-    rounds of 360 s without restarts). `dispatched` holds the Job Tracker's orders of every round.
+    `copies` of them, where 0 means one per node (§V, f and n); f copies get the portions of the job's f fastest nodes.
+    With ``payoff="job"``, a copy is worth what it adds to the other copies of its job. `pcie` is that of
+    :func:`initial`. `dispatched` holds the Job Tracker's orders of every round.
 
     See Also
     --------
@@ -114,7 +112,10 @@ class HadarE:
         return Assignment(job, server, gpus, speed)
 
     def _place(self, state: State, view: HadarView, rates: Array) -> tuple[Ints, Ints, Ints]:
-        """Return the row of the job, the server and the GPUs of every copy, by ascending row and server."""
+        """Choose the copies of this round; return the row of the job, the server and the GPUs of each.
+
+        Copies are sorted by row, then by server.
+        """
         from schedgap.heuristics.hadar._kernels import Forking, fork
 
         waited_s = np.asarray((state.round - view.arrival[state.jobs]) * view.slot_s, float)
@@ -128,7 +129,10 @@ class HadarE:
 
 @dataclass(frozen=True, eq=False)
 class Dispatch:
-    """Orders to the copies of a round, one row each: identity (§V-A), job, server, GPUs, iterations assigned."""
+    """The Job Tracker's orders to the copies of a round, one entry per copy.
+
+    `copy` is the copy's identity (§V-A), `steps` are the iterations it has to do.
+    """
 
     copy: Ints
     job: Ints
@@ -138,25 +142,25 @@ class Dispatch:
 
 
 def copy_id(max_job_count: int, i: Ints, parent: Ints) -> Ints:
-    """Return ``max_job_count · i + parent``, the identity of the i-th copy (from 1) of a job (§V-A)."""
+    """Return the identity ``max_job_count · i + parent`` of the `i`-th copy (from 1) of the job `parent` (§V-A)."""
     return np.asarray(max_job_count * i + parent)
 
 
 def split(job: Ints, remaining: Array, throughput: Array, total: Array) -> Array:
-    """Return the steps of each copy: its share of the job's remaining steps, in proportion to throughput (§V-B).
+    """Split the remaining steps of jobs among their copies in proportion to throughput (§V-B); return copies' steps.
 
-    `job` ``(copies,)`` are rows of `remaining` and of `total`, the throughput of all portions; `throughput`
-    ``(copies,)`` is the tracker's estimate and positive.
+    `job` ``(copies,)`` is the row of each copy's job in `remaining` and in `total`, the throughput of all portions of a
+    job. `throughput` ``(copies,)`` is the tracker's estimate for each copy and positive.
     """
     return np.asarray(remaining[job] * throughput / total[job])
 
 
 def pace(job: Ints, steps: Array, rate: Array, round_s: float, overhead_s: float) -> Array:
-    """Return each job's speed in a round as a factor on the summed rate of its copies, by ascending job.
+    """Return how fast each job is in a round, as a factor on the summed rate of its copies, by ascending job.
 
-    A copy that has done its steps waits for the next round; one that has not leaves the rest for it. Jobs with two or
-    more copies lose `overhead_s` to aggregation and consolidation. `job`, `steps` and `rate` ``(copies,)`` are the row
-    of the job, the steps assigned, and the true iterations per second.
+    A copy that has done its steps waits for the next round. A copy that is too slow to do all its steps leaves the rest
+    to the next round. Jobs with two or more copies lose `overhead_s` to aggregation and consolidation. `job`, `steps`
+    and `rate` ``(copies,)`` are the row of a copy's job, its steps, and its true iterations per second.
     """
     _, row, copies = np.unique(job, return_inverse=True, return_counts=True)
     overhead = np.where(copies > 1, overhead_s, 0.0)
@@ -170,11 +174,11 @@ def pace(job: Ints, steps: Array, rate: Array, round_s: float, overhead_s: float
 
 
 def utilisation(rounds: int, nodes: int, copies: int) -> float:
-    """Return the cluster utilisation of one job in Theorem 3, given its number of copies.
+    """Return the fraction of the cluster that one job uses with a number of copies (Theorem 3).
 
     Case II: a job that takes `rounds` rounds on one node takes ``⌈rounds / copies⌉`` with copies. The theorem's strict
-    inequalities (11) fail if these are equal: 3 rounds on 5 nodes take one round, 60 % of the cluster, with 3, 4 or 5
-    copies.
+    inequalities (11) fail if two numbers of copies take equally long: 3 rounds of work on 5 nodes take one round, 60 %
+    of the cluster, with 3, 4 or 5 copies.
 
     `rounds` is ``R_1``, without forking; more than `nodes` copies make no difference (Case IV).
     """
@@ -182,7 +186,7 @@ def utilisation(rounds: int, nodes: int, copies: int) -> float:
 
 
 def pmi(gpu: GpuType) -> float | None:
-    """Return the performance-memory index of a GPU type, ``None`` if it is unknown."""
+    """Return the performance-memory index ``TFLOPS / √(GB)`` of a GPU type, ``None`` if one of the two is unknown."""
     catalogue = gpu_type(gpu.name)
     tflops, memory_gb = gpu.tflops or catalogue.tflops, gpu.memory_gb or catalogue.memory_gb
     return tflops / math.sqrt(memory_gb) if tflops and memory_gb else None
@@ -205,9 +209,8 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
         throughput = PMI · batch_size · pcie_scaling / (model_weight · dataset_size),   PMI = TFLOPS / √(GB of memory)
 
     The paper prints neither scales nor units, and says of PMI only that it is the "ratio" of the two "in a square root
-    fashion". With the root of the ratio, the total times of the seven mixes would be 15.8 % longer on the testbed and
-    1.9 % longer on the AWS cluster. Factors of the model cancel when a job's steps are split among nodes; they matter
-    only between jobs. This implementation uses
+    fashion". Factors of the model cancel when a job's steps are split among nodes; they matter only between jobs. This
+    implementation uses
 
     ==================  =======================================================================================
     ``batch_size``      of the catalogue model; 64 if that is unknown
@@ -219,9 +222,8 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
                         of a node's board but does not print the versions; three of the testbed's nodes have 3.0
                         (§VI-D), as do three of its GPUs and all GPUs of the AWS cluster
     ``TFLOPS``, memory  of the instance, otherwise of the catalogue's GPU; a type without either has the mean PMI of the
-                        other types, or 1. The catalogue lists FP32. The paper's values are "aided by tensor cores" and
-                        not printed: with those of data sheets (125 for a V100, 65 for a T4), total times of the mixes
-                        change by +4.7 % (AWS) and 0.0 % (testbed), and jobs take 8.9 and 1.1 % longer
+                        other types, or 1. The catalogue lists FP32; the paper's values are "aided by tensor cores" and
+                        not printed
     ==================  =======================================================================================
     """
     indices = [pmi(gpu) for gpu in instance.cluster.gpu_types]
@@ -233,9 +235,10 @@ def initial(instance: Instance, pcie: float = 1.0) -> Array:
 
 
 def estimate(initial_rates: Array, true_rates: Array, measured: Bools) -> Array:
-    """Return the tracker's estimate of rates: measured ones, and the others from (10), rescaled to the measurements.
+    """Return the Job Tracker's estimate of the ``(a, k)`` rates of jobs on GPU types.
 
-    All arguments are ``(a, k)``: rates by (10), true rates, and the mask of measured ones.
+    A rate that has been `measured` is the true one. The others are those of (10), scaled by the mean ratio of the job's
+    measured rates to (10).
     """
     ratio = np.where(measured, true_rates / initial_rates, 0.0).sum(axis=1) / np.maximum(measured.sum(axis=1), 1)
     guess = initial_rates * np.where(ratio > 0, ratio, 1.0)[:, None]

@@ -1,4 +1,4 @@
-"""Hadar (Algorithm 1) as a policy: it sets prices from the workload, then plans every round.
+"""Hadar (Algorithm 1): a policy that sets prices of GPUs from the workload, then plans every round.
 
 There are two ways to treat running jobs:
 
@@ -22,12 +22,9 @@ There are three choices of the jobs over which (6) and (7) take ``U_max`` and ``
 ``round``, ``learned``
     The active jobs, or all jobs seen so far: what an online scheduler can know.
 
-On ``gen/hadar-480`` (see :mod:`schedgap.heuristics.hadar.planning`), all jobs arrive at the start, so ``learned``
-equals ``run``. ``round`` reduces the median completion time from 260.3 h to 162.5 h and leaves the total time and the
-idle GPUs unchanged (420.9 h; 8.6 of 60 GPUs while 50 or more jobs wait). So GPUs do not idle because of the range of
-prices, but because a job pays for all its rounds at once. With ``payoff="round"``, the total time is 358.2 h with
-``round`` and 359.9 h with ``run``, and no GPU idles. It is 447.0 h with ``incremental``, and 368.7 h with
-``conserving`` (0.0 idle GPUs).
+If all jobs arrive at the start, ``learned`` equals ``run``. GPUs idle although jobs wait under each of the three: not
+because of the range of prices, but because a job pays for all its rounds at once. With ``payoff="round"`` no GPU idles
+(``docs/experiments.md`` has the numbers).
 
 The communication cost is undefined in the paper. `beta` makes it proportional to the price of a gang's GPUs, as for
 bandwidth; `communication` is an absolute cost, the one that ``hadar.p1.per_server?beta=`` uses, so that Algorithm 2 and
@@ -65,8 +62,8 @@ Period = Literal["run", "round", "learned"]
 def in_rounds(instance: Instance, state: State) -> HadarView:
     """Return Hadar's view of an instance, with the simulator's rounds as slots.
 
-    The horizon is that of the view: the instance's own or, without one, long enough for all jobs, first come, first
-    served.
+    The horizon is the instance's own. An instance without one gets a horizon that is long enough to run all jobs first
+    come, first served.
     """
     view: HadarView = PAPERS.get("hadar").view(instance)
     jobs, round_s = state.workload, state.round_s
@@ -78,7 +75,7 @@ def in_rounds(instance: Instance, state: State) -> HadarView:
 
 
 class Hadar:
-    """Hadar (Algorithm 1) as a simulation policy.
+    """The scheduler Hadar (Algorithm 1): it places the jobs of highest payoff, utility minus the price of their GPUs.
 
     Every round plans all unfinished jobs from an empty cluster, at prices (5) that grow with the number of GPUs taken.
     FIND_ALLOC finds the allocation of largest payoff for one job: its utility at the expected completion minus the cost
@@ -104,7 +101,7 @@ class Hadar:
     See Also
     --------
     schedgap.heuristics.hadar.prices : prices (5) to (7) and Theorem 2.
-    schedgap.heuristics.hadar.planning : FIND_ALLOC and DP_allocation, and the measured effect of each setting.
+    schedgap.heuristics.hadar.planning : FIND_ALLOC and DP_allocation, and the reason for each setting's default.
     schedgap.heuristics.hadar.online : choices that the paper leaves open.
     """
 
@@ -149,7 +146,7 @@ class Hadar:
         return Assignment.of(entries)
 
     def _current_planner(self, state: State) -> Planner:
-        """Return the planner with the prices of this round."""
+        """Return the planner, with its prices updated to this round if they depend on the jobs seen."""
         # The jobs over which prices take the smallest and largest utility; ``None`` for all.
         before, self._counted = self._counted, None if self._period == "run" else state.jobs
         if self._period == "learned" and before is not None:

@@ -21,32 +21,23 @@ that took every job it could, so the result is never worse than that of ``beam=1
 A schedule completes by the horizon (1c): a job that would end later has utility 0.
 
 **Departures from the text.** One is not a setting: branches are compared by payoff, because line 20 compares costs and
-so always prefers to take nothing (:func:`literal_dp`). The others are fields of :class:`Planning`. They were measured
-on ``gen/hadar-480`` in rounds of 360 s with restarts of 10 s (total time TTD, mean idle GPUs of 60 while 50 or more
-jobs wait, fraction of rounds that change allocations), and in model time on ``gen/200jobs`` (ΣU):
+so always prefers to take nothing (:func:`literal_dp`). The others are fields of :class:`Planning`, for these reasons:
 
-=====================  =======  =====  ========  ======  ===========================================================
-setting                TTD (h)   idle  changing      ΣU  why it is not the default
-=====================  =======  =====  ========  ======  ===========================================================
-default                  420.9    8.5    18.5 %    3028
-``payoff="round"``       359.9    0.0    18.8 %    3024  line 31 as printed: the utility of a lifetime minus the cost of
-                                                         one round, not (4) or (8), which Theorem 2 is about
-``alloc="cost"``         449.3    8.1    15.0 %    2864  lines 28 to 31 as printed: the cheapest allocation whatever
-                                                         its rate, never of higher payoff
-``keep=False``           423.7    8.6    25.2 %    3028  line 6 as printed, which passes the plan no allocations: jobs
-                                                         move for nothing (12,527 restarts instead of 2,546)
-``order="arrival"``      421.3    2.7    30.1 %    2660  the queue in order of arrival; a beam then favours jobs by
-                                                         label
-``order="density"``      482.0    6.3    29.9 %    3057  not the paper's: payoff per GPU and round
-``stop=True``            425.7    8.9    18.2 %    3024  line 7 as printed: a job without an allocation drops all
-                                                         later ones
-``beam=1``               430.1    9.5     7.8 %    3023  not the paper's: greedy
-=====================  =======  =====  ========  ======  ===========================================================
+=====================  =============================================================================================
+setting                why it is not the default
+=====================  =============================================================================================
+``payoff="round"``     line 31 as printed: the utility of a lifetime minus the cost of one round, not (4) or (8), which
+                       Theorem 2 is about
+``alloc="cost"``       lines 28 to 31 as printed: the cheapest allocation whatever its rate, never of higher payoff
+``keep=False``         line 6 as printed, which passes the plan no allocations: jobs move for nothing
+``order="arrival"``    the queue in order of arrival; a beam then favours jobs by label
+``order="density"``    not the paper's: payoff per GPU and round
+``stop=True``          line 7 as printed: a job without an allocation drops all later ones
+``beam=1``             not the paper's: greedy
+=====================  =============================================================================================
 
-GPUs idle because of the payoff: a long job that pays for all its rounds cannot afford the last GPUs of a server.
-``payoff="round"`` with ``keep=False`` changes allocations in 30.2 % of the rounds (358.5 h), the paper's 30 %. All
-lines as printed, except line 20, give 468.6 h, 2.3 idle GPUs and 11.7 %, and ΣU = 2340. On ``gen/hadar-480`` with its
-types listed in reverse, ordering types by label instead of rate gave 418.9 h instead of 420.9 h.
+GPUs idle because of the payoff: a long job that pays for all its rounds cannot afford the last GPUs of a server. What
+each setting changes on ``gen/hadar-480`` is in ``docs/experiments.md``.
 """
 
 from __future__ import annotations
@@ -70,13 +61,13 @@ Order = Literal["payoff", "density", "arrival"]
 Search = Literal["exact", "beam", "greedy"]
 
 EXACT_QUEUE = 12
-"""Longest queue that is planned exactly; there are at most 2^n states after n jobs. Measured: 1 ms (16 jobs: 6 ms)."""
+"""Most jobs in a queue that is planned exactly; there are up to 2^n states after n jobs, and 12 jobs take 1 ms."""
 
 BEAM = 16
-"""Number of states that the beam keeps."""
+"""Number of states that the beam search keeps after each job."""
 
 MEMO_STATES = 1 << 18
-"""Limit on the states after one job that :func:`memo_entries` counts."""
+"""Most states after one job for which :meth:`Planner.memo_entries` counts the entries of the memo."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +88,11 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The queue of a round for compiled functions, and the rows of the jobs that fit, in order of planning."""
+    """The jobs of a round in the order in which they are planned.
+
+    `queue` holds the data of the jobs of `around` for compiled functions; `order` are the rows of the jobs that fit, in
+    the order of planning.
+    """
 
     around: Round
     queue: Queue
@@ -106,10 +101,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan of DP_allocation: ``(entries, 3)`` job, server and GPUs, and the sum of the payoffs.
+    """A round's plan by DP_allocation: the GPUs of the chosen jobs, and the sum of their payoffs.
 
-    `search` is ``"exact"`` if no state was dropped, ``"greedy"`` for a beam of one; `states` counts the visited pairs
-    of job and state, the entries of a memo.
+    `entries` ``(entries, 3)`` are job, server and GPUs. `search` is ``"exact"`` if no state was dropped, ``"greedy"``
+    for a beam of one state, otherwise ``"beam"``; `states` counts the visited pairs of job and state, which a recursion
+    would keep in a memo.
     """
 
     entries: Ints
@@ -120,7 +116,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planning:
-    """Settings of the planning; the module says what the paper prints, and gives the measured effect of each setting.
+    """Settings of the planning; the module says what the paper prints, and why a setting is not the default.
 
     Attributes
     ----------
@@ -153,14 +149,14 @@ class Planning:
 
 
 class Planner:
-    """Planner of Hadar's rounds, in the slots of one view."""
+    """A planner for Hadar's rounds: it holds the prices and plans one round at a time, in the slots of one view."""
 
     def __init__(self, view: HadarView, prices: Prices, how: Planning = Planning()) -> None:
         self.view, self.how = view, how
         self.reprice(prices)
 
     def reprice(self, prices: Prices) -> None:
-        """Replace the prices."""
+        """Replace the prices of GPUs in later plans."""
         self.hosts = price_list(self.view.servers, prices)
 
     def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
@@ -174,7 +170,7 @@ class Planner:
         return np.column_stack((job, scratch[0, :count], scratch[1, :count])), float(payoff)
 
     def line_up(self, around: Round) -> Line:
-        """Return the queue in the order of planning; ties by arrival, then index."""
+        """Sort the queue of a round for planning, by the setting `order`; ties go by arrival, then index."""
         from schedgap.heuristics.hadar._kernels import payoffs
 
         queue = self.queue(around)
@@ -187,7 +183,7 @@ class Planner:
         return Line(around, queue, order[(payoff[order] > -np.inf) | self.how.stop])
 
     def dp_allocation(self, line: Line) -> Plan:
-        """Return the plan of a queue, which is exact if the queue is short enough."""
+        """Plan a queue by DP_allocation; the plan has the largest total payoff if the queue is short enough."""
         from schedgap.heuristics.hadar._beam import search
 
         beam = self.how.beam
@@ -198,9 +194,10 @@ class Planner:
         return Plan(entries, float(payoff), how, int(states))
 
     def leftovers(self, line: Line, plan: Plan, all_jobs: bool = False) -> Ints:
-        """Return the ``(entries, 3)`` allocations of jobs outside the plan on the GPUs it leaves, highest payoff first.
+        """Give the GPUs that a plan leaves idle to jobs outside the plan; return their ``(entries, 3)`` allocations.
 
-        Only jobs of utility 0 get GPUs, unless `all_jobs` is set or the cluster would be empty.
+        Jobs of highest payoff come first. Only jobs of utility 0 get GPUs, unless `all_jobs` is set or the cluster
+        would be empty.
         """
         used = line.around.used.copy()
         np.add.at(used, plan.entries[:, 1], plan.entries[:, 2])
@@ -211,7 +208,7 @@ class Planner:
         return self._placed(line, line.order[outside[line.order]], used)
 
     def _placed(self, line: Line, rows: Ints, used: Ints) -> Ints:
-        """Return the ``(entries, 3)`` allocations of `rows` of a queue, placed one after another."""
+        """Place the jobs in `rows` of a queue one after another; return their ``(entries, 3)`` allocations."""
         from schedgap.heuristics.hadar._kernels import place
 
         entries: Ints = place(self.hosts, line.queue, rows, used)
@@ -219,7 +216,7 @@ class Planner:
         return entries
 
     def memo_entries(self, around: Round) -> int:
-        """Return the number of entries in the memo of the exact DP (which Theorem 1 calls polynomial)."""
+        """Return the number of entries that the exact dynamic program puts into its memo (Theorem 1: polynomial)."""
         from schedgap.heuristics.hadar._beam import search
 
         line = self.line_up(around)
@@ -230,7 +227,7 @@ class Planner:
         return int(states)
 
     def queue(self, around: Round) -> Queue:
-        """Return the jobs of a round with the data for their payoffs."""
+        """Return the jobs of a round with the data from which compiled functions compute their payoffs."""
         from schedgap.heuristics.hadar._kernels import Queue, worths
 
         view, jobs = self.view, around.jobs
@@ -267,22 +264,29 @@ def price_list(servers: Servers, prices: Prices) -> Hosts:
 
 
 AS_PRINTED = Planning(payoff="round", alloc="cost", keep=False, order="arrival", stop=True)
-"""FIND_ALLOC as printed: it takes the cheapest allocation whatever its rate, and its payoff subtracts the cost of one
-round from the utility of a lifetime (lines 28 to 31). A job without an allocation ends the planning (7 and 8)."""
+"""Settings with which FIND_ALLOC runs as printed.
+
+It takes the cheapest allocation whatever its rate, and its payoff subtracts the cost of one round from the utility of a
+lifetime (lines 28 to 31). A job without an allocation ends the planning (lines 7 and 8).
+"""
 
 
 def literal_dp(planner: Planner, around: Round) -> Ints:
-    """Return the ``(q, h)`` GPUs that lines 1 to 23 of Algorithm 2 give to the jobs of the queue: none, for the audit.
+    """Run lines 1 to 23 of Algorithm 2 as printed; return the ``(q, h)`` GPUs that jobs get, which are none.
 
-    Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over the jobs placed before; the left one also
-    includes the GPUs of j, at prices that j itself has raised. So the left side is never the smaller one.
+    The audit of the paper uses it. Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over the jobs
+    placed before; the left one also includes the GPUs of j, at prices that j itself has raised. So the left side is
+    never the smaller one.
     """
     shape = (around.jobs.size, around.used.size)
     return _branch(planner, around, 0, np.zeros(shape, np.int64), around.used)[0]
 
 
 def _branch(planner: Planner, around: Round, index: int, placed: Ints, used: Ints) -> tuple[Ints, Ints]:
-    """Return allocations and server state, the result of the printed recursion."""
+    """Decide on job `index` and all later ones by the printed recursion.
+
+    Returns the ``(q, h)`` GPUs of the jobs, and the GPUs taken on each server.
+    """
     gpus = planner.view.servers.gpus
     if index >= len(placed) or np.all(used >= gpus):
         return placed, used
@@ -300,6 +304,6 @@ def _branch(planner: Planner, around: Round, index: int, placed: Ints, used: Int
 
 
 def _cost(planner: Planner, used: Ints, placed: Ints) -> float:
-    """Return ``Σ_h Σ_r k(γ) w`` (lines 18 and 19)."""
+    """Return ``Σ_h Σ_r k(γ) w``, the cost of the placed jobs at current prices (lines 18 and 19)."""
     price: Array = planner.hosts.price[planner.hosts.first + used]
     return float((placed * price).sum())

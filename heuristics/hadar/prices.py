@@ -12,10 +12,9 @@ Departures from the text, which is not usable as printed:
 ``t^min`` and ``t^max`` are durations, in whole slots, of the gang ``W_j`` on its fastest and slowest type; the text
 divides by an undefined ``M_j`` and subtracts ``a_j`` from a duration. ``W_j`` also replaces ``w_j^r`` and
 ``Σ_r w_j^r``, which are undefined without a server and a slot. ``1/η`` includes the factor ``1/T`` that (9) loses:
-without it, the prices ``D_0`` of an empty cluster alone can exceed half of the optimum. On ``gen/200jobs`` the factor
-makes α 21.6 instead of 15.9, and ΣU 3028 instead of 3010. ``1/η`` is at most 1, so a job alone on an empty cluster pays
-at most a quarter of its utility. For each type, `j` ranges over the jobs that can use it and complete before the
-horizon.
+without it, the prices ``D_0`` of an empty cluster alone can exceed half of the optimum. ``1/η`` is at most 1, so a job
+alone on an empty cluster pays at most a quarter of its utility. For each type, `j` ranges over the jobs that can use it
+and complete before the horizon.
 
 A utility of 0 at the horizon (a missed deadline, an underflow) would make all prices 0 and α infinite. In that case
 :data:`FLOOR` times the job's best utility replaces ``U_j(T − a_j)``, and Theorem 2 says nothing.
@@ -37,14 +36,15 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import HadarView
 
 FLOOR = 1e-9
-"""Smallest ``U_j(T − a_j)``, as a fraction of ``U_j(t_j^min)``."""
+"""A smaller utility ``U_j(T − a_j)`` is replaced by this fraction of the job's best utility ``U_j(t_j^min)``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Extreme prices ``(k,)`` per GPU and slot, and whether :data:`FLOOR` was needed.
+    """The prices of a GPU for one slot, by type ``(k,)``, on an idle and on a full server.
 
-    `low` is ``U_min^r``, the price on an idle server; `high` is ``U_max^r``, the price on a full server.
+    `low` is ``U_min^r``, the price on an idle server; `high` is ``U_max^r``, the price on a full server. `floored` says
+    whether a job's utility was replaced (:data:`FLOOR`).
     """
 
     low: Array
@@ -57,14 +57,14 @@ class Prices:
         return float(np.maximum(1.0, np.log(self.high) - np.log(self.low)).max())
 
     def price(self, gpu_type: Ints | int, used: Ints, gpus: Ints | int) -> Array:
-        """Return the price (5) on servers with `gpus` GPUs of which `used` are taken; the arguments are broadcast."""
+        """Return the price (5) of a GPU on servers with `gpus` GPUs of which `used` are taken; arguments broadcast."""
         share = used / gpus
         low, high = np.log(self.low)[gpu_type], np.log(self.high)[gpu_type]
         return np.asarray(np.exp(low + (high - low) * share))
 
 
 def prices(view: HadarView, counted: Ints | None = None) -> Prices:
-    """Return the prices (6) and (7) of a view, which are positive and finite for any utilities.
+    """Compute the prices (6) and (7) from a view's jobs; they are positive and finite for any utilities.
 
     The smallest and largest utilities are taken over the jobs `counted`, by default all.
     """
@@ -94,14 +94,14 @@ def prices(view: HadarView, counted: Ints | None = None) -> Prices:
 
 
 def _value(view: HadarView, slots: Array) -> Array:
-    """Return the ``(n,)`` utilities of completing after these numbers of slots (``inf`` for never)."""
+    """Return the ``(n,)`` utilities of jobs that complete after these numbers of slots (``inf`` for never)."""
     possible = np.isfinite(slots)
     value = view.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * view.slot_s)
     return np.where(possible, value, 0.0)
 
 
 def guarantee(view: HadarView) -> Guarantee:
-    """Return the ratio of Theorem 2 on this instance."""
+    """Return the competitive ratio ``2α`` that Theorem 2 gives for this instance."""
     extremes = prices(view)
     if extremes.floored:
         return Guarantee("2α = ∞ (a utility is 0 at the horizon)")

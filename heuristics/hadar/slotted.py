@@ -1,4 +1,4 @@
-"""Model time: schedules from simulated policies, in the slots of Hadar's view and without overheads.
+"""Model time: a policy is simulated in the slots of Hadar's view without overheads, which gives a schedule of P1.
 
 A round is a slot and restarts are free, so the simulated schedule is feasible in P1: a job runs in whole slots from its
 arrival slot on, and its last slot is the one in which its work is done. Jobs that are unfinished at the horizon count
@@ -24,7 +24,7 @@ Build = TypeVar("Build", bound=Callable[..., Policy])
 
 
 def schedule(view: HadarView, policy: Policy, forks: bool = False) -> Schedule:
-    """Return the schedule of a fresh policy in the slots of `view`.
+    """Simulate a fresh policy in the slots of `view`; return the schedule of the jobs that complete.
 
     Raises `NotApplicableError` if a slot is too short or too long for a round.
     """
@@ -45,9 +45,9 @@ def simulated(
     shown: Callable[..., Guarantee | None] | None = None,
     **fields: Any,
 ) -> Callable[[Build], Build]:
-    """Register the decorated ``build(instance, oracle)`` as a policy, and in model time as a heuristic of the same id.
+    """Register the decorated ``build(instance, oracle)`` twice under one id: as a policy and as a heuristic.
 
-    `fields` are shared by the two specs; settings are passed to `build`.
+    The heuristic runs the policy in model time. `fields` are shared by both; settings are passed to `build`.
     """
 
     def register(build: Build) -> Build:
@@ -62,9 +62,9 @@ def simulated(
 
 
 def baseline(id: str, source: str, fixed: dict[str, Any] | None = None, **fields: Any) -> Callable[[Build], Build]:
-    """Register the decorated ``policy(workload, servers, **settings)`` as a baseline of Hadar.
+    """Register the decorated ``policy(workload, servers, **settings)`` as a baseline that Hadar is compared with.
 
-    `fixed` are settings with a fixed value; `fields` are those of :func:`simulated`.
+    `fixed` are settings that users cannot change; `fields` are those of :func:`simulated`.
     """
 
     def register(decorated: Build) -> Build:

@@ -1,4 +1,4 @@
-"""OEF over rounds (Mo, Xu, Lau, Middleware 2024): the rounding placer, the dynamics, and simulated policies.
+"""OEF over rounds (Mo, Xu, Lau, Middleware 2024): it rounds tenants' shares to whole devices and simulates policies.
 
 ``oef.rounding`` and ``oef.rounding_tijdeman`` round the optimal cooperative shares for a day of 5-minute rounds
 (:data:`.rounding.ROUNDS`): long enough that a debt of one or two devices is less than 0.01 devices on average. AlloX
@@ -25,10 +25,10 @@ def rounding(view: OefView, context: Context) -> Allocation:
 
     The paper's own rule, which rounds each tenant on its own, exceeds capacity.
 
-    Its ratio to the largest total efficiency is unbounded, as is that of all envy-free shares. Example: two types with
-    one device each; a tenant of weight 1 has speedups 1 and r, a tenant of weight r has 1 and 1. The second tenant is
-    free of envy only with r times as many devices as the first, which leaves the first at most 2 / (r + 1). So the
-    total efficiency is below 4, while r + 1 is possible.
+    The largest total efficiency can exceed that of these shares, as of all envy-free shares, by any factor. Example:
+    two types with one device each; a tenant of weight 1 has speedups 1 and r, a tenant of weight r has 1 and 1. The
+    second tenant is free of envy only with r times as many devices as the first, which leaves the first at most
+    2 / (r + 1). So the total efficiency is below 4, while r + 1 is possible.
 
     See Also
     --------

@@ -1,7 +1,7 @@
-"""OEF over time (§3.2, §6): evaluator → placer → round-robin within tenants → placement, in 5-minute rounds.
+"""OEF over time (§3.2, §6): in 5-minute rounds, shares of tenants become devices, and these are given to jobs.
 
 The *evaluator* returns fractional shares of the tenants that currently have jobs; it is called again whenever that set
-changes. A tenant's weight is divided among its job types with jobs (§4.2.4). The placer
+changes. A tenant's weight is divided among those of its job types that have jobs (§4.2.4). The *placer*
 (:mod:`schedgap.heuristics.oef.rounding`) rounds the shares to whole devices of a tenant. These go to its jobs (§4.3,
 §4.4, §6.1.3): :func:`round_robin` selects jobs, :func:`by_type` types, and :func:`on_hosts` servers. ``packed`` is
 OEF's placement: large jobs first, on one type and one host if possible. Without it, jobs take devices in order, as the
@@ -32,10 +32,10 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import OefView, efficiency, matrix_instance
 
 Evaluator = Callable[[OefView], Array]
-"""``evaluator(view)`` returns fractional shares ``(v, k)``."""
+"""A function ``evaluator(view)`` that returns the fractional shares ``(v, k)`` of tenants."""
 
 Request = tuple[int, int, int]
-"""``(job, type, devices)``."""
+"""A job's request for devices of one GPU type: ``(job, type, devices)``."""
 
 OEF_EVALUATORS = ("cooperative", "noncooperative")
 EVALUATORS = (*OEF_EVALUATORS, "gavel", "maxmin", "gandiva_fair")
@@ -71,13 +71,17 @@ def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
 
 
 def of_its_own(view: OefView) -> OefView:
-    """Return the view with an instance of its own rows, by which a checker judges the answer to what was asked."""
+    """Return the view with an instance made of its own tenants, weights and speedups.
+
+    A checker reads the instance. So it judges an answer against the tenants that the question was about, not against
+    all tenants.
+    """
     instance = matrix_instance(view.true_speedups, view.capacity, view.weight, view.speedups)
     return replace(view, instance=instance, gpu_types=tuple(kind.name for kind in instance.cluster.gpu_types))
 
 
 def restricted(view: OefView, active: Bools) -> OefView:
-    """Return the view restricted to the virtual tenants of the mask `active` ``(v,)``.
+    """Return the view with only the virtual tenants in the mask `active` ``(v,)``.
 
     Each real tenant's weight is divided equally among its active virtual tenants.
     """
@@ -96,22 +100,23 @@ def restricted(view: OefView, active: Bools) -> OefView:
 
 
 class FairShares:
-    """A simulation policy that gives tenants their evaluator's shares.
+    """A simulation policy that gives each tenant the share that an evaluator computes.
 
     Parameters
     ----------
     instance
         An instance whose jobs have a rate on every GPU type.
     evaluate
-        Evaluator: fractional shares of the active tenants.
+        The evaluator, which returns the fractional shares of the active tenants.
     rounding
         Rule of the placer; see :mod:`schedgap.heuristics.oef.rounding`.
     packed
         Whether to use OEF's placement; see the module.
     demand_aware
-        Whether a tenant gets no devices of a type rather than fewer than its smallest job needs (§4.3).
+        Whether a tenant gets no devices of a type if it would get fewer than its smallest job needs (§4.3).
     noise, noise_seed
-        Largest relative error of profiled rates (see :func:`profiled`) and its seed; jobs advance by the true rates.
+        Largest relative error of profiled rates (see :func:`profiled`) and the seed of the errors; jobs advance by the
+        true rates.
 
     Raises
     ------
@@ -175,7 +180,7 @@ class FairShares:
 
 
 def _rows(instance: Instance, view: OefView, work: Workload) -> Ints:
-    """Return every job's virtual tenant: the one of its tenant with the same model and the closest speedups."""
+    """Return each job's virtual tenant: the job type of its tenant with the same model and the closest speedups."""
     rates = work.rates[:, [work.gpu_types.index(name) for name in view.gpu_types]]
     rows_of: dict[str, list[int]] = {}
     for row, owner in enumerate(view.owner.tolist()):
@@ -197,10 +202,11 @@ def _rows(instance: Instance, view: OefView, work: Workload) -> Ints:
 
 
 def round_robin(row: Ints, gpus: Ints, starved: Ints, arrival_s: Array, devices: Ints) -> list[int]:
-    """Return the jobs that run, by descending starvation, then arrival, then index.
+    """Choose the jobs that run: in each virtual tenant, those that have waited longest, while its devices last.
 
-    `row`, `gpus`, `starved` and `arrival_s` ``(a,)`` are each job's virtual tenant, gang, rounds of waiting and
-    arrival; `devices` ``(v,)`` count all types together. A job that no longer fits is skipped.
+    Ties go by arrival, then index; a job that does not fit into the devices left is skipped. `row`, `gpus`, `starved`
+    and `arrival_s` ``(a,)`` are each job's virtual tenant, gang, rounds of waiting and arrival; `devices` ``(v,)``
+    count all types together.
     """
     order = np.lexsort((arrival_s, -starved, row))
     left, rows, widths = devices.tolist(), row.tolist(), gpus.tolist()
@@ -213,7 +219,7 @@ def round_robin(row: Ints, gpus: Ints, starved: Ints, arrival_s: Array, devices:
 
 
 def by_type(chosen: Sequence[int], row: Ints, gpus: Ints, devices: Ints, packed: bool) -> list[Request]:
-    """Return the ``(job, type, devices)`` requests of the chosen jobs on their tenants' `devices` ``(v, k)``.
+    """Choose the GPU types of the chosen jobs within their tenants' `devices` ``(v, k)``; return the requests.
 
     If `packed`, large jobs come first, each on the type that fits it most tightly (ties: the faster one), and on
     several types only if no single one has enough. Otherwise jobs keep their order and take the slowest devices first.
@@ -233,7 +239,11 @@ def by_type(chosen: Sequence[int], row: Ints, gpus: Ints, devices: Ints, packed:
 
 
 def _types(have: list[int], wanted: int) -> list[int]:
-    """Return the types to take `wanted` devices from: the tightest single one or, if none has enough, fullest first."""
+    """Return the types from which a job takes `wanted` devices, in order.
+
+    This is the type with the fewest devices that are enough; if no type alone has enough, all types, the one with most
+    devices first.
+    """
     enough = [kind for kind, devices in enumerate(have) if devices >= wanted]
     if enough:
         return [min(enough, key=lambda kind: (have[kind], -kind))]
@@ -241,10 +251,11 @@ def _types(have: list[int], wanted: int) -> list[int]:
 
 
 def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: bool) -> list[Request]:
-    """Return ``(job, server, devices)`` for all requests, which must fit on the servers' devices and types ``(h,)``.
+    """Place requests on servers; return ``(job, server, devices)`` for all of them.
 
-    If `packed`, the largest request comes first, on the fullest host with enough devices; only if there is none, it
-    takes several hosts, the emptiest first. Otherwise placement is first fit in order, on as many hosts as needed.
+    The requests must fit: servers have `gpus` ``(h,)`` devices of type `host_type` ``(h,)``. If `packed`, the largest
+    request comes first, on the fullest host with enough devices; only if there is no such host, it takes several, the
+    emptiest first. Otherwise placement is first fit in order, on as many hosts as needed.
     """
     free = gpus.copy()
     hosts = [np.flatnonzero(host_type == kind) for kind in range(int(host_type.max()) + 1)]
@@ -267,16 +278,15 @@ def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: b
 
 
 def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, float]:
-    """Return the paper's own measures of policies (§6.1.4), which complement the metrics of all policies.
+    """Return the throughput that shares promise and the one that jobs achieve, as the paper measures them (§6.1.4).
 
     ``estimated_throughput`` is the throughput that fractional shares promise, ``actual_throughput`` the one achieved.
-    Both are summed over tenants and averaged over rounds, in devices of the slowest type; the former exists only for
-    policies with such shares. ``throughput_deviation`` is the gap between the two relative to the former (§6.4.2).
+    Both are summed over tenants and averaged over rounds, in devices of the slowest type; the estimate exists only for
+    policies with such shares. ``throughput_deviation`` is the gap between the two relative to the estimate (§6.4.2).
 
     The paper divides by "the throughput of the same number of the slowest GPU devices". Taken literally, that is a
-    speedup per device: (9) does not make it equal, although Fig. 4(a) shows it equal, and idle devices do not count. On
-    ``gen/oef-20?load=8`` the shares of ``oef.cooperative`` promise 21 % more than those of
-    ``oef.gavel?row_cap=true``, but 0.6 % more per device.
+    speedup per device: (9) does not make it equal for all tenants, although Fig. 4(a) shows it equal, and idle devices
+    do not count.
     """
     view: OefView = PAPERS.get("oef").view(instance)
     numbers = {"actual_throughput": float(actual(view, trace).sum(axis=1).mean()) if trace.rounds else math.nan}
@@ -287,9 +297,10 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
 
 
 def actual(view: OefView, trace: Trace) -> Array:
-    """Return the ``(R, t)`` throughput of each round and tenant, relative to the rate of one slowest GPU.
+    """Return the ``(R, t)`` throughput of each tenant in each round, in GPUs of the slowest type.
 
-    It is NaN in rounds with jobs that cannot run on the slowest type, which policies without shares allow.
+    A tenant's throughput is NaN in rounds in which it has jobs that cannot run on the slowest type (policies without
+    shares allow such jobs).
     """
     work = trace.workload
     slowest = work.rates[:, work.gpu_types.index(view.gpu_types[0])]
@@ -298,7 +309,7 @@ def actual(view: OefView, trace: Trace) -> Array:
 
 
 def profiled(speedups: Array, error: float, rng: np.random.Generator) -> Array:
-    """Return the ``(v, k)`` speedups of profiles in which every rate has a relative error uniform in ``±error``."""
+    """Return the ``(v, k)`` speedups that a profiler would report if each rate is off by up to ``±error`` (uniform)."""
     measured = speedups * rng.uniform(1 - error, 1 + error, speedups.shape)
     return np.asarray(measured / measured[:, :1])
 
@@ -321,7 +332,7 @@ ROW_CAP = Parameter("row_cap", "whether a tenant gets at most one device, as in 
 def fair_shares(
     instance: Instance, oracle: Oracle, *, evaluate: str, row_cap: bool = False, **settings: Any
 ) -> FairShares:
-    """Return the policy of an evaluator; see :func:`evaluator` and :class:`FairShares`."""
+    """Return the policy that gives tenants the shares of one evaluator (:func:`evaluator`, :class:`FairShares`)."""
     name = f"{evaluate}?row_cap=true" if row_cap else evaluate
     return FairShares(instance, evaluator(name, oracle), **settings)
 
@@ -340,7 +351,7 @@ for _name in EVALUATORS:
 
 @policy("oef.allox", source="AlloX (Le et al., EuroSys 2020), named in OEF §7", measures=throughput)
 def allox(instance: Instance, oracle: Oracle) -> AlloX:
-    """Return AlloX for an instance whose jobs all fit on a single type, as OEF's policies require.
+    """Return the policy AlloX for an instance in which each job fits on a single type, as OEF's policies require.
 
     Raises `NotApplicableError` if some job does not.
     """

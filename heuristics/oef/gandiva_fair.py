@@ -1,4 +1,4 @@
-"""Gandiva_fair (Chaudhary et al., EuroSys 2020) as the OEF paper describes it: trading from the equal split.
+"""Gandiva_fair (Chaudhary et al., EuroSys 2020) as the OEF paper describes it: tenants trade devices of equal shares.
 
 Every tenant starts with a share of every type in proportion to its weight. For a pair of types, slow ``a`` and fast
 ``b``, the ratio ``w[l, b] / w[l, a]`` is the value of a fast device to tenant ``l``, in slow devices. The *buyer* is
@@ -26,7 +26,7 @@ from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.views.oef import Allocation, OefView
 
 NOTHING = 1e-12
-"""Fraction of a type's devices below which a trade is rounding noise."""
+"""A tenant that holds at most this fraction of a type's devices counts as holding none (rounding noise)."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Trade:
 
 
 def trade(speedups: Array, start: Array) -> tuple[Array, list[Trade]]:
-    """Trade until nothing moves; return the ``(v, k)`` devices after trading, and the trades in order.
+    """Let tenants trade until no trade is left; return the ``(v, k)`` devices after trading, and the trades in order.
 
     `speedups` ``(v, k)`` are the reported ones, all positive; `start` ``(v, k)`` are the devices before trading.
     """
@@ -76,10 +76,10 @@ def second_price(ratio: Array, bidders: list[int], seller: int) -> float:
 
 
 def _trade_pair(speedups: Array, devices: Array, a: int, b: int) -> list[Trade]:
-    """Trade one pair of types to the end, changing `devices` in place; return the trades.
+    """Trade devices of the types `a` (slow) and `b` (fast) until no buyer or seller is left; return the trades.
 
-    One pass from both ends is enough: a tenant that has sold is at or below the seller's ratio and never buys, and a
-    tenant that has bought is at or above the buyer's and never sells.
+    `devices` is changed in place. One pass is enough, with buyers by descending and sellers by ascending ratio: a
+    tenant that has sold has at most the current seller's ratio and never buys; one that has bought never sells.
     """
     ratio = speedups[:, b] / speedups[:, a]
     least = NOTHING * devices.sum(axis=0)
@@ -103,13 +103,13 @@ def _trade_pair(speedups: Array, devices: Array, a: int, b: int) -> list[Trade]:
 
 
 def _holders(key: Array, holds: Bools) -> list[int]:
-    """Return the tenants of the mask `holds`, by ascending key, then by index."""
+    """Return the tenants that hold devices (mask `holds`), by ascending `key`, then by index."""
     order = np.argsort(key, kind="stable")
     return [int(tenant) for tenant in order[holds[order]]]
 
 
 def shares(view: OefView) -> Array:
-    """Return the ``(v, k)`` devices after trading from the weight-proportional split."""
+    """Return the ``(v, k)`` devices of tenants that start with shares in proportion to their weights and then trade."""
     return trade(view.speedups, view.equal_split)[0]
 
 
@@ -120,5 +120,5 @@ def shares(view: OefView) -> Array:
     claims=("sharing_incentive",),
 )
 def gandiva_fair(view: OefView, context: Context) -> Allocation:
-    """Return the allocation after trading."""
+    """Let tenants trade devices, starting with shares in proportion to their weights; return the allocation."""
     return Allocation(shares(view))

@@ -1,25 +1,27 @@
 """OEF's rounding placer (§4.3), which turns fractional shares into whole devices, round by round.
 
-For every type the placer tracks ``dev[l] = Σ ideal[l] − Σ real[l]``, the devices it still owes a tenant. Rules:
+For every type the placer tracks ``dev[l] = Σ ideal[l] − Σ real[l]``, the devices that it still owes tenant ``l``. The
+rules are:
 
 ``round``
     The paper's rule, made to fit: ``real = round(ideal + dev)``, each tenant on its own. This alone exceeds capacity:
     ideals ½, ½ of one device give 0, 0 and 1, 1 in turn. The paper states no repair; here devices then go by largest
-    remainder. If the rounded shares sum to less than a type has, devices idle, as printed, and the total debt grows
-    until they no longer do.
+    remainder. If the rounded shares sum to less than a type has, devices idle, as printed, and debts grow until the
+    rounded shares use them.
 ``independent``
-    The same without the repair, to measure how often capacity is exceeded. Deviations stay within half a device.
+    The rule ``round`` without the repair, to measure how often it exceeds capacity. Deviations stay within half a
+    device.
 ``largest_remainder``
     Every tenant gets the whole devices owed, then devices go one by one to the tenant that is owed most. Capacity
     always holds; deviations are bounded, but not by one device.
 ``tijdeman``
-    The chairman assignment (Tijdeman, Discrete Mathematics 32, 1980) gives out one device at a time. Among the tenants
-    with a positive deficit it goes to the one of earliest deadline, the moment at which the deficit would reach one
+    The chairman assignment (Tijdeman, Discrete Mathematics 32, 1980) gives out one device at a time. Of the tenants
+    that are owed something, the one with the earliest deadline gets it: the moment at which it would be owed a whole
     device.
 ``memoryless``
-    Largest remainder of each round's shares alone, as in a scheduler without ``dev``, with which §6.3.2 compares
-    ("even when allocated GPU resources are less than their job expectations"). The tenant with the smallest remainder
-    never gets the device, so tenants with small shares may never start.
+    Each round's shares are rounded by largest remainder and debts are forgotten, as in a scheduler without ``dev``,
+    with which §6.3.2 compares ("even when allocated GPU resources are less than their job expectations"). A tenant with
+    the smallest remainder never gets the device, so tenants with small shares may never start.
 
 *Several devices per round.* Tijdeman assigns one unit per round. Here whole shares are given out first, and a round
 with ``R`` devices left is cut into ``R`` sub-rounds of one device, in each of which a tenant earns
@@ -33,8 +35,7 @@ they change, debts are kept.
 *Smallest jobs.* A tenant whose smallest job needs ``d`` devices gets none or at least ``d`` of a type (or all of them);
 smaller shares are kept as deviation. The paper writes ``real`` per user; here it is per type, like the shares, so that
 a job need not be spread over types to have ``d``. Devices then come in batches, for which no such theorem holds:
-``largest_remainder`` and ``tijdeman`` serve types with batches by largest remainder. With ``D`` the largest batch of a
-type, their deviations stayed below ``2·D`` devices in all random cases tried, also for tenants without batches.
+``largest_remainder`` and ``tijdeman`` serve types with batches by largest remainder.
 
 All sums are integers in units of ``1/UNIT`` device, so there is no drift, and rounding noise decides no tie.
 """
@@ -57,17 +58,17 @@ ROUNDS = 288
 """Number of rounds of the placer: 24 hours of 5 minutes each."""
 
 UNIT = 1 << 30
-"""Shares are rounded down to multiples of ``1/UNIT`` device."""
+"""Shares are rounded down to multiples of ``1/UNIT`` of a device."""
 
 NEVER = np.iinfo(np.int64).max
-"""Deadline of a debt that does not grow."""
+"""Deadline of a tenant whose debt does not grow: it never reaches one device."""
 
 TOLERANCE = 1e-6
-"""Relative excess of shares over a type's devices that is accepted as a solver's tolerance."""
+"""Shares may exceed a type's devices by this fraction, because solvers have tolerances."""
 
 
 class Placer:
-    """A placer, which rounds shares to devices by a rule of the module and tracks its debt to each tenant.
+    """A placer: it rounds tenants' shares to whole devices by one of the rules, and tracks what it owes each tenant.
 
     `capacity` ``(k,)`` are devices of each type; fractions of a device are not used. Raises `UsageError` for an unknown
     rule.
@@ -82,11 +83,11 @@ class Placer:
 
     @property
     def deviation(self) -> Array:
-        """``(v, k)`` devices owed so far; negative if received early."""
+        """``(v, k)`` devices that the placer owes each tenant so far; negative if the tenant got them early."""
         return np.asarray(self._debt[:-1] / UNIT)
 
     def forget(self, gone: Bools) -> None:
-        """Transfer the debts of the tenants of the mask `gone` ``(v,)`` to the phantom."""
+        """Forget what tenants are owed that have left (mask `gone` ``(v,)``): their debts go to the phantom tenant."""
         rows = np.append(gone, False)
         self._debt[-1] += self._debt[rows].sum(axis=0)
         self._debt[rows] = 0
@@ -118,10 +119,10 @@ class Placer:
 
 @dataclass(frozen=True)
 class Quality:
-    """Distance of whole devices from constant shares.
+    """How far the whole devices of many rounds are from constant shares.
 
     `largest_deviation` is the largest ``|Σ ideal − Σ real|`` of a tenant and type after any round, in devices;
-    `violations` counts pairs of round and type in which more devices are given out than exist.
+    `violations` counts the pairs of round and type in which more devices are given out than exist.
     """
 
     largest_deviation: float
@@ -136,7 +137,7 @@ def quality(ideal: Array, rounds: Ints, capacity: Array) -> Quality:
 
 
 def _independent(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
-    """Round each tenant on its own, halves to even; the phantom gets the rest, which may be negative."""
+    """Round what each tenant is owed to the nearest integer; the phantom gets the rest, which may be negative."""
     real = np.rint((debt + earned) / UNIT).astype(np.int64)
     real[real < demand] = 0
     real[-1] = devices - real[:-1].sum()
@@ -144,7 +145,7 @@ def _independent(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
 
 
 def _largest_remainder(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
-    """Give every tenant the whole devices owed, then the rest one by one to the tenant that is owed most."""
+    """Give every tenant the whole devices that it is owed, then the rest one by one to the tenant that is owed most."""
     owed = debt + earned
     real: Ints = np.maximum(owed // UNIT, 0)
     real[real < demand] = 0
@@ -162,13 +163,13 @@ def _largest_remainder(debt: Ints, earned: Ints, demand: Ints, devices: int) -> 
 
 
 def _round(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
-    """Round each tenant on its own or, if that exceeds capacity, by largest remainder."""
+    """Round what each tenant is owed on its own or, if the devices do not suffice, by largest remainder."""
     real = _independent(debt, earned, demand, devices)
     return real if real[-1] >= 0 else _largest_remainder(debt, earned, demand, devices)
 
 
 def _tijdeman(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
-    """Give whole shares, then one device per sub-round to the earliest deadline; see the module's docstring.
+    """Give tenants whole devices of their shares, then one device per sub-round to the tenant of earliest deadline.
 
     Debts are scaled by the number of sub-rounds, so that the earnings of a sub-round are integers.
     """
@@ -200,7 +201,7 @@ _RULES: dict[Rule, Callable[[Ints, Ints, Ints, int], Ints]] = {
 
 
 def round_shares(view: OefView, ideal: Array, rule: Rule, rounds: int = ROUNDS) -> Allocation:
-    """Return whole devices for constant shares ``(v, k)`` in every round, and their average."""
+    """Round constant shares ``(v, k)`` for a number of rounds; return the devices of each round and their average."""
     placer = Placer(view.size, view.capacity, rule)
     placed = np.stack([placer.place(ideal, view.min_demand) for _ in range(rounds)])
     return Allocation(placed.mean(axis=0), placed)

@@ -19,14 +19,14 @@ Rules
   (:mod:`schedgap.instances.sensitivity`) gives its rate at the least CPUs and the least memory that any of its GPUs
   has. Changing CPUs and memory costs nothing. Policies do not see a job while it is profiled.
 - A gang that spans servers runs at `spread_factor` of its rate.
-- A job that has run before and holds other GPUs than in the previous round loses `restart_s` seconds of the
+- A job that has run before and now holds other GPUs than in the previous round loses `restart_s` seconds of the
   round (checkpoint and restore). A first start costs nothing.
 - A job that no allocation could run is never offered to a policy. :attr:`Trace.unfinished` gives the reason for every
   job that does not complete.
 
-For policies that decide by GPU type, :mod:`schedgap.heuristics.simulator.gangs` enumerates the options of gangs and
-finds servers; :mod:`schedgap.heuristics.simulator.metrics` evaluates histories. Loops over entries are compiled
-(``_kernels``).
+For policies that decide only the GPU types of gangs, :mod:`schedgap.heuristics.simulator.gangs` lists the options of a
+gang and finds servers; :mod:`schedgap.heuristics.simulator.metrics` evaluates histories. Loops over the entries of
+assignments are compiled (``_kernels``).
 
 To add a policy, write a function (or an object with ``__call__`` if it keeps state) from :class:`State` to
 :class:`Assignment` and register a :class:`PolicySpec`. Jobs are identified by their index in the workload everywhere,

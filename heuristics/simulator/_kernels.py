@@ -16,11 +16,13 @@ from schedgap.instances.sensitivity import Profiles
 compiled = njit(cache=True)
 
 HELD = (1 + SLACK) * (1 + ROUNDING)
-"""What jobs may hold of a server, or of the servers that a gang needs: policies round models' optima, which are exact
-to :data:`SLACK`, and checkers accept a little more."""
+"""Factor by which the CPUs or memory that jobs hold may exceed those of a server.
+
+Policies round the optima of models, which are exact to :data:`SLACK`; checkers accept a little more.
+"""
 
 JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES, SHARE = range(1, 14)
-"""Codes of the faults of an assignment; 0 means that it is valid."""
+"""Codes of what can be wrong with an assignment; 0 means that it is valid."""
 
 
 class Entries(NamedTuple):
@@ -32,10 +34,10 @@ class Entries(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Limits of assignments.
+    """The data of jobs and servers against which assignments are checked.
 
-    ``(n,)`` gang sizes, ``(n, k)`` rates of one GPU, the ``(h,)`` types, GPUs, CPUs and gigabytes of servers, and the
-    ``(k, 3)`` most GPUs, CPUs and gigabytes of a server of each type.
+    These are the ``(n,)`` gang sizes, the ``(n, k)`` rates of one GPU, the ``(h,)`` types, GPUs, CPUs and gigabytes of
+    servers, and the ``(k, 3)`` most GPUs, CPUs and gigabytes that a server of each type has.
     """
 
     gang: Ints
@@ -48,7 +50,11 @@ class Limits(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Holdings of a round: servers and GPUs of the sorted entries, the first entry of each gang, and its job."""
+    """The GPUs that running jobs hold in a round.
+
+    `server` and `gpus` are those of the entries, sorted by job and server; `first` is the first entry of each running
+    job, and `jobs` its number.
+    """
 
     server: Ints
     gpus: Ints
@@ -57,7 +63,7 @@ class Held(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """``(n,)`` remaining iterations, attained GPU-seconds, completion times and first starts of jobs."""
+    """The progress of all jobs, ``(n,)`` each: iterations left, GPU-seconds received, completion and first start."""
 
     remaining: Array
     attained_s: Array
@@ -76,9 +82,9 @@ def fits(usage: Ints, free: Ints) -> bool:
 
 @compiled
 def grant(row: int, option: int, chosen: Ints, usage: Ints, free: Ints) -> int:
-    """Let a gang take an option if it has none and that fits; return the GPUs it takes, 0 for option −1.
+    """Let a gang that has no option yet take `option` if its GPUs are free; return the number of GPUs it takes.
 
-    `chosen` and `free` are changed.
+    The number is 0 if the gang takes nothing; it never takes option −1. `chosen` and `free` are changed.
     """
     if option < 0 or chosen[row] >= 0 or not fits(usage[row, option], free):
         return 0
@@ -91,9 +97,9 @@ def grant(row: int, option: int, chosen: Ints, usage: Ints, free: Ints) -> int:
 def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> Ints:
     """Serve pairs ``(p,)`` of gang and option in order; return the options ``(a,)`` that gangs take, −1 for none.
 
-    A gang takes its first option that fits. Options use `usage` ``(a, k + 1, k)`` GPUs of those `free` ``(k,)``, which
-    is changed in place. A gang for which none of its (adjacent) pairs fits is skipped, or ends the search if gangs are
-    served `in_turn`.
+    A gang takes its first option that fits. Options use `usage` ``(a, k + 1, k)`` GPUs of those that are `free`
+    ``(k,)``, which is changed in place. A gang without a fitting option is skipped; if gangs are served `in_turn`, it
+    ends the search instead, and the pairs of a gang must be adjacent.
     """
     chosen = np.full(usage.shape[0], -1, np.int64)
     left = free.sum()
@@ -106,10 +112,11 @@ def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> I
 
 @compiled
 def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints, wanted: Array, ties: Array) -> Ints:
-    """Serve the gangs `rows` in order; each keeps its option if that fits, or takes the one of highest value.
+    """Serve the gangs `rows` in order; each keeps its option of the previous round or takes the one of highest value.
 
-    `held` ``(a,)`` are the options of the previous round, −1 for none; `allowed` ``(a, k + 1)`` marks those in which a
-    gang can run. The value is `wanted` ``(a, k + 1)`` or, if that is empty, the free GPUs; `ties` breaks ties.
+    `held` ``(a,)`` are the options of the previous round, −1 for none, which gangs keep if they fit; `allowed`
+    ``(a, k + 1)`` marks the options in which a gang can run. The value of an option is `wanted` ``(a, k + 1)`` or, if
+    that is empty, the number of free GPUs of its types; the higher entry of `ties` wins among equal values.
     """
     chosen = np.full(usage.shape[0], -1, np.int64)
     for row in rows:
@@ -131,7 +138,7 @@ def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints
 
 @compiled
 def stayers(position: Ints, need: Ints, held: Entries, server_type: Ints) -> Bools:
-    """Return the ``(g,)`` mask of gangs that need exactly the GPUs of each type that they held; see :func:`place`."""
+    """Return the ``(g,)`` mask of gangs that need as many GPUs of each type as they held in the previous round."""
     missing = need.copy()
     for e in range(held.job.size):
         g = position[held.job[e]]
@@ -160,8 +167,9 @@ def tightest(kind: int, wanted: int, free: Ints, server_type: Ints) -> int:
 def place(jobs: Ints, need: Ints, size: int, held: Entries, server_type: Ints, server_gpus: Ints) -> Ints:
     """Place gangs on servers; return ``(entries, 3)`` job, server and GPUs.
 
-    Gangs that need exactly what they held stay; the others follow, the largest first, each on the tightest server. The
-    `need` ``(g, k)`` must fit. `held` is the previous assignment in any order, `size` the number of all jobs.
+    Gangs that need as many GPUs of each type as in the previous round stay where they are. The other gangs follow, the
+    largest first, each on the fullest server with enough GPUs. What all gangs `need` ``(g, k)`` together must fit the
+    cluster. `held` is the previous assignment in any order, `size` the number of all jobs.
     """
     free = server_gpus.copy()
     position = np.full(size, -1, np.int64)
@@ -190,7 +198,7 @@ def place(jobs: Ints, need: Ints, size: int, held: Entries, server_type: Ints, s
 
 @compiled
 def entries_fault(entries: Entries, present: Bools, server_gpus: Ints) -> tuple[int, int]:  # noqa: PLR0911
-    """Return the fault code of entries, 0 if they are valid, and the job or server at fault."""
+    """Check entries without gangs and rates; return the fault code, 0 if valid, and the job or server at fault."""
     job, server, gpus = entries
     if job.size and not 0 <= job.min() <= job.max() < present.size:
         return JOB, -1
@@ -215,7 +223,7 @@ def entries_fault(entries: Entries, present: Bools, server_gpus: Ints) -> tuple[
 def examine(
     entries: Entries, present: Bools, limits: Limits, spread_factor: float, forks: bool
 ) -> tuple[int, int, Ints, Array, Bools]:
-    """Check entries and compute the rates of the running jobs.
+    """Check an assignment's entries, and compute the rates of the jobs that run.
 
     `present` ``(n,)`` marks active jobs. Returns the fault code (0: valid) and the job or server at fault; the
     ``(g + 1,)`` first entries of the running jobs; their ``(g,)`` rates in iterations per second; and the ``(g,)`` mask
@@ -252,7 +260,7 @@ def examine(
 
 @compiled
 def moved(now: Held, g: int, before: Held, old: int) -> bool:
-    """Return whether gang `g` holds other GPUs than gang `old` held in the previous round."""
+    """Return whether a job holds other GPUs `now` (as gang `g`) than in the round `before` (as gang `old`)."""
     entries = now.first[g + 1] - now.first[g]
     if entries != before.first[old + 1] - before.first[old]:
         return True
@@ -273,7 +281,7 @@ def advance(
     leave_s: Array,
     progress: Progress,
 ) -> tuple[int, Bools, Array, Array]:
-    """Advance the work of a round.
+    """Advance the running jobs by one round: restarts first, then work, until the job is done or the round ends.
 
     `width` and `rate` ``(g,)`` are GPUs and iterations per second of the running jobs. `clock` holds the start of the
     round, its length, the cost of a restart, and the relative rounding error up to which work counts as done.
@@ -312,7 +320,7 @@ def advance(
 
 @compiled
 def level(levels: Array, amount: float) -> int:
-    """Return the index of the highest level at or below an amount, −1 below the lowest."""
+    """Return the index of the highest of ascending levels that is at most an amount, −1 if there is none."""
     at = -1
     while at + 1 < levels.size and levels[at + 1] <= amount * (1 + ROUNDING):
         at += 1
@@ -323,10 +331,10 @@ def level(levels: Array, amount: float) -> int:
 def speeds(
     entries: Entries, cpus: Array, memory_gb: Array, first: Ints, limits: Limits, tables: Profiles
 ) -> tuple[int, int, Array]:
-    """Check the CPUs and memory of valid entries, and compute their effect on the rates of gangs.
+    """Check the CPUs and memory of valid entries, and compute how they change the rates of gangs.
 
-    A gang advances at the pace of the fewest CPUs and the least memory per GPU. It has at most the CPUs and memory of
-    as many of the largest servers as its GPUs need, wherever it runs: profiles and bounds go no further.
+    The GPU with the fewest CPUs and the one with the least memory set the pace of the whole gang. A gang may have at
+    most the CPUs and memory of as many of the largest servers as its GPUs need: profiles and bounds go no further.
 
     `cpus` and `memory_gb` are those of the entries, `first` ``(g + 1,)`` the first entries of the gangs. Returns the
     fault code (0: valid), the job or server at fault, and the ``(g,)`` factors on ``gang · rate of one GPU``.

@@ -1,4 +1,4 @@
-"""The simulation loop: admits jobs, calls the policy, checks its assignment and advances the work."""
+"""The simulation loop: in each round it lets jobs arrive, asks the policy, checks its assignment and advances jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schedgap.heuristics.simulator._kernels import Held
 
 ROUNDING = 1e-12
-"""Relative tolerance within which times and amounts of work count as equal."""
+"""Times, or amounts of work, that differ by at most this fraction count as equal."""
 
 
 def simulate(
@@ -85,9 +85,10 @@ _NO_INTS, _NO_FLOATS = np.zeros(0, np.int64), np.zeros(0)
 
 
 class _Record(NamedTuple):
-    """Record of one round for :class:`Trace`; tables are stored by column, without the round number.
+    """What happened in one round; the records of all rounds become the arrays of :class:`Trace`.
 
-    `cpus`, `memory_gb` and `offered` are empty unless the rules are sensitive.
+    A tuple has the columns of a table, without the round number. `cpus`, `memory_gb` and `offered` are empty unless the
+    rules are sensitive.
     """
 
     start_s: float = 0.0
@@ -141,7 +142,7 @@ class _Run:
         return self.round * self.rules.round_s
 
     def admit(self) -> bool:
-        """Let jobs arrive and leave, skipping rounds without a job; return False when no job is left."""
+        """Let jobs arrive and leave, and skip rounds without a job; return whether a job is left to simulate."""
         while True:
             if self.to_come.size:
                 ready_s = self.ready_s[self.to_come]
@@ -194,7 +195,7 @@ class _Run:
         return ran.size > 0
 
     def _checked(self, assignment: Assignment) -> tuple[Held, Array, _Record]:
-        """Check an assignment; return its holdings, the jobs' rates in iterations per second, and a partial record."""
+        """Check an assignment; return the GPUs that jobs hold, their iterations per second, and the record so far."""
         order = np.argsort(assignment.job * self.cluster.size + assignment.server, kind="stable")
         columns = (assignment.job, assignment.server, assignment.gpus)
         entries = self.kernels.Entries(*(np.asarray(column, np.int64)[order] for column in columns))
@@ -230,7 +231,7 @@ class _Run:
         return self.kernels.Held(entries.server, entries.gpus, first, jobs), rate * speed, record
 
     def _refuse(self, fault: int, where: int) -> None:
-        """Raise an error if `fault` is not 0; `where` is the index of the job or server at fault."""
+        """Raise the error of a fault code unless it is 0; `where` is the index of the job or server at fault."""
         if not fault:
             return
         name = self.work.ids[where] if 0 <= where < self.work.size else ""
@@ -253,7 +254,7 @@ class _Run:
         raise InvalidAssignmentError(f"round {self.round}: {messages[fault - 1]}")
 
     def trace(self, stalled: bool) -> Trace:
-        """Return the records as arrays; `stalled` says whether the simulation was abandoned."""
+        """Return the history of all rounds; `stalled` says whether the policy let nothing run for too long."""
         late = history.STALLED if stalled else history.HORIZON
         reason = np.where(self.work.leave_s <= self.time_s, history.LEFT, late)
         reason = np.where(self.possible, reason, history.IMPOSSIBLE)
@@ -271,7 +272,10 @@ class _Run:
 
 
 def _stacked(empty: Any, *rounds: Any) -> Any:
-    """Concatenate a field over all rounds, with the type of `empty`; the first column of tables is the round number."""
+    """Concatenate one field of the records of all rounds; in tables, the first column is the round number.
+
+    `empty` is a value of the field for no round, which determines the type of the result.
+    """
     if isinstance(empty, tuple):
         number = np.repeat(np.arange(len(rounds)), [columns[0].size for columns in rounds])
         return np.column_stack([number, *map(np.concatenate, zip(empty, *rounds, strict=True))])

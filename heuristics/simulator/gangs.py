@@ -1,8 +1,9 @@
-"""Type options and placement of gangs, shared by all policies that give out GPUs by type.
+"""Gangs on GPU types: the types on which a gang can run, and the servers on which it is placed.
 
-A gang of ``W`` GPUs has an *option* for each GPU type: all its GPUs of that type. If no single type on which it can run
-is large enough, it has one *mixed* option instead: GPUs of its types, fastest first, until it has ``W``. No other
-allocation has a faster bottleneck. Options are numbered by type, and the mixed one is ``k``.
+All policies that decide only the GPU types of gangs share this module. A gang of ``W`` GPUs has an *option* for each
+GPU type: all its GPUs of that type. If no single type on which it can run is large enough, it has one *mixed* option
+instead: GPUs of its types, fastest first, until it has ``W``. The slowest of these GPUs, which sets the gang's pace, is
+as fast as in any other allocation. Options are numbered by type, and the mixed one is ``k``.
 
 :meth:`Gangs.assignment` maps options to servers. A gang that uses the same number of GPUs of each type as in the
 previous round stays where it is, so nothing restarts without need. The other gangs follow, the largest first, each on
@@ -34,7 +35,7 @@ SEED = Parameter("seed", "seed of the generator that chooses among equal types",
 
 
 class GangOptions:
-    """Options of the ``n`` jobs of a workload on the ``k`` GPU types of a cluster.
+    """The options (see the module) of the ``n`` jobs of a workload on the ``k`` GPU types of a cluster.
 
     `capacity` ``(k,)`` is the number of GPUs of each type, `usage` ``(n, k + 1, k)`` the GPUs that each option uses.
     `rates` ``(n, k + 1)`` are iterations per second of ONE GPU of an option, at the pace of its slowest type; 0 for
@@ -63,7 +64,7 @@ class GangOptions:
 
     @cached_property
     def allowed(self) -> Ints:
-        """``(n, k + 1)`` 1 for the options that a job has, otherwise 0."""
+        """``(n, k + 1)`` mask of the options that a job has, as integers 0 and 1."""
         return (self.rates > 0).astype(np.int64)
 
     @cached_property
@@ -80,8 +81,8 @@ class GangOptions:
     def take(self, jobs: Ints, options: Ints, *, in_turn: bool = False) -> Ints:
         """Serve pairs ``(p,)`` of job and option in order; return the ``(n,)`` options that jobs get, −1 for none.
 
-        A job takes its first option that fits; an option of −1 never does. A job that fits nowhere is skipped, or ends
-        the search if jobs are served `in_turn` (the pairs of a job must then be adjacent).
+        A job takes its first option that fits; an option of −1 never does. A job that fits nowhere is skipped; if jobs
+        are served `in_turn`, it ends the search instead, and the pairs of a job must be adjacent.
         """
         return self._kernels.take(jobs, options, self.usage, self.capacity.copy(), in_turn)
 
@@ -91,11 +92,11 @@ class GangOptions:
         return self.take(np.repeat(jobs, options.shape[1]), options.ravel(), in_turn=in_turn)
 
     def take_anywhere(self, jobs: Ints, held: Ints, types: Types, rng: np.random.Generator) -> Ints:
-        """Give GPUs to jobs in order; return the ``(n,)`` options that jobs get, −1 for none.
+        """Give GPUs to jobs in order, each on its previous type if that fits; return the ``(n,)`` options, −1 for none.
 
-        A job keeps the option it `held` (``(n,)``, −1 for none) if that still fits. Otherwise it takes an option with
-        room: that with the most free GPUs, any, or the fastest. `rng` breaks ties, so the order in which types are
-        listed has no effect.
+        A job keeps the option it `held` (``(n,)``, −1 for none) in the previous round if that still fits. Otherwise it
+        takes an option with room, chosen by `types`: the one with the most free GPUs (``free``), any one (``random``),
+        or the fastest one (``fastest``). `rng` breaks ties, so the order in which types are listed has no effect.
         """
         value = {"free": np.zeros((0, 0)), "random": np.zeros(self.rates.shape), "fastest": self.rates}[types]
         ties = rng.random(self.rates.shape)
@@ -113,7 +114,7 @@ class GangOptions:
 
 
 class GangPolicy(ABC):
-    """A policy that gives out GPUs by type: subclasses choose the option of each job."""
+    """Base of policies that decide only GPU types: a subclass chooses each job's option, this class finds servers."""
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
         self.gangs = GangOptions(work, cluster)
@@ -128,7 +129,7 @@ class GangPolicy(ABC):
 
 
 def built(policy: Callable[..., Policy], **fixed: Any) -> Callable[..., Policy]:
-    """Return a function that builds ``policy(workload, servers, **settings)`` from an instance."""
+    """Return a function that builds ``policy(workload, servers, **settings)`` for an instance; `fixed` settings win."""
 
     def build(instance: Instance, oracle: object, **settings: Any) -> Policy:
         return policy(workload(instance), servers(instance), **{**settings, **fixed})

@@ -32,11 +32,11 @@ ANSWER_S = 60.0
 """Seconds per answer, unless the program asks for more; a program that hangs must not use up the simulation's time."""
 
 LARGEST = 2**31 - 1
-"""Largest index and largest number of GPUs in an answer."""
+"""Largest index, and largest number of GPUs, that an answer may contain."""
 
 
 class Message(Record):
-    """Base of all messages and their parts."""
+    """Base class of all messages and of their parts."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
 
@@ -45,7 +45,7 @@ M = TypeVar("M", bound=Message)
 
 
 class ServerFacts(Message):
-    """A server."""
+    """The properties of a server."""
 
     name: str
     gpu_type: int
@@ -62,18 +62,18 @@ class JobFacts(Message):
     tenant: str
     arrival_s: float
     leave_s: float | None
-    """When its tenant leaves; null for never."""
+    """Time at which the job's tenant leaves; null for never."""
     gpus: int
-    """Size of its gang: it runs with exactly this many GPUs or not at all."""
+    """Size of the job's gang: it runs with exactly this many GPUs or not at all."""
     iterations: float
-    """Its total work."""
+    """The job's total work."""
     weight: float
     rates: tuple[float, ...]
-    """Iterations per second of one GPU of each type, 0 if it cannot run there; a gang has its slowest type's rate."""
+    """Iterations per second of one GPU of each type, 0 if the job cannot run there; a gang runs at its slowest rate."""
 
 
 class Hello(Message):
-    """The first line: cluster and jobs, in the order of their indices."""
+    """The first line to the program: the cluster and the jobs, in the order of their indices."""
 
     type: Literal["hello"] = "hello"
     version: int = VERSION
@@ -96,7 +96,7 @@ class Ready(Message):
 
 
 class Entry(Message):
-    """GPUs of one server that a job holds in a round; each pair of job and server occurs at most once."""
+    """The GPUs of one server that a job holds in a round; each pair of job and server occurs at most once."""
 
     job: int = rule("a job is identified by its index, from 0", ge=0, le=LARGEST)
     server: int = rule("a server is identified by its index, from 0", ge=0, le=LARGEST)
@@ -110,7 +110,7 @@ class JobState(Message):
     remaining: float
     """Iterations left."""
     starved: int
-    """Rounds since it last ran or, if it never ran, since it arrived."""
+    """Rounds since the job last ran or, if it never ran, since it arrived."""
     attained_s: float
     """GPU-seconds received so far."""
 
@@ -122,7 +122,7 @@ class Round(Message):
     round: int
     time_s: float
     jobs: tuple[JobState, ...]
-    """In the order of their indices."""
+    """The jobs that have arrived and are unfinished, in the order of their indices."""
     running: tuple[Entry, ...]
     """GPUs that these jobs held in the previous round. A job whose GPUs change loses time to a restart."""
 
@@ -136,13 +136,13 @@ class Answer(Message):
 
 
 class End(Message):
-    """The last line; the program does not answer it."""
+    """The last line to the program, which does not answer it."""
 
     type: Literal["end"] = "end"
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of one line in either direction."""
+    """Return the JSON Schema that describes every line, from the harness or from the program."""
     sent = TypeAdapter(Annotated[Hello | Round | End, Field(discriminator="type")])
     answered = TypeAdapter(Annotated[Ready | Answer, Field(discriminator="type")])
     parts, both = TypeAdapter.json_schemas(
@@ -162,7 +162,7 @@ def schema() -> dict[str, Any]:
 
 
 def greeting(state: State, settings: Mapping[str, str]) -> Hello:
-    """Return the first message: the cluster and the jobs of a state."""
+    """Return the first message to a program, with the cluster, all jobs and the settings."""
     work, cluster = state.workload, state.servers
     hosts = cluster.names, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb
     tenants = (work.tenants[tenant] for tenant in work.tenant.tolist())
@@ -179,7 +179,7 @@ def greeting(state: State, settings: Mapping[str, str]) -> Hello:
 
 
 def at_round(state: State) -> Round:
-    """Return the message that asks for the assignment of a round."""
+    """Return the message that asks a program for the assignment of a round."""
     previous = state.previous
     active = np.isin(previous.job, state.jobs)
     held = (previous.job[active], previous.server[active], previous.gpus[active])

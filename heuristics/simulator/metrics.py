@@ -1,4 +1,4 @@
-"""Metrics of a simulated history (Hadar, sections IV and VI; Synergy, section 5)."""
+"""Metrics of a simulated history: completion times, utilisation, restarts (Hadar, sections IV, VI; Synergy, 5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import UsageError
 
 LONG_S = 4 * 3600.0
-"""Completion time from which a job counts as long (Synergy, section 5.3)."""
+"""Jobs that take at least this many seconds from arrival to completion count as long (Synergy, section 5.3)."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Window:
 
     @property
     def told(self) -> str | None:
-        """The window as text; ``None`` if it contains all jobs."""
+        """The window as tables print it; ``None`` if it contains all jobs."""
         return None if self == ALL else str(self)
 
     def jobs(self, arrival_s: Array) -> Ints:
@@ -81,7 +81,7 @@ class Metrics:
         server computes while any of its GPUs does, and idle servers count in the denominator, as in the paper's
         example of one job left on five nodes.
     cpu_given
-        The same as `gru` for the CPUs given to jobs; NaN if rates do not depend on CPUs.
+        Fraction of CPU time that computing jobs held, over the same span as `gru`; NaN if rates do not depend on CPUs.
     utility
         ΣU: utilities of the completed jobs at their completion times.
     decision_mean_s, decision_max_s
@@ -89,9 +89,10 @@ class Metrics:
     idle_gpus
         Mean number of unallocated GPUs over the rounds in which a job waits; NaN if no job ever waits.
     restarts, rounds
-        Changed allocations that cost a restart, and rounds with a job.
+        Number of changed allocations that cost a restart, and number of rounds with a job.
     stragglers, straggler_share
-        Workers of gangs that span several GPU types, over all rounds, and their fraction of all workers.
+        Number of GPUs in gangs that span several GPU types, summed over all rounds, and their fraction of all GPUs in
+        use.
     changing
         Fraction of rounds in which at least one job that has run before gets other GPUs than in the previous round
         ("30% of scheduling rounds require changes to job resource allocations", Hadar, section IV).
@@ -126,7 +127,7 @@ class Metrics:
 
 
 def measure(trace: Trace, window: Window = ALL) -> Metrics:
-    """Return the metrics of a history, with the completion times of the jobs in `window`."""
+    """Measure a history; completion times count only the jobs in `window`."""
     jct_s = trace.jct_s
     done = np.flatnonzero(np.isfinite(jct_s))
     counted_s = jct_s[window.jobs(trace.workload.arrival_s)]
@@ -163,7 +164,10 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
 
 
 def part_used(trace: Trace, shares: Array) -> float:
-    """Return the mean of the ``(R,)`` used fractions of a resource from the first round to the last completion."""
+    """Return the fraction of a resource that is in use from the first round to the last completion.
+
+    `shares` ``(R,)`` are the used fractions of each round. If jobs are left, the time ends with the last round.
+    """
     if not trace.rounds:
         return math.nan
     end_s = trace.start_s[-1] + trace.round_s if any(trace.unfinished) else trace.completion_s.max()

@@ -1,4 +1,4 @@
-"""The registry of policies."""
+"""The registry of policies, which are the schedulers that can be simulated."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from schedgap.instances.schema import Instance
 
 @dataclass(frozen=True)
 class PolicySpec(Parametrised):
-    """A simulated scheduler. Its parameters are keyword arguments of `build`.
+    """Everything that is registered about a policy: how to build it, and which rules its simulations need.
+
+    The policy's parameters are keyword arguments of `build`.
 
     Parameters
     ----------
     build
         ``build(instance, oracle)`` returns a fresh policy for one simulation.
     forks
-        Whether its jobs may run as several copies at once (see :mod:`schedgap.heuristics.simulator`).
+        Whether jobs may run as several copies at once (see :mod:`schedgap.heuristics.simulator`).
     sensitive
-        Whether it gives out CPUs and memory, on which rates then depend.
+        Whether the policy gives out CPUs and memory, on which rates then depend.
     profiled
-        Whether it must know a job's sensitivity before it can schedule it.
+        Whether a job must be profiled before the policy can schedule it.
     reference
-        Id of the policy that its times are divided by; empty for its paper's own algorithm, ``<paper>.online``.
+        Id of the policy with which tables compare this policy's times; empty for the paper's own, ``<paper>.online``.
     measures
         ``measures(instance, policy, trace)`` returns the paper's own measures, by field of the result row, in addition
         to the metrics of all policies.
@@ -49,4 +51,4 @@ class PolicySpec(Parametrised):
 POLICIES: Registry[PolicySpec] = Registry("policy")
 
 policy = POLICIES.decorator(PolicySpec, "build")
-"""Register the decorated ``build(instance, oracle)`` under an id: ``@policy("hadar.mine")``."""
+"""Decorator that registers ``build(instance, oracle)`` as a policy under an id: ``@policy("hadar.mine")``."""

@@ -1,7 +1,7 @@
 """External schedulers: programs, in any language, that decide round by round.
 
-:mod:`schedgap.heuristics.simulator.messages` states the protocol; it is imported when a program starts, because most
-simulations run none.
+:mod:`schedgap.heuristics.simulator.messages` states the protocol. That module is imported only when a program starts,
+because most simulations run no program.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from schedgap.heuristics.simulator.messages import Message
 
 FAMILY = "exec"
-"""Prefix of the ids of programs, before the colon."""
+"""Prefix, before the colon, of the policy ids that name a program (``exec:./my_scheduler``)."""
 
 MOST_BYTES = 2**24
-"""Longest answer: an assignment on the 100,000 servers of the largest simulation takes a third of it."""
+"""Longest answer that is read; an assignment on the 100,000 servers of the largest simulation is a third as long."""
 
 GRACE_S = 1.0
 """Seconds that a program has to exit after the end message."""
@@ -43,16 +43,16 @@ HINTS = {
     errno.ENOEXEC: "it is neither compiled for this machine nor a script that begins with #!/usr/bin/env python3 or so",
     errno.ENOENT: "the interpreter named in its first line does not exist",
 }
-"""Explanations of system errors whose own text does not help."""
+"""Explanations of system errors for which the system's own text does not help the user."""
 
 
 class ProgramError(RuntimeError):
-    """A program died or violated the protocol; the message says which, and in which round."""
+    """Raised when a program dies or violates the protocol; the message says what happened, and in which round."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program, identified by the digest of its file; a file that has changed since is refused.
+    """A program that decides as a policy; its file must not change during a run, so its digest is kept.
 
     `path` is absolute; `folder` is the working directory of the program, that of the user's command.
     """
@@ -91,7 +91,7 @@ def _digest(path: str) -> str:
 
 
 def _spec(id: str) -> PolicySpec:
-    """Return the spec of a program's id; the program is looked up only by :func:`named` or when the policy is built."""
+    """Return the policy's spec for an id that names a program; the file is looked for only when the policy is built."""
 
     def build(instance: object, oracle: object) -> Scheduler:
         program = named(id)
@@ -107,7 +107,7 @@ M = TypeVar("M", bound="Message")
 
 
 class Scheduler:
-    """A policy that asks a running program, and a context manager that ends the program on exit."""
+    """A policy that asks a running program for each assignment; as a context manager, it ends the program on exit."""
 
     def __init__(self, program: Program) -> None:
         from schedgap.heuristics.simulator import messages
@@ -151,7 +151,7 @@ class Scheduler:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End the program; unless there was an error, send it the end message and let it exit first."""
+        """End the program; if there was no error, send it the end message first and give it time to exit."""
         with suppress(OSError, subprocess.TimeoutExpired), self._process as process:
             try:
                 if kind is None and process.stdin:
@@ -174,9 +174,10 @@ class Scheduler:
             raise ProgramError(f"{when}: {fault} (the program answered: {_start(line)})") from None
 
     def _exchange(self, rest: bytes, when: str) -> bytes:
-        """Write a line and return the program's output up to the end of a line or of the output.
+        """Send a line to the program; return what it writes, up to the end of a line or of its output.
 
-        Writing, reading and standard error are served concurrently: a program may write before it has read everything.
+        Writing, reading and the program's standard error are served together, because a program may write before it has
+        read everything.
         """
         answer, deadline = bytearray(), time.monotonic() + self._answer_s
         with selectors.DefaultSelector() as pipes:
@@ -203,7 +204,7 @@ class Scheduler:
         raise ProgramError(f"{when}: the program answered a line of more than {MOST_BYTES >> 20} MB")
 
     def _write(self, rest: bytes) -> bytes:
-        """Write as much as the pipe takes and return the rest; nothing if the program no longer reads."""
+        """Write as many bytes as the pipe takes, and return the others; return none if the program no longer reads."""
         try:
             return rest[os.write(self._in, rest) :]
         except BlockingIOError:
@@ -212,7 +213,7 @@ class Scheduler:
             return b""
 
     def _read_errors(self) -> bool:
-        """Read from standard error and keep its last bytes; return whether more may follow."""
+        """Read from the program's standard error and keep its last bytes; return whether more may follow."""
         try:
             chunk = os.read(self._err, 1 << 16)
         except BlockingIOError:

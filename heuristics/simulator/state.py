@@ -13,15 +13,15 @@ from schedgap.instances.workload import Servers, Workload
 
 
 class InvalidAssignmentError(ValueError):
-    """A policy broke a rule (capacity exceeded, part of a gang, an inactive job, …). The message says which."""
+    """Raised when a policy breaks a rule: it exceeds capacity, splits a gang, names an inactive job, or the like."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """CPUs and memory ``(entries,)`` for the entries of an assignment, and the jobs that the policy picked.
+    """The CPUs and memory that jobs get, ``(entries,)`` each, and the jobs that the policy picked for the round.
 
-    The GPU demands of the `offered` jobs fit the cluster together, whether the jobs run or not; the throughput of the
-    round is measured against them.
+    The gangs of the `offered` jobs fit the cluster together, whether the jobs then run or not; the throughput of the
+    round is compared with a bound for these jobs.
     """
 
     cpus: Array
@@ -31,17 +31,18 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """GPUs by (job, server), as three arrays of equal length; pairs that are not listed have none.
+    """A policy's decision for one round: which job gets how many GPUs on which server.
 
     Attributes
     ----------
     job, server, gpus
-        Index of the job in the workload, index of the server, GPUs (at least 1). Each pair at most once, in any order.
+        Three arrays of equal length: index of the job in the workload, index of the server, GPUs (at least 1). Each
+        pair of job and server occurs at most once, in any order; pairs that are not listed have no GPUs.
     speed
         Factor on the rate of every running job, by ascending job index; ``None`` for 1. The checker of histories
         refuses factors above 1.
     shares
-        CPUs and memory, if rates depend on them (:attr:`Rules.sensitive`).
+        The CPUs and memory of the jobs, if rates depend on them (:attr:`Rules.sensitive`).
     """
 
     job: Ints
@@ -63,7 +64,7 @@ NOTHING = Assignment.of(())
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """State at the start of a round as a policy sees it; ``a`` jobs have arrived and are unfinished.
+    """What a policy sees at the start of a round; ``a`` jobs have arrived and are unfinished.
 
     Attributes
     ----------

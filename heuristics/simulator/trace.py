@@ -1,4 +1,4 @@
-"""The rules of a simulation, and its history."""
+"""The rules of a simulation (round length, overheads), and its history round by round."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rules:
     spread_factor
         Factor in (0, 1] on the rate of gangs that span servers.
     until_s
-        No round starts at or after this time.
+        The simulation ends here: no round starts at or after this time.
     forks
         Whether each entry of an assignment is a copy of the job that advances on its own.
     stall_rounds
@@ -71,22 +71,22 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """History of ``R`` simulated rounds; rounds without a job are left out.
+    """The history of ``R`` simulated rounds; rounds without a job are left out.
 
     Attributes
     ----------
     rules
-        Round length and overheads.
+        The rules of the simulation.
     start_s, decision_s
-        ``(R,)`` start of each round, and wall-clock seconds that the policy took.
+        ``(R,)`` start of each round, and wall-clock seconds that the policy took to decide.
     stragglers
         ``(R,)`` number of GPUs in gangs that ran on several types.
     restarts
-        ``(R,)`` number of jobs that paid for a changed allocation.
+        ``(R,)`` number of jobs that lost time to a restart because their GPUs changed.
     waiting
         ``(R,)`` number of active jobs that did not run.
     completion_s, first_start_s
-        ``(n,)`` seconds; NaN for jobs that never completed or never started.
+        ``(n,)`` times at which jobs completed and first started; NaN for jobs that never did.
     allocation
         ``(entries, 4)``: round (row of `start_s`), job, server, GPUs; sorted by round, job and server.
     progress
@@ -99,10 +99,10 @@ class Trace:
     cpus, memory_gb
         ``(entries,)`` CPUs and gigabytes of each row of `allocation`; empty unless the rules are sensitive.
     offered
-        ``(offers, 2)``: round and job of the jobs that the policy picked (:attr:`Shares.offered`).
+        ``(offers, 2)``: round and job, for the jobs that the policy picked (:attr:`Shares.offered`).
     unfinished
         ``(n,)`` reason why each job did not complete: :data:`IMPOSSIBLE`, :data:`LEFT`, :data:`HORIZON` or
-        :data:`STALLED`; ``None`` for jobs that did.
+        :data:`STALLED`; ``None`` for jobs that completed.
     """
 
     workload: Workload
@@ -147,19 +147,19 @@ class Trace:
 
     @property
     def straggler_share(self) -> float:
-        """Fraction of all workers, over all rounds, that ran in gangs on several types."""
+        """Fraction of all GPUs in use, summed over all rounds, that belong to gangs on several types."""
         return float(self.stragglers.sum() / max(self.allocation[:, 3].sum(), 1))
 
     @cached_property
     def utilisation(self) -> Array:
-        """``(R,)`` GRU over time: fraction of each round's GPU time spent computing."""
+        """``(R,)`` fraction of each round's GPU time in which GPUs computed (GRU over time)."""
         return self.used(self.progress[:, 2].astype(float), float(self.servers.gpus.sum()))
 
     @cached_property
     def node_utilisation(self) -> Array:
-        """``(R,)`` CRU over time: fraction of each round's server time spent computing.
+        """``(R,)`` fraction of each round's server time in which servers computed (CRU over time).
 
-        A server computes as long as any of its GPUs does, here for the longest time that a job on it computed.
+        A server computes as long as any of its GPUs does: for the longest time that a job on it computed.
         """
         row, _, server, _ = self.allocation.T
         if not row.size:
@@ -179,21 +179,21 @@ class Trace:
 
     @cached_property
     def entry_of(self) -> Ints:
-        """``(entries,)`` row of `progress` of each row of `allocation`."""
+        """``(entries,)`` row of `progress` to which each row of `allocation` belongs (same round and job)."""
         jobs = self.workload.size
         row, job, _, _ = self.allocation.T
         return np.asarray(np.searchsorted(self.progress[:, 0] * jobs + self.progress[:, 1], row * jobs + job))
 
     @cached_property
     def held(self) -> Array:
-        """``(progress entries, 2)`` CPUs and gigabytes of each job in each round; 0 unless the rules are sensitive."""
+        """``(progress entries, 2)`` CPUs and gigabytes of a job in a round; 0 unless the rules are sensitive."""
         sums = np.zeros((len(self.progress), 2))
         if self.rules.sensitive:
             np.add.at(sums, self.entry_of, np.column_stack((self.cpus, self.memory_gb)))
         return sums
 
     def used(self, amount: Array, capacity: float) -> Array:
-        """Return the ``(R,)`` fractions of a resource's time that computing jobs hold it.
+        """Return the ``(R,)`` fraction of a resource, averaged over each round, that computing jobs hold.
 
         `amount` ``(progress entries,)`` is what each job holds of the cluster's `capacity`.
         """
@@ -206,9 +206,10 @@ class Trace:
         return self.used(self.held[:, 0], float(self.servers.cpus.sum()))
 
     def throughput(self, scale: Array | None = None) -> Array:
-        """Return ``(R, tenants)`` iterations per second of every tenant, those of each job times `scale` ``(n,)``.
+        """Return the ``(R, tenants)`` throughput of every tenant in each round, in iterations per second.
 
-        A scale of ``1/rate`` on a type measures throughput in GPUs of that type.
+        The iterations of each job are multiplied by `scale` ``(n,)``. With ``1/rate`` on a type, throughput is in GPUs
+        of that type.
         """
         tenants = len(self.workload.tenants)
         job = self.progress[:, 1]

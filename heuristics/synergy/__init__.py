@@ -1,21 +1,20 @@
-"""Synergy's schedulers (Mohan et al.), and the big-data schedulers they are compared with.
+"""Synergy's schedulers (Mohan et al.), and the schedulers for big data with which the paper compares them.
 
 A scheduler combines a policy, which orders the queue (:mod:`schedgap.heuristics.synergy.queues`), with a mechanism,
 which gives the jobs of a round servers, CPUs and memory (:mod:`schedgap.heuristics.synergy.mechanisms`).
 
 =====================================  =============================================================================
-``synergy.<mechanism>``                one round: the jobs of the view's round under ``proportional``, ``greedy``,
+``synergy.<mechanism>``                one round: places the jobs of the view's round by ``proportional``, ``greedy``,
                                        ``tune``, ``refill``, ``opt``, ``drf`` or ``tetris``
-``synergy.<mechanism>.<policy>``       the whole run under ``fifo``, ``srtf``, ``las`` or ``ftf``
+``synergy.<mechanism>.<policy>``       the whole run; the policy is ``fifo``, ``srtf``, ``las`` or ``ftf``
 ``synergy.drf.static``, ``….tune``     the original DRF with whole demands, and DRF with Synergy-Tune
-``synergy.tetris.static``, ``….tune``  the same for Tetris
+``synergy.tetris.static``, ``….tune``  the original Tetris with whole demands, and Tetris with Synergy-Tune
 =====================================  =============================================================================
 
 Settings choose where the paper's text and its artefact differ: ``order`` and ``fit`` of Tune, ``first`` of finish-time
 fairness, ``by`` of DRF, ``speed`` of SRTF. In a simulation, schedulers may decide by estimated tables, while jobs
-advance by the true ones (``profiles``, ``noise``, ``saturation``). The effect of each setting is measured in
-:mod:`schedgap.heuristics.synergy.mechanisms`, :mod:`schedgap.heuristics.synergy.queues` and
-:func:`schedgap.heuristics.synergy.profiling.believed`.
+advance by the true ones (``profiles``, ``noise``, ``saturation``). ``docs/experiments.md`` has the measured effect of
+each setting.
 
 Whole runs are also policies of :mod:`schedgap.heuristics.simulator`. As heuristics, they run in the rounds of the view
 without restarts or profiling. Progress always follows the job's table (:mod:`schedgap.instances.sensitivity`).
@@ -37,15 +36,19 @@ Kind = Literal["online", "baseline"]
 POLICIES = ("fifo", "srtf", "las", "ftf")
 
 PROMISED = "10 % (measured)"
-"""Distance of Synergy-Tune from the optimum as reported in section 5.6, which is not a theorem."""
+"""Distance of Synergy-Tune from the optimum that the paper reports in section 5.6; it is not a theorem."""
 
 ROUNDS, PROGRAMS = 100_000, 1000
-"""Largest number of rounds that a comparison simulates by default, and that for Synergy-Opt (0.1 ms and 10 to 40 ms per
-round)."""
+"""Most rounds of a run that a comparison simulates by default, and most for Synergy-Opt.
+
+A round takes 0.1 ms, and 10 to 40 ms with Synergy-Opt, which solves programs.
+"""
 
 CLAIMS = ("proportional", "no_idle_gpu", "all_offered")
-"""Promises of fair schedulers: fair progress for every job, no idle GPU while a picked job waits, and all picked jobs
-run."""
+"""Promises of fair schedulers, which checkers test.
+
+Every job makes its fair progress, no GPU idles while a picked job waits, and all picked jobs run.
+"""
 
 PACKING = (
     Parameter(
@@ -132,7 +135,10 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, refe
 
 
 def _too_large(view: SynergyView, programs: bool) -> str | None:
-    """Return a message if a run has too many rounds; `programs` says whether each round solves programs."""
+    """Return the reason why comparisons skip a run with too many rounds, ``None`` if it is short enough.
+
+    `programs` says whether each round solves programs.
+    """
     if programs and view.rounds > PROGRAMS:
         limit = f"more than {PROGRAMS:,}; harness simulate runs it, too"
         return f"about {view.rounds:,} rounds with two programs each, {limit}"

@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`schedgap.heuristics.synergy`: placing gangs with CPUs and memory on servers.
+"""Compiled loops of :mod:`schedgap.heuristics.synergy`: they place gangs with CPUs and memory on servers.
 
 Imported only when a policy is built, because importing numba is slow.
 """
@@ -17,7 +17,7 @@ compiled = njit(cache=True)
 
 
 class Hosts(NamedTuple):
-    """Servers: GPU types and free GPUs ``(h,)``; free and total CPUs and gigabytes, ``(h, 2)`` each."""
+    """The servers: their GPU types and free GPUs ``(h,)``, and their free and total CPUs and gigabytes ``(h, 2)``."""
 
     types: Ints
     free: Ints
@@ -26,10 +26,11 @@ class Hosts(NamedTuple):
 
 
 class PlacedGangs(NamedTuple):
-    """Gangs, some of them placed: GPUs ``(m,)``, and held amount and base, CPUs and gigabytes ``(m, 2)`` each.
+    """The gangs of a round, some of them placed, with the CPUs and gigabytes that they hold.
 
-    A gang that has `fallen` ``(m,)`` holds its base. `entries` are gang, server and GPUs; their count is kept
-    separately.
+    `gpus` ``(m,)`` are gang sizes. `amount` and `base` ``(m, 2)`` are the CPUs and gigabytes that a gang holds, and
+    those to which it can fall back; one that has `fallen` ``(m,)`` holds its base. `entries` are gang, server and GPUs;
+    their count is kept separately.
     """
 
     gpus: Ints
@@ -50,9 +51,9 @@ def fits(hosts: Hosts, h: int, gpus: int, want: Array) -> bool:
 
 @compiled
 def whole(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool) -> int:
-    """Return a server of a type that holds the whole demand, −1 for none.
+    """Return one server of a type on which a whole gang fits, −1 if there is none.
 
-    With `tight` it is the fullest one (fewest free GPUs, then CPUs, then memory), otherwise the first.
+    With `tight` it is the fullest such server (fewest free GPUs, then CPUs, then memory), otherwise the first.
     """
     free, left, best = hosts.free, hosts.left, -1
     for h in range(free.size):
@@ -69,7 +70,7 @@ def whole(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool) -> int:
 
 @compiled
 def room(hosts: Hosts, h: int, gpus: int, want: Array) -> int:
-    """Return how many of a gang's GPUs fit on server `h`, each with its share of the CPUs and memory."""
+    """Return how many of a gang's GPUs fit on server `h` if each GPU brings its part of the gang's CPUs and memory."""
     most = min(hosts.free[h], gpus)
     for r in range(2):
         if want[r] > 0:
@@ -80,10 +81,10 @@ def room(hosts: Hosts, h: int, gpus: int, want: Array) -> int:
 
 @compiled
 def split(hosts: Hosts, kind: int, gpus: int, want: Array, parts: Ints) -> int:
-    """Spread a gang over the fewest servers of a type; return the number of `parts` (server, GPUs), 0 if none fit.
+    """Spread a gang over the fewest servers of a type; return the number of `parts` (server, GPUs), 0 if none fits.
 
-    Each GPU keeps its share of the CPUs and memory. The servers with the most room come first; the last one is the
-    fullest that has room for the rest.
+    Each GPU keeps its part of the gang's CPUs and memory. The servers with the most room come first; the last one is
+    the fullest that has room for the rest.
     """
     free, left = hosts.free, hosts.left
     count, missing = 0, gpus
@@ -111,7 +112,7 @@ def split(hosts: Hosts, kind: int, gpus: int, want: Array, parts: Ints) -> int:
 
 @compiled
 def locate(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool, parts: Ints) -> int:
-    """Find one server for a gang or, with more than one GPU, the fewest; return the number of `parts`, 0 for none."""
+    """Find one server for a gang or, if there is none, the fewest servers; return the number of `parts`, 0 for none."""
     h = whole(hosts, kind, gpus, want, tight)
     if h >= 0:
         parts[0] = h, gpus
@@ -121,7 +122,7 @@ def locate(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool, parts: 
 
 @compiled
 def hold(hosts: Hosts, gangs: PlacedGangs, p: int, count: int, amount: Array) -> None:
-    """Take `amount` from the servers of gang `p`, in proportion to its GPUs; a negative amount is given back."""
+    """Take CPUs and memory from the servers of gang `p`, in proportion to its GPUs there; give back if negative."""
     for e in range(count):
         if gangs.entries[e, 0] == p:
             for r in range(2):
@@ -130,9 +131,10 @@ def hold(hosts: Hosts, gangs: PlacedGangs, p: int, count: int, amount: Array) ->
 
 @compiled
 def reclaim(hosts: Hosts, gangs: PlacedGangs, h: int, count: int) -> bool:
-    """Let gangs on an overfull server fall back, those furthest above their base first, until the server is not.
+    """Let gangs on server `h` fall back to their base, until they hold no more CPUs and memory than the server has.
 
-    Return whether one of them now holds more of something: then other servers that it is on may be overfull.
+    Gangs furthest above their base fall first. Returns whether a gang that fell now holds more CPUs or more memory than
+    before: then its other servers may be overfull.
     """
     entries, left, capacity, more = gangs.entries, hosts.left, hosts.capacity, False
     while left[h, 0] < -ROUNDING * capacity[h, 0] or left[h, 1] < -ROUNDING * capacity[h, 1]:
@@ -157,7 +159,10 @@ def reclaim(hosts: Hosts, gangs: PlacedGangs, h: int, count: int) -> bool:
 
 @compiled
 def reclaim_all(hosts: Hosts, gangs: PlacedGangs, count: int) -> None:
-    """Let gangs fall back until no server is overfull: those that all hold at most their shares fit on any server."""
+    """Let gangs fall back until no server is overfull.
+
+    This ends, because gangs that all hold at most their shares fit on every server.
+    """
     more = True
     while more:
         more = False
@@ -167,7 +172,7 @@ def reclaim_all(hosts: Hosts, gangs: PlacedGangs, count: int) -> None:
 
 @compiled
 def put(hosts: Hosts, gangs: PlacedGangs, p: int, parts: Ints, found: int, count: int) -> int:
-    """Append the parts of gang `p` to the first `count` entries, and take what they hold; return the new count."""
+    """Place gang `p`: append its parts to the first `count` entries, take what it holds, and return the new count."""
     for i in range(found):
         h, part = parts[i]
         gangs.entries[count + i] = p, h, part
@@ -184,9 +189,9 @@ def pack(
     """Place ``(m,)`` gangs in order; return ``(entries, 3)`` gang, server and GPUs, and the ``(m, 2)`` amounts held.
 
     A gang takes the first of its GPU types (`options` ``(m, o)`` by preference, −1 for none) on which its demand `want`
-    ``(m, o, 2)``, CPUs and gigabytes, fits: best fit if `tight`, otherwise first fit. If it fits on none and demands
-    are `fungible` (Synergy-Tune), it falls back to its `base` ``(m, o, 2)`` on the first type; if that does not fit
-    either, it is placed by GPUs alone, and gangs above their base on its servers fall back. Otherwise it is skipped.
+    ``(m, o, 2)`` of CPUs and gigabytes fits: best fit if `tight`, otherwise first fit. A gang that fits on no type is
+    skipped, unless demands are `fungible` (Synergy-Tune). Then it falls back to its `base` ``(m, o, 2)`` on the first
+    type; if that does not fit either, it is placed by GPUs alone, and gangs above their base on its servers fall back.
     The `servers` must be empty and are not changed.
     """
     hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
@@ -219,7 +224,7 @@ def pack(
 
 @compiled
 def occupied(servers: Hosts, gangs: PlacedGangs) -> Hosts:
-    """Return the servers with the CPUs and memory of gangs taken, but all GPUs free."""
+    """Return the servers with the CPUs and memory that placed gangs hold taken, but with all GPUs free."""
     left = servers.left.copy()
     for p, h, part in gangs.entries:
         for r in range(2):
@@ -229,7 +234,7 @@ def occupied(servers: Hosts, gangs: PlacedGangs) -> Hosts:
 
 @compiled
 def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts) -> Array:
-    """Return the ``(m, 2)`` amounts that placed gangs hold after those on overfull servers fall back to their base.
+    """Let placed gangs on overfull servers fall back to their base; return the ``(m, 2)`` amounts that all gangs hold.
 
     `entries` ``(entries, 3)`` are gang, server and GPUs; `amount` and `base` ``(m, 2)`` are CPUs and gigabytes.
     """
@@ -241,7 +246,7 @@ def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts
 
 @compiled
 def spare(hosts: Hosts, gangs: PlacedGangs, p: int, r: int) -> float:
-    """Return the total amount of resource `r` that gang `p` could hold: its own plus what its servers have left."""
+    """Return how much of resource `r` gang `p` could hold: what it holds, plus what its servers have left for it."""
     most = np.inf
     for q, h, part in gangs.entries:
         if q == p:
@@ -253,11 +258,12 @@ def spare(hosts: Hosts, gangs: PlacedGangs, p: int, r: int) -> float:
 def refill(
     entries: Ints, gpus: Ints, amount: Array, want: Array, servers: Hosts, kind: Ints, types: Ints, tables: Profiles
 ) -> Array:
-    """Return the ``(m, 2)`` amounts that placed gangs hold after they take the servers' leftovers, one after another.
+    """Let placed gangs, one after another, take CPUs and memory that are left on their servers; return what they hold.
 
-    Among the levels between the amount it has and the amount it wants, ``(m, 2)`` CPUs and gigabytes, a gang takes the
-    one at which it is fastest; ties go to the fewest CPUs and the least memory. `entries` and `amount` are those of
-    :func:`pack` with every gang placed; `kind` and `types` ``(m,)`` are the kinds of gangs and their GPU types.
+    The result ``(m, 2)`` are CPUs and gigabytes, as `amount` and `want`. Of the levels between what it has and what it
+    wants, a gang takes the one at which it is fastest; ties go to the fewest CPUs and the least memory. `entries` and
+    `amount` are those of :func:`pack` with every gang placed; `kind` and `types` ``(m,)`` are the kinds of gangs and
+    their GPU types.
     """
     gangs = PlacedGangs(gpus, amount.copy(), want, np.zeros(gpus.size, np.bool_), entries)
     hosts = occupied(servers, gangs)
@@ -280,7 +286,10 @@ def refill(
 
 @compiled
 def alignment(hosts: Hosts, server_gpus: Ints, h: int, gpus: int, want: Array) -> float:
-    """Return ``Σ_r demand_r · free_r`` over GPUs, CPUs and memory, as fractions of server `h`."""
+    """Return Tetris's alignment ``Σ_r demand_r · free_r`` of a gang with server `h`, over GPUs, CPUs and memory.
+
+    Demand and free amounts are fractions of the server.
+    """
     score = gpus * hosts.free[h] / server_gpus[h] ** 2
     for r in range(2):
         if hosts.capacity[h, r] > 0:
@@ -292,10 +301,10 @@ def alignment(hosts: Hosts, server_gpus: Ints, h: int, gpus: int, want: Array) -
 def spot(
     hosts: Hosts, server_gpus: Ints, gpus: int, options: Ints, want: Array, scratch: Ints, parts: Ints
 ) -> tuple[float, int, int]:
-    """Return the best alignment of a gang, its option, and the number of `parts` there; 0 parts if it fits nowhere.
+    """Find the servers with which a gang is best aligned; return the alignment, the option, and the number of `parts`.
 
-    If a gang fits on no single server of a type, its alignment is the mean over its parts on the fewest servers,
-    weighted by GPUs.
+    The number is 0 if the gang fits nowhere. If it fits on no single server of a type, its alignment is the mean over
+    its parts on the fewest servers, weighted by GPUs.
     """
     highest, option, found = -np.inf, -1, 0
     for o in range(options.size):
@@ -327,7 +336,7 @@ def align(gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, s
 
     The score is the alignment, ``Σ_r demand_r · free_r`` as fractions of the server, minus the gang's `penalty` for its
     remaining work. Gangs of a group are alike, so only the one of least penalty can be next: gangs are sorted by group,
-    each starting at `first` ``(groups + 1,)``, then by ascending penalty. Other arguments are those of :func:`pack`.
+    then by ascending penalty, and group ``k`` starts at ``first[k]``. Other arguments are those of :func:`pack`.
     """
     hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
     amount = np.zeros((gpus.size, 2))
@@ -360,7 +369,7 @@ def align(gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, s
 
 @compiled
 def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
-    """Improve a valid choice of GPU types of gangs by moves and exchanges until none improves it.
+    """Improve a valid choice of GPU types: move gangs to better types, and let pairs swap types, while that helps.
 
     `worth` ``(m, k)`` is the value of each gang on each type, negative where it cannot run.
     """
@@ -391,10 +400,10 @@ def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints
 
 @compiled
 def choose_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
-    """Choose GPU types of gangs for a large total value.
+    """Choose the GPU types of gangs so that their total value is large.
 
-    Gangs are first assigned in order of the loss per GPU on their worst type, each to its best type with room; if some
-    gang finds no room, the valid choice `types` is used instead. Then moves and exchanges improve the choice.
+    Gangs that lose most per GPU on their worst type are assigned first, each to its best type with room. If some gang
+    finds no room, the valid choice `types` is used instead. Then :func:`improve_types` improves the choice.
     """
     regret = np.empty(gpus.size)
     for p in range(gpus.size):

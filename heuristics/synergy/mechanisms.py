@@ -1,29 +1,22 @@
-"""Mechanisms: servers, CPUs and memory for the jobs of a round (Synergy, sections 3.3, 4.1, 4.2).
+"""Mechanisms, which give the jobs of a round servers, CPUs and memory (Synergy, sections 3.3, 4.1, 4.2).
 
-A *demand* is the fewest CPUs and the least memory at which a job is fastest; its *base* is the demand clamped
-elementwise to its share. Synergy-Tune has nothing between the two: a job that misses one CPU falls back all the way,
-which accounts for most of Tune's distance to the optimum (compare ``refill``). A gang that fits on no server is spread
-over the fewest servers, and each GPU keeps its share of CPUs and memory. Greedy does this too, although §3.3 lets it
-skip the gang. Skipping gangs of up to eight GPUs changes little: 39.11 h instead of 39.15 h for jobs 1000 to 2000 of
-``gen/synergy-128-gangs`` at 5.5 jobs per hour and the split (50, 0, 50).
+The *demand* of a job is the fewest CPUs and the least memory at which it is fastest. Its *base* is the smaller of
+demand and share, for CPUs and for memory. Synergy-Tune has nothing between the two: a job that misses one CPU falls
+back all the way, which accounts for most of Tune's distance to the optimum (compare ``refill``). A gang that fits on no
+server is spread over the fewest servers, and each GPU keeps its part of the CPUs and memory. Greedy does this too,
+although §3.3 lets it skip the gang, which changes little.
 
 In the paper's text, Synergy-Tune sorts jobs "by their GPU demands, followed by CPU, and memory demand". Its artefact
 places jobs in the policy's order (under LAS by descending GPUs, then in that order), and the paper's numbers come from
-the artefact. On its rebuilt trace (FIFO, 128 GPUs, 9 single-GPU jobs per hour, split (20, 70, 10), mean completion time
-of jobs 4000 to 5000), proportional allocation takes 80.65 h. Tune takes 35.73 h by demand, 21.59 h in the policy's
-order, and 21.53 h with first fit in addition; the paper prints 81 and 22 h. Neither order is always better: by demand
-and in the policy's order, jobs 1000 to 2000 of ``gen/synergy-128`` take 23.1 h and 20.9 h, at the split (33, 33, 33)
-14.4 h and 15.2 h, and at (60, 30, 10) 18.2 h and 19.8 h. The default is by demand, as printed. The paper does not print
-the direction. Here the largest go first, because with the smallest first Tune gains next to nothing (76.4 h on the
-rebuilt trace, 32.9 h for those jobs of ``gen/synergy-128``).
+the artefact. Neither order is always better; the default is by demand, as printed. The paper does not print the
+direction. Here the largest go first, because with the smallest first Tune gains next to nothing.
 
 The paper's curves for Opt count the progress of ILP1 and place nothing. On one server with all GPUs there is nothing to
 place: ``gen/synergy-128?servers=1&gpus_per_server=128`` has the same jobs, demands and shares, and Opt makes all of
-ILP1's progress there. Its jobs 1000 to 2000 take 18.54 h under Opt and also under Tune, so placement accounts for 4.6 h
-of Tune's 23.1 h on 16 servers.
+ILP1's progress there. ``docs/experiments.md`` has the numbers.
 
-Falling back never fails: jobs that all hold at most their shares fit on their server. This requires clamping CPUs and
-memory together: a job that is switched to its share, as the paper prints it, may hold more memory than before.
+Falling back never fails: jobs that all hold at most their shares fit on their server. For this, CPUs and memory must be
+clamped together: a job that is switched to its share, as the paper prints it, may hold more memory than before.
 """
 
 from __future__ import annotations
@@ -39,18 +32,18 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.synergy import Schedule, SynergyView
 
 PLACEMENT = "synergy.lp2.vertex"
-"""Model whose decision Synergy-Opt rounds."""
+"""The model whose optimal decision Synergy-Opt rounds to whole GPUs."""
 
 IDEAL, IDEAL_OF_TYPES = "synergy.ilp1", "synergy.hetero.ilp1"
-"""Models whose optimum Synergy-Opt places if that decision does not exist, for one GPU type and for several."""
+"""The models whose optimum Synergy-Opt places where LP2 has no decision, for one GPU type and for several."""
 
 WHOLE = 1e-6
-"""Distance from an integer within which a number of GPUs counts as integral."""
+"""A number of GPUs that is at most this far from an integer counts as that integer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Placement of jobs: job, server, GPUs, CPUs and gigabytes, ``(entries,)`` each."""
+    """Where the jobs of a round run, and what they hold there: GPUs, CPUs and gigabytes, ``(entries,)`` each."""
 
     job: Ints
     server: Ints
@@ -61,10 +54,11 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """A request to a mechanism: the jobs of a round.
+    """The jobs of a round, which a policy asks a mechanism to place.
 
-    `queue` ``(a,)`` are the jobs that may run, in the policy's order, and `left_s` ``(a,)`` their remaining seconds
-    with the share; `jobs` ``(m,)`` are the picked jobs, whose GPU demands fit, and `types` ``(m,)`` their GPU types.
+    `queue` ``(a,)`` are the jobs that may run, in the policy's order, and `left_s` ``(a,)`` the seconds that they still
+    need with their shares; `jobs` ``(m,)`` are the picked jobs, whose gangs fit the cluster together, and `types`
+    ``(m,)`` their GPU types.
     """
 
     queue: Ints
@@ -77,10 +71,10 @@ Mechanism = Callable[[Round], Placement]
 
 
 class Mechanisms:
-    """The mechanisms for the servers of a view; each takes a :class:`Round` and returns a :class:`Placement`.
+    """The mechanisms as methods, for the servers of one view; each takes a :class:`Round` and returns its placement.
 
     `order` (``demand`` or ``policy``) is the order in which `tune` and `refill` place jobs, `fit` (``best`` or
-    ``first``) the choice of the server; `opt` needs the oracle.
+    ``first``) says which server they choose; `opt` needs the oracle.
     """
 
     def __init__(self, view: SynergyView, oracle: Oracle, *, order: str = "demand", fit: str = "best") -> None:
@@ -104,9 +98,9 @@ class Mechanisms:
         self._last: dict[str, tuple[bytes, Placement]] = {}
 
     def _options(self, request: Round) -> tuple[Ints, Array]:
-        """Return the ``(a, k)`` GPU types of the queue by preference, and the ``(a, k, 2)`` demands there.
+        """Return the ``(a, k)`` GPU types of queued jobs by preference, and their ``(a, k, 2)`` demands on these types.
 
-        If the policy has chosen a type, it comes first.
+        A type that the policy has chosen for a job comes first.
         """
         kind = self.kind[request.queue]
         options = self.options[kind]
@@ -125,7 +119,7 @@ class Mechanisms:
         return Placement(job, server, gpus, held[:, 0], held[:, 1])
 
     def _cached(self, mechanism: str, jobs: Ints, types: Ints, place: Callable[[], Placement]) -> Placement:
-        """Return the mechanism's previous placement if the same jobs run on the same types, otherwise a new one."""
+        """Return the mechanism's last placement if it had the same jobs on the same types, otherwise a new one."""
         key = np.concatenate((jobs, types)).tobytes()
         if mechanism not in self._last or self._last[mechanism][0] != key:
             self._last[mechanism] = key, place()
@@ -152,7 +146,10 @@ class Mechanisms:
         return self._cached("tune", jobs, types, lambda: self._tuned(jobs, types))
 
     def refill(self, request: Round) -> Placement:
-        """Run `tune`, then give leftovers to jobs that fell back, in the policy's order (not in the paper)."""
+        """Place jobs as `tune`, then give CPUs and memory that are left to jobs that fell back (not in the paper).
+
+        Jobs take leftovers in the policy's order.
+        """
         return self._tuned(request.jobs, request.types, refill=True)
 
     def _tuned(self, jobs: Ints, types: Ints, *, refill: bool = False) -> Placement:
@@ -184,13 +181,13 @@ class Mechanisms:
         return self._placement(jobs, entries, self._refilled(jobs, types, entries, amount) if refill else amount)
 
     def _refilled(self, jobs: Ints, types: Ints, entries: Ints, amount: Array) -> Array:
-        """Return the ``(m, 2)`` totals of placed jobs after leftovers go to them, one job after another."""
+        """Give leftovers to placed jobs, one after another; return the ``(m, 2)`` CPUs and gigabytes that they hold."""
         kind, view = self.kind[jobs], self.view
         want = view.needs.demand[kind, types]
         return self.kernels.refill(entries, self.gpus[jobs], amount, want, self.hosts, kind, types, view.profiles)
 
     def greedy(self, request: Round) -> Placement:
-        """Give jobs their whole demands, in the queue's order, each on the first server that holds it (§3.3).
+        """Give jobs their whole demands, in the queue's order, each on the first server on which it fits (§3.3).
 
         A job that fits nowhere is skipped.
         """
@@ -215,14 +212,14 @@ class Mechanisms:
     def opt(self, request: Round) -> Placement:
         """Give picked jobs the CPUs and memory of ILP1, placed by the vertex of LP2 (Synergy-Opt, §4.1).
 
-        Fractional GPUs are rounded by largest remainder. Where this overfills servers, jobs fall back, and leftovers
-        are given out. Best fit replaces the vertex if it makes more progress.
+        The vertex may give a job fractions of GPUs, which are rounded by largest remainder. Jobs on overfull servers
+        fall back, and leftovers are given out. Best fit replaces the vertex if jobs make more progress with it.
         """
         jobs = np.sort(request.jobs)
         return self._cached("opt", jobs, jobs, lambda: self._rounded(jobs))
 
     def _rounded(self, jobs: Ints) -> Placement:
-        """Place the optimal CPUs and memory both by the vertex and by best fit; return the one with more progress."""
+        """Place the optimal CPUs and memory by the vertex and by best fit; return the placement with more progress."""
         view = replace(self.view, runnable=jobs)
         try:
             optimum = self.oracle(PLACEMENT, view)
@@ -234,7 +231,7 @@ class Mechanisms:
         return max(options, key=self._progress)
 
     def _whole(self, jobs: Ints, optimum: Schedule) -> Placement:
-        """Place the optimum of LP2 with whole GPUs."""
+        """Place jobs as in the optimum of LP2, with its fractional GPUs rounded to whole ones."""
         table = whole_gangs(optimum, self.gpus, self.hosts.free, self.hosts.types)
         table[:, 0] = np.searchsorted(jobs, table[:, 0])
         types = np.zeros(jobs.size, np.int64)
@@ -244,7 +241,7 @@ class Mechanisms:
         return self._placement(jobs, table, self._refilled(jobs, types, table, held))
 
     def _fitted(self, jobs: Ints, optimum: Schedule, gpu_type: Ints) -> Placement:
-        """Place the CPUs and memory of an optimum on its GPU types, as Synergy-Tune places demands."""
+        """Place the CPUs and memory that an optimum gives to jobs, on its GPU types, as Synergy-Tune places demands."""
         wanted, types = _totals(jobs, optimum), np.zeros(jobs.size, np.int64)
         types[np.searchsorted(jobs, optimum.job)] = gpu_type
         kind, base = self.kind[jobs], self.view.needs.base[self.kind[jobs], types]
@@ -262,37 +259,44 @@ class Mechanisms:
 
 
 def _totals(jobs: Ints, placed: Schedule | Placement) -> Array:
-    """Return the ``(m, 2)`` CPUs and gigabytes that jobs hold over all entries."""
+    """Return the ``(m, 2)`` CPUs and gigabytes that each job holds on all its servers together."""
     amount = np.zeros((jobs.size, 2))
     np.add.at(amount, np.searchsorted(jobs, placed.job), np.column_stack((placed.cpus, placed.memory_gb)))
     return amount
 
 
 def demands(view: SynergyView, jobs: Ints) -> tuple[Array, Ints]:
-    """Return the ``(a, 3)`` demands of jobs (GPUs, CPUs, memory) on their best GPU type, and ``(a,)`` that type."""
+    """Return the ``(a, 3)`` GPUs, CPUs and memory that jobs demand on their best GPU type, and that type ``(a,)``."""
     kind = view.profiles.kind[jobs]
     first = view.preferred[kind]
     return np.column_stack((view.workload.gpus[jobs], view.needs.demand[kind, first])), first
 
 
 def dominant(view: SynergyView, jobs: Ints) -> Array:
-    """Return the ``(a, 3)`` demands of jobs (GPUs, CPUs, memory) as fractions of the whole cluster."""
+    """Return the ``(a, 3)`` fractions of the cluster's GPUs, CPUs and memory that jobs demand.
+
+    The largest of a job's three fractions is its dominant share.
+    """
     pools = view.pools
     total = np.array([pools.gpus.sum(), pools.cpus.sum(), pools.memory_gb.sum()])
     return np.asarray(demands(view, jobs)[0] / total)
 
 
 def alignments(view: SynergyView, jobs: Ints) -> Array:
-    """Return the ``(a,)`` alignments of jobs with an empty server of their best GPU type: sums of relative demands."""
+    """Return the ``(a,)`` Tetris alignments of jobs with an empty server of their best GPU type.
+
+    This is the sum of the fractions of the server's GPUs, CPUs and memory that a job demands.
+    """
     demand, first = demands(view, jobs)
     return np.asarray((demand / view.pools.largest[first]).sum(axis=1))
 
 
 def penalties(view: SynergyView, jobs: Ints, left_s: Array) -> Array:
-    """Return the ``(a,)`` penalties that Tetris subtracts from alignments: remaining work, scaled to mean alignment.
+    """Return the ``(a,)`` penalties for remaining work that Tetris subtracts from the alignments of jobs.
 
-    The remaining work of a job is its demand, summed over resources, times its remaining time; the scale is
-    ``ε = ā / p̄`` with the mean alignment ``ā`` of the jobs with an empty server (Grandl et al., section 3.3).
+    The remaining work of a job is its demand, summed over resources, times its remaining time. It is multiplied by
+    ``ε = ā / p̄``, with the mean alignment ``ā`` of the jobs with an empty server and their mean remaining work ``p̄``
+    (Grandl et al., section 3.3).
     """
     work = dominant(view, jobs).sum(axis=1) * left_s
     total = work.sum()
@@ -300,10 +304,10 @@ def penalties(view: SynergyView, jobs: Ints, left_s: Array) -> Array:
 
 
 def whole_gangs(optimum: Schedule, gangs: Ints, server_gpus: Ints, server_type: Ints) -> Ints:
-    """Round fractional GPUs by largest remainder; return ``(entries, 3)`` job, server and GPUs.
+    """Round the fractional GPUs of gangs by largest remainder; return ``(entries, 3)`` job, server and GPUs.
 
-    Every gang stays whole and on its GPU type. The fractional GPUs of each gang must sum to its size, and those on each
-    server must fit.
+    Every gang stays whole and on its GPU type. The fractional GPUs of each gang must sum to its size, and the GPUs on
+    each server must fit.
     """
     down = np.floor(optimum.gpus + WHOLE).astype(np.int64)
     free = server_gpus - np.bincount(optimum.server, down, server_gpus.size).astype(np.int64)

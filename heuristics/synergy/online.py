@@ -1,4 +1,4 @@
-"""Schedulers, each a policy with a mechanism: for one round, for a simulation, and for a whole run in model time."""
+"""Schedulers, each a policy with a mechanism: they place one round, run in a simulation, or run in model time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from schedgap.instances.views.synergy import Schedule, SynergyView
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A policy, a mechanism, and their settings.
+    """One scheduler of Synergy: the names of its policy and its mechanism, and their settings.
 
     Attributes
     ----------
@@ -46,12 +46,12 @@ class Scheduler:
 
     @property
     def fair(self) -> bool:
-        """Whether all picked jobs run with at least their fair progress; mechanisms with static demands skip some."""
+        """Whether all picked jobs run and make their fair progress; mechanisms with static demands skip some jobs."""
         return self.mechanism not in {"greedy", "tetris"}
 
     @property
     def statement(self) -> str:
-        """The docstrings of the policy and the mechanism."""
+        """What the scheduler does, in words: the docstrings of its policy and its mechanism."""
         return f"{getdoc(ORDERS[self.policy])}\n\n{getdoc(getattr(Mechanisms, self.mechanism))}"
 
     def place(self, view: SynergyView, oracle: Oracle) -> Mechanism:
@@ -66,7 +66,7 @@ class Scheduler:
 
 
 class Policy:
-    """A scheduler in the simulator: it decides by the tables of `view`, while jobs advance by the true ones."""
+    """A scheduler as a policy of the simulator; it decides by the tables of `view`, jobs advance by the true ones."""
 
     def __init__(self, scheduler: Scheduler, view: SynergyView, oracle: Oracle) -> None:
         self.view, self.scheduler, self.place = view, scheduler, scheduler.place(view, oracle)
@@ -93,10 +93,10 @@ class Policy:
 
 
 def asked_round(view: SynergyView, queue: Ints, left_s: Array) -> Round:
-    """Return the round of a queue, in which the jobs at its head fill the GPUs.
+    """Pick the jobs at the head of a queue that fill the GPUs, and return the round with which to ask a mechanism.
 
-    On mixed clusters, GPU types are chosen to maximise the total progress of these jobs with their shares. This is not
-    the paper's: it leaves types to the ILP of A.2 or to other schedulers.
+    On clusters with several GPU types, types are chosen so that these jobs make a large total progress with their
+    shares. This is not in the paper, which leaves types to the ILP of A.2 or to other schedulers.
     """
     jobs, types = view.pick(queue.tolist())
     if view.mixed and jobs.size:
@@ -131,7 +131,7 @@ def built(scheduler: Scheduler) -> Callable[..., Policy]:
 
 
 def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
-    """Return the heuristic that places the round of a view, once."""
+    """Return the heuristic that places the jobs of a view for a single round."""
 
     def run(view: SynergyView, context: Context, **settings: str) -> Schedule:
         configured, jobs = replace(scheduler, **settings), view.runnable
@@ -147,7 +147,7 @@ def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
 
 
 def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
-    """Return the heuristic that runs all jobs of a view in its rounds without overheads."""
+    """Return the heuristic that simulates all jobs of a view in its rounds, without restarts or profiling."""
 
     def run(view: SynergyView, context: Context, **settings: str) -> Schedule:
         policy = Policy(replace(scheduler, **settings), view, context.oracle)

@@ -24,18 +24,18 @@ from schedgap.instances.sensitivity import Profiles, pipeline_rate
 from schedgap.instances.views.synergy import SynergyView
 
 THRESHOLD = 0.1
-"""The search skips an upper half that gains less than this (section 3.1)."""
+"""The search skips an upper half of its interval that gains less than this fraction of the rate (section 3.1)."""
 
 POINT_S = 60.0
 """Seconds per measurement (section 3.1)."""
 
 MAX_LISTED = 12
-"""Number of models that :func:`describe` lists; further ones are only counted."""
+"""Most models that :func:`describe` lists one by one; it only counts the others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Profiling:
-    """Estimated tables of ``K`` kinds of jobs on ``k`` GPU types, and the cost of profiling.
+    """The tables that profiling estimates for ``K`` kinds of jobs on ``k`` GPU types, their errors, and the cost.
 
     Attributes
     ----------
@@ -43,12 +43,12 @@ class Profiling:
         The estimated tables, in the shape of the true ones. Beyond the most CPUs and memory that a gang may have, they
         repeat the last rate.
     points, levels
-        ``(K, k)`` number of measured CPU levels, and of all that a gang may have; 0 if it cannot run.
+        ``(K, k)`` number of CPU levels that were measured, and of all that a gang may have; 0 if the gang cannot run.
     most
-        ``(K, k)`` index of the memory level of the measurements: all memory that a gang may have.
+        ``(K, k)`` index of the memory level at which rates were measured: all memory that a gang may have.
     error
-        ``(K, k, B)`` largest relative error against the true table at each memory level; 0 at levels that a gang cannot
-        have, ``inf`` if a rate was estimated for a gang that does not run.
+        ``(K, k, B)`` largest relative error at each memory level, compared with the true table; 0 at levels that a gang
+        cannot have, ``inf`` if a rate was estimated for a gang that does not run.
     """
 
     profiles: Profiles
@@ -59,28 +59,26 @@ class Profiling:
 
     @property
     def full_memory_error(self) -> Array:
-        """``(K, k)`` largest relative error with all memory, where only CPU levels are interpolated."""
+        """``(K, k)`` largest relative error with all memory, where rates are interpolated between CPU levels only."""
         return np.take_along_axis(self.error, self.most[:, :, None], axis=2)[:, :, 0]
 
     @property
     def seconds(self) -> Array:
-        """``(K, k)`` duration of profiling."""
+        """``(K, k)`` seconds that profiling one kind of job on one GPU type takes."""
         return np.asarray(POINT_S * self.points)
 
 
 def profiling(view: SynergyView, threshold: float = THRESHOLD) -> Profiling:
-    """Profile all kinds of jobs of a view, within the limits of their gangs (:attr:`Needs.limit`)."""
+    """Profile all kinds of jobs of a view, up to the CPUs and memory that a gang may have (:attr:`Needs.limit`)."""
     return profiled(view.profiles, fetching(view), view.needs.limit, threshold)
 
 
 def believed(view: SynergyView, source: str = "true", noise: float = 0.0, seed: int = 0) -> Profiles:
-    """Return the tables of a scheduler that does not know the true ones.
+    """Return the tables by which a scheduler decides that does not know the true ones.
 
-    The cost, as mean completion time of jobs 1000 to 2000 of ``gen/synergy-128``: ``synergy.tune.srtf`` takes 15.0 h
-    with the true tables and 15.5 h with measured ones, ``synergy.tune.fifo`` 23.1 h and 26.6 h. With rates that are off
-    by up to 3 % they take 16.7 h and 36.4 h, because chance then decides which of many equal rates is the fastest, and
-    with it the job's demand. If the rate at the demand may be 10 % below the fastest (``saturation=0.1``), errors of
-    3 % cost nothing (14.9 h and 22.7 h), and measured tables give 15.0 h and 23.8 h.
+    Small random errors cost Synergy-Tune much, because chance then decides which of many equal rates is the fastest,
+    and with it the job's demand. They cost nothing if the rate at the demand may be some way below the fastest
+    (``saturation=0.1``); ``docs/experiments.md`` has the numbers.
 
     Where a gang does not run at all, in its true table or in the estimate, the table has the true rate: starting the
     gang shows whether it runs, and no job waits forever because it was estimated not to run.
@@ -94,7 +92,7 @@ def believed(view: SynergyView, source: str = "true", noise: float = 0.0, seed: 
 
 
 def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = THRESHOLD) -> Profiling:
-    """Profile all kinds of jobs, skipping upper halves that gain less than `threshold`.
+    """Profile all kinds of jobs; the search skips an upper half of its interval that gains less than `threshold`.
 
     `fetched` ``(K, k, B)`` is the result of :func:`fetching`, `limit` ``(K, k, 2)`` the most CPUs and gigabytes of a
     gang.
@@ -119,11 +117,11 @@ def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = 
 def estimated(
     cpus: Array, measure: Callable[[int], float], fetched: Array, threshold: float = THRESHOLD
 ) -> tuple[Array, dict[int, float]]:
-    """Return an estimated table ``(a, b)`` of iterations per second, and the measured rates by index of the CPU level.
+    """Profile one job: return its estimated table ``(a, b)`` of iterations per second, and the rates measured for it.
 
-    `measure` returns the rate with all memory at one of the ``(a,)`` ascending CPU levels, given by index. Storage
-    delivers `fetched` ``(b,)`` iterations per second at the memory levels, the last of which is all memory. With all
-    memory, the table has the measured rates, regardless of storage.
+    The measured rates are by index of the CPU level. `measure` returns the rate with all memory at one of the ``(a,)``
+    ascending CPU levels, given by index. Storage delivers `fetched` ``(b,)`` iterations per second at the memory
+    levels, the last of which is all memory. With all memory, the table has the measured rates, regardless of storage.
     """
     measured = search(measure, len(cpus), threshold)
     levels = sorted(measured)
@@ -134,9 +132,10 @@ def estimated(
 
 
 def search(measure: Callable[[int], float], levels: int, threshold: float = THRESHOLD) -> dict[int, float]:
-    """Return the rates at the levels that the binary search measures, starting with the highest one.
+    """Measure rates at the CPU levels that a binary search visits; return them by index of the level.
 
-    If the rate falls with more CPUs, the upper half gains nothing, so the search goes down.
+    Both ends are measured first. If the rate falls with more CPUs, the upper half gains nothing, so the search goes
+    down.
     """
     low, high = 0, levels - 1
     measured = {x: measure(x) for x in dict.fromkeys((high, low))}
@@ -152,16 +151,16 @@ def search(measure: Callable[[int], float], levels: int, threshold: float = THRE
 
 
 def relative_error(estimate: Array, true: Array) -> Array:
-    """Return ``|estimate − true| / true`` by cell: 0 where both are 0, ``inf`` where only the true rate is 0."""
+    """Return ``|estimate − true| / true`` of each rate: 0 where both are 0, ``inf`` where only the true rate is 0."""
     difference = np.abs(estimate - true)
     error = np.where(difference > 0, np.inf, 0.0)
     return np.divide(difference, true, out=error, where=true > 0)
 
 
 def fetching(view: SynergyView) -> Array:
-    """Return ``(K, k, B)`` iterations per second that storage delivers to each kind at its memory levels.
+    """Return how fast storage can feed each kind of job: ``(K, k, B)`` iterations per second at its memory levels.
 
-    ``inf`` where nothing has to be fetched, 0 where the process does not fit into its memory.
+    This is ``inf`` where nothing has to be fetched, and 0 where the process does not fit into its memory.
     """
     tables, jobs = view.profiles, view.workload
     fetched = np.empty((tables.kinds, view.types, tables.memory_gb.shape[1]))
@@ -182,7 +181,7 @@ def fetching(view: SynergyView) -> Array:
 
 
 def describe(view: SynergyView) -> list[str]:
-    """Return the costs and errors of profiling in words: a line for all jobs, and one for each of the first models."""
+    """Return in words what profiling costs and how wrong it is: a line for all jobs, and one per listed model."""
     result, tables = profiling(view), view.profiles
     kinds: dict[str, list[int]] = {}
     for kind, j in enumerate(np.unique(tables.kind, return_index=True)[1].tolist()):

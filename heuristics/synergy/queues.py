@@ -1,17 +1,11 @@
-"""Policies: the order in which jobs are served in a round (Synergy, sections 2 and 5.7).
+"""Policies, which order the jobs of a round in the queue (Synergy, sections 2 and 5.7).
 
-The effect of the settings, as mean completion times of jobs 4000 to 5000 of the rebuilt trace of the paper's artefact
-(128 GPUs, 9 jobs per hour): with the largest ρ first, proportional allocation takes 29.7 h and Tune 20.5 h (a factor of
-1.45); with the smallest first, 83.8 h and 39.0 h (2.15; the paper prints 2.3). DRF by job takes 39.0 h with static and
-24.8 h with tuned demands. For jobs 1000 to 2000 of ``gen/synergy-128`` at the split (50, 0, 50), DRF takes 35.7 h and
-25.2 h by job (1.42) and 60.1 h and 29.1 h by tenant (2.07; the paper prints 7.2). If every job is its own tenant, DRF
-by tenant is FIFO, because no tenant holds anything before its first job, and only mechanisms are compared.
+``docs/experiments.md`` has the effect of the settings. If every job is its own tenant, DRF by tenant is FIFO, because
+no tenant holds anything before its first job; then only mechanisms are compared.
 
-Times alone and remaining times assume the proportional share on the job's best GPU type for all mechanisms, so the
-policies are the same for all of them. The text does not say which speed SRTF assumes. The artefact takes the fastest
-one, except for proportional allocation (``speed=fastest``). With it, Tune takes 3.20 h on the dynamic trace of Table 5
-instead of 3.09 h, and Opt 3.08 h instead of 2.99 h; the paper prints 3.19 and 3.06 h. For jobs 1000 to 2000 of
-``gen/synergy-128``, Tune takes 14.9 h instead of 15.0 h. Ties are broken by arrival, then index.
+A job's time alone and its remaining time assume its proportional share on its best GPU type, whatever the mechanism, so
+a policy is the same for all mechanisms. The text does not say which speed SRTF assumes. The artefact takes the fastest
+one (``speed=fastest``), except for proportional allocation. Ties are broken by arrival, then index.
 """
 
 from __future__ import annotations
@@ -29,10 +23,10 @@ from schedgap.instances.views.synergy import SynergyView
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Jobs at the start of a round, ascending, ``(a,)`` each.
+    """What a policy knows about the jobs that may run in a round, ascending by number, ``(a,)`` each.
 
     `elapsed_s` are seconds since arrival; `left_s` and `alone_s` the seconds that the remaining and the whole work take
-    with the share; `attained_s` are GPU-seconds.
+    with the proportional share; `attained_s` are the GPU-seconds received so far.
     """
 
     jobs: Ints
@@ -43,7 +37,7 @@ class Waiting:
 
 
 Order = Callable[..., Array]
-"""Returns ``(a,)`` keys from a view, the waiting jobs, and the policy's settings; the smallest key is served first."""
+"""A policy: a function of a view, the waiting jobs and settings that returns ``(a,)`` keys; the smallest goes first."""
 
 
 def fifo(view: SynergyView, waiting: Waiting) -> Array:
@@ -65,28 +59,29 @@ def las(view: SynergyView, waiting: Waiting) -> Array:
 
 
 def ftf(view: SynergyView, waiting: Waiting, *, first: str = "largest") -> Array:
-    """Return −ρ, so that the largest ρ is served first, as in Themis, which the paper cites; or ρ, ``smallest`` first.
+    """Return keys of finish-time fairness: the job with the largest ρ (or the ``smallest``) is served first.
 
     ρ is the total time of the job if it runs with its share from now on, divided by its time alone from its arrival on.
-    The paper's artefact serves the smallest ρ first.
+    Themis, which the paper cites, serves the largest ρ first, the paper's artefact the smallest.
     """
     rho = (waiting.elapsed_s + waiting.left_s) / waiting.alone_s
     return -rho if first == "largest" else rho
 
 
 def drf(view: SynergyView, waiting: Waiting, *, by: str = "job") -> Array:
-    """Return dominant shares of the jobs' demands, as in the artefact, or ranks by tenant; the smallest goes first.
+    """Return keys of DRF: the job with the smallest dominant share is served first.
 
-    By tenant, this is progressive filling (Ghodsi et al., NSDI 2011): a job counts with all earlier jobs of its tenant.
+    `by` says whose share that is: the job's own, by its demand, as in the artefact; or its tenant's, by progressive
+    filling (Ghodsi et al., NSDI 2011), where a job counts with all earlier jobs of its tenant.
     """
     return filled(view, waiting) if by == "tenant" else dominant(view, waiting.jobs).max(axis=1)
 
 
 def filled(view: SynergyView, waiting: Waiting) -> Array:
-    """Return ranks by progressive filling: the next job belongs to the tenant with the smallest dominant share.
+    """Rank jobs by progressive filling: the next job is one of the tenant with the smallest dominant share.
 
-    Jobs that do not fit with those before them count nothing and come after all that do. If every tenant has one job,
-    all shares are 0 until the job is served, and the order is that of arrival.
+    A job that does not fit with those before it comes after all that fit, and its tenant's share does not grow. If
+    every tenant has one job, all shares are 0 until the job is served, and the order is that of arrival.
     """
     demand = dominant(view, waiting.jobs)
     arrival_s, tenant = view.workload.arrival_s[waiting.jobs].tolist(), view.workload.tenant[waiting.jobs].tolist()

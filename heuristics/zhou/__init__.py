@@ -20,7 +20,7 @@ def _planned(decide: Callable[[Architecture, Way], Schedule]) -> Callable[..., S
 
 
 CELLS = 2_000_000
-"""Largest servers times slots for which a comparison runs by default: about two gigabytes of tables."""
+"""Most servers times slots for which a comparison runs these heuristics by default: about two gigabytes of tables."""
 
 
 def _too_large(a: Architecture) -> str | None:
@@ -29,7 +29,10 @@ def _too_large(a: Architecture) -> str | None:
 
 
 def _four_alpha(a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = Way.carry) -> Guarantee:
-    """Return the ratio of Theorem 5 for jobs that meet its assumptions; a run may be shown to have more."""
+    """Return the ratio ``4α`` of Theorem 5 if all jobs meet its assumptions.
+
+    If they do not, no ratio is known in advance, but a run may be shown to meet the conditions of Lemma 1.
+    """
     least = a.alpha
     largest = least if alpha in ("formula", "round") else alpha
     if carry and isinstance(largest, int) and largest >= least and a.meets_assumptions.all():
@@ -38,7 +41,7 @@ def _four_alpha(a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = 
 
 
 def _two_log(a: Architecture) -> Guarantee | None:
-    """Return the ratio of Theorem 3 for jobs that meet its assumptions."""
+    """Return the ratio ``2 log λ`` of Theorem 3 if all jobs meet its assumptions, otherwise ``None``."""
     return Guarantee(f"2 log λ = {a.gamma:.1f}", a.gamma) if a.meets_assumptions.all() else None
 
 
@@ -72,8 +75,11 @@ ONLINE = (
     TIES,
 )
 VARIANTS = ("alpha=1", "carry=false")
-"""Settings that comparisons run besides α = 4: the smallest α, for which nothing is proved, and repeated windows. With
-the α of the formulas, jobs wait for hundreds of windows."""
+"""Settings of ``online`` that comparisons run besides α = 4.
+
+These are the smallest α, for which no theorem holds, and repeated windows. With the α of the formulas, jobs would wait
+for hundreds of windows.
+"""
 RESTART = Parameter(
     "restart_slots",
     "slots without work at the start of each run of a job except its first; §7.1: preemption lengthens jobs",
@@ -84,7 +90,10 @@ RESTART = Parameter(
 KNOW = Parameter("know_remaining", "whether jobs are ordered by remaining work, as in §7, or by attained service")
 TYPES = Parameter("types", "any configuration of workers and PSs, or that of the ideal case", choices=("any", "ideal"))
 AS_PRINTED = {"ps": ("printed=true",), "ra": ()}
-"""Variants by architecture; Algorithm 7 as printed runs on request only, because its schedules do not do all work."""
+"""Settings that comparisons run as well, by architecture.
+
+Algorithm 7 (ring all-reduce) as printed runs on request only, because its schedules do not do all work of the jobs.
+"""
 
 
 def _register(
@@ -97,7 +106,10 @@ def _register(
     variants: tuple[str, ...] = (),
     **more: Callable[..., Guarantee | None],
 ) -> None:
-    """Register a method for both architectures; its functions take an architecture instead of a view."""
+    """Register a heuristic for both architectures, PSs and ring all-reduce.
+
+    The functions `run` and those of `more` take an architecture instead of a view.
+    """
 
     def of(arch: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return passing(lambda view, *rest, **settings: function(view.architectures[arch], *rest, **settings), function)

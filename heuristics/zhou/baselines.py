@@ -1,11 +1,13 @@
-"""Baselines of A_online in Zhou et al. (§7), slot by slot on the currently free resources; and Jain et al.'s greedy.
+"""The schedulers with which Zhou et al. compare A_online (§7), and the greedy algorithm of Jain et al.
+
+FIFO, DRF, Tiresias and AntMan decide slot by slot, on the resources that are free then.
 
 Workers and PSs have the types of each job's ideal case: the configuration that completes it first on an empty cluster.
 FIFO and DRF never preempt a job. Tiresias and AntMan plan every slot anew and may preempt jobs and, if these cannot
 resume where they were, migrate them; their problem is the preemptive one. "Job execution duration is lengthened due to
-frequent preemption" (§7.1), but the paper does not print by how much: every run of a job except its first starts with
-`restart_slots` slots without work. Bounds for preemptive schedules hold for any such cost, and bounds for
-non-preemptive schedules hold for an infinite one.
+frequent preemption" (§7.1), but the paper does not print by how much; here, every run of a job except its first starts
+with `restart_slots` slots without work. Bounds for preemptive schedules hold for any such cost. Bounds for
+non-preemptive schedules hold where the cost is infinite.
 
 The paper leaves open which jobs of AntMan are guaranteed. Here they are the jobs above the median weight, or all jobs
 if all weights are equal; guaranteed jobs that have waited for :data:`PATIENCE` slots run like opportunistic ones.
@@ -34,7 +36,7 @@ PATIENCE = 8
 
 
 def ideal(a: Architecture) -> list[FoundRun]:
-    """Return each job's fastest run on the empty cluster; of equally fast ones the one that uses the least."""
+    """Return each job's fastest run on the empty cluster; of equally fast runs, the one that uses least resources."""
     longest = int(a.options.shortest.max())
     ledger = Ledger(a.classes, a.options, longest, constant=True)
     return [run for job in range(a.size) if (run := ledger.find(job, 0))]
@@ -42,11 +44,12 @@ def ideal(a: Architecture) -> list[FoundRun]:
 
 @dataclass(frozen=True, eq=False)
 class Configurations:
-    """Every job with 1, 2, … workers of its ideal types, on one server or on several.
+    """The ways in which jobs can run in a slot: with 1, 2, … workers of their ideal types, on one server or on several.
 
-    The `options` take one slot each; those of a job with N workers are its options ``2·(N − 1)`` and ``2·N − 1``.
-    `rate` ``(o,)`` is in mini-batches per slot of all workers together, `most` ``(n,)`` the largest number of workers
-    that fits on the empty cluster with the parameter servers they need, `wanted` ``(n,)`` that of the ideal case.
+    A job with N workers has the `options` ``2·(N − 1)`` and ``2·N − 1``, counted from its first; each takes one slot.
+    `rate` ``(o,)`` is in mini-batches per slot of all workers together. `most` ``(n,)`` is the largest number of
+    workers that fits on the empty cluster with the parameter servers that they need, `wanted` ``(n,)`` the number in
+    the ideal case.
     """
 
     options: Options
@@ -56,7 +59,7 @@ class Configurations:
 
     @staticmethod
     def of(a: Architecture) -> Configurations:
-        """Return the configurations of all jobs."""
+        """Compute the configurations of all jobs of an architecture."""
         best = ideal(a)
         wanted = np.array([int(run.workers.sum()) for run in best])
         fitting = largest(a.classes, a.rates.ring, int(a.most.max())).max(axis=2)
@@ -70,14 +73,14 @@ class Configurations:
         return Configurations(Options(first, slots, worker_type, ps_type, together, workers), rate, most, wanted)
 
     def among(self, job: int, workers: int) -> slice:
-        """Return the options of a job with `workers` workers."""
+        """Return where the options of a job with `workers` workers are, as a slice of `options`."""
         at = int(self.options.first[job]) + 2 * (workers - 1)
         return slice(at, at + 2)
 
 
 @dataclass(frozen=True, eq=False)
 class _Running:
-    """A running job: its placement, the first slot of the run, the rate, and the first slot in which it works."""
+    """A job's current run: its placement, first slot and rate, and the slot in which work begins after a restart."""
 
     placement: FoundRun
     since: int
@@ -86,7 +89,7 @@ class _Running:
 
 
 class SlotCluster:
-    """The cluster slot by slot: running jobs, remaining work, and the runs so far."""
+    """A cluster that a baseline fills slot by slot: running jobs, remaining work, and the finished runs so far."""
 
     def __init__(self, a: Architecture, restart_slots: int = 0) -> None:
         self.a, self.restart_slots = a, restart_slots
@@ -115,7 +118,10 @@ class SlotCluster:
         return True
 
     def start_largest(self, job: int, most: int) -> bool:
-        """Start a job with as many workers as fit, at most `most`; one worker is tried first, then bisection."""
+        """Start a job with as many workers as fit, at most `most`; return whether it started.
+
+        One worker is tried first; then bisection finds the number.
+        """
         low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2 if low else 1
@@ -126,12 +132,12 @@ class SlotCluster:
         return low > 0 and self.start(job, low)
 
     def record(self, job: int, run: _Running) -> None:
-        """Record a run that ends before this slot."""
+        """Add a run that ends before this slot to the log, unless it did not last a slot."""
         if self.slot > run.since:
             self.log.append((job, replace(run.placement, start=run.since - 1, slots=self.slot - run.since)))
 
     def replan(self, order: Iterable[tuple[int, bool]]) -> None:
-        """Plan this slot anew: jobs in `order` stay where they are if there is still room, or are started.
+        """Plan this slot anew: in `order`, running jobs stay where they are if there is still room; others are started.
 
         A job starts with the workers of its ideal case or, if its flag in `order` is set, with as many of them as fit.
         A job that occurs again is tried again only if it was not started.
@@ -159,7 +165,7 @@ class SlotCluster:
                 self.record(job, run)
 
     def advance(self) -> None:
-        """Run all placed jobs for this slot, then go to the next slot with a running or waiting job."""
+        """Let all placed jobs work for this slot; then go to the next slot with a running or waiting job."""
         self.started |= self.running.keys()
         for job, run in self.running.items():
             self.left[job] -= run.rate * (self.slot >= run.works_from)
@@ -211,7 +217,10 @@ def drf(a: Architecture, context: Context) -> Schedule:
 
 
 def _fair(cluster: SlotCluster, waiting: list[int]) -> dict[int, int]:
-    """Return the number of workers of each waiting job that gets any, by progressive filling of the free resources."""
+    """Share the free resources among waiting jobs by progressive filling; return each job's number of workers.
+
+    Jobs that get no worker are left out.
+    """
     a, configurations = cluster.a, cluster.configurations
     total = np.maximum(a.machines.total, 1e-300)
     free = cluster.ledger.free[:, :, 0].sum(axis=0)
@@ -280,11 +289,10 @@ def antman(a: Architecture, context: Context, *, restart_slots: int = 0) -> Sche
 
 
 def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = "any") -> Schedule:
-    """Return the schedule of a greedy by weight density (Jain et al.) up to τ.
+    """Return the schedule by τ of the greedy algorithm of Jain et al., which serves jobs by weight per consumption.
 
-    Jobs are ordered by weight per consumption. Each takes the schedule that completes first, in any configuration or in
-    that of its ideal case, like all other baselines. On ``gen/zhou-ra?capacity=0.2`` the weight is 359 or 187 thousand,
-    compared with A_maxweight's 261.
+    Each job takes the schedule that completes first, in any configuration of workers and PSs (``any``) or in that of
+    its ideal case (``ideal``), as all other baselines do.
     """
     options = a.options
     if types == "ideal":

@@ -1,9 +1,10 @@
-"""Zhou et al.'s Algorithms 1 to 3, related planners of whole batches, and the guarantee of Lemma 1 for a run.
+"""Zhou et al.'s Algorithms 1 to 3, which plan jobs batch by batch, and the guarantee of Lemma 1 for a run.
 
 - :func:`a_maxweight` (Algorithm 3) takes jobs by descending weight ("for each job j ∈ [φ]" names no order). Each gets
   its cheapest schedule at the prices (11) if that costs less than its weight. On an empty cluster prices are 0, so many
-  schedules cost the same. Line 5, and line 30 of Algorithm 4, require a strictly lower cost, so the first one wins: on
-  one server, then by worker and PS type, then by duration (in a ring: by number of workers), start and server.
+  schedules cost the same. Line 5, and line 30 of Algorithm 4, require a strictly lower cost, so the schedule tried
+  first wins: those on one server come first, then the order is that of worker and PS types, durations (in a ring:
+  numbers of workers), starts and servers.
 - :func:`a_dual` (Algorithm 2) runs A_maxweight on the remaining jobs α times, in consecutive windows of τ_i slots.
 - :func:`online` (Algorithm 1): at time ``τ_i = 2^(i−1)``, batch i contains the jobs that have arrived and are not
   scheduled. Those that A_dual schedules run from ``α·τ_i`` to ``α·τ_(i+1)``; the rest go to the next batch (line 10).
@@ -41,36 +42,37 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, Schedule
 
 LEAST = float(np.nextafter(0.0, 1.0))
-"""Smallest positive number: only a cost of 0 is below it."""
+"""Smallest positive number, the cost limit of jobs of weight 0: only schedules that cost nothing are below it."""
 
 HOPELESS = 4
-"""If an empty window this many times as long as the fastest run of any job schedules no job, no window ever will."""
+"""The search for windows ends when one is empty that is this many times as long as the longest of all fastest runs."""
 
 Plan = list[tuple[int, FoundRun]]
 
 
 @dataclass(frozen=True)
 class Way:
-    """Settings of the algorithms.
+    """The settings of Zhou et al.'s algorithms; each decides something that the paper leaves open or prints otherwise.
 
     Parameters
     ----------
     alpha
         Number of windows per batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch), or
-        ``"realised"``: until nothing more fits.
+        ``"realised"``: as many as there are until nothing more of the batch fits.
     carry
-        Whether jobs that do not fit in the α windows go to the next batch, as printed. If not, windows are repeated
-        until nothing more of the batch fits, whatever α is, and start at τ_i or at the end of the previous batch.
+        Whether jobs that do not fit in the α windows of their batch go to the next batch, as printed. If not, windows
+        are repeated until nothing more of the batch fits, whatever α is; they start at τ_i or at the end of the
+        previous batch.
     tight
-        Whether a batch starts when the runs of the previous batch are done, but not before τ_i.
+        Whether a batch starts as soon as the runs of the previous batch are done, but not before τ_i.
     inclusive
-        Whether slot τ of a window may be used.
+        Whether jobs may use slot τ of a window, its last one, which (7b) forbids.
     printed
         Whether to run Algorithms 4 and 7 as printed instead of the exact placement, on the options of
         :attr:`~schedgap.instances.views.zhou.Architecture.printed_options`.
     ties
-        Choice among schedules of equal cost: the first one, as printed, or the one that completes first and, among
-        these, uses the smallest share of the cluster.
+        Which of several schedules of equal cost is taken: the first one found, as printed, or the one that completes
+        first and, among these, uses the smallest share of the cluster.
     """
 
     alpha: int | str = 4
@@ -82,7 +84,7 @@ class Way:
 
     @property
     def first(self) -> bool:
-        """Whether ties go to the first schedule."""
+        """Whether the first of several schedules of equal cost is taken."""
         return self.ties == "first"
 
     def options(self, a: Architecture) -> Options:
@@ -101,7 +103,10 @@ class Way:
 
 
 def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Plan:
-    """Return the plan of some waiting jobs in a window of τ slots; column 0 is its first slot (Algorithm 3)."""
+    """Plan waiting jobs by descending weight in an empty window of τ slots (Algorithm 3); return the chosen runs.
+
+    The first slot of the window has number 0.
+    """
     columns, options = tau if way.inclusive else tau - 1, way.options(a)
     waiting = sorted(jobs, key=lambda j: (-a.weight[j], j))
     waiting = [j for j in waiting if options.shortest[j] <= columns]
@@ -120,7 +125,10 @@ def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Pla
 
 
 def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way, rounds: int | None = None) -> list[Plan]:
-    """Return the plans of consecutive windows (Algorithm 2): at most `rounds`, until a window schedules no job."""
+    """Plan jobs in consecutive windows of τ slots (Algorithm 2); return one plan per window.
+
+    Planning stops after `rounds` windows, or when a window would schedule no job.
+    """
     plans: list[Plan] = []
     left = set(jobs.tolist())
     while left and (rounds is None or len(plans) < rounds):
@@ -133,7 +141,7 @@ def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way, rounds: int | None =
 
 
 def online(a: Architecture, way: Way) -> Schedule:
-    r"""Return the schedule of A_online (Algorithm 1), with its windows.
+    r"""Return the schedule of A_online (Algorithm 1), with the windows of its batches.
 
     Result rows state the :math:`4 \alpha` of Lemma 1 if the run is shown to meet its conditions (:func:`shown`). Raises
     `NotApplicableError` if no schedule is found for a waiting job even in an empty window many times as long as it
@@ -174,7 +182,7 @@ def online(a: Architecture, way: Way) -> Schedule:
 
 
 def maxweight(a: Architecture, way: Way) -> Schedule:
-    """Return the schedule of A_maxweight up to τ for all jobs, available from slot 1."""
+    """Return the schedule by τ of A_maxweight, as if all jobs were available from slot 1 on."""
     return Schedule(**vars(runs_of(a_maxweight(a, range(a.size), a.deadline, way), 1)))
 
 
@@ -203,7 +211,7 @@ def mincost(a: Architecture, way: Way) -> Schedule:
 
 
 def most_weight(a: Architecture, jobs: Ints, tau: int) -> float:
-    """Return an upper bound on the weight of `jobs` that any schedule from slot 1 on completes by τ."""
+    """Return an upper bound on the weight of those `jobs` that a schedule from slot 1 on can complete by τ."""
     fitting = jobs[a.options.shortest[jobs] < tau]
     weight = a.weight[fitting]
     bounds = [float(weight.sum())]
@@ -218,7 +226,10 @@ def most_weight(a: Architecture, jobs: Ints, tau: int) -> float:
 
 
 def lacking(a: Architecture, schedule: Schedule) -> int | None:
-    """Return the first τ_i for which the run is not shown to have property (ii) of Lemma 1, ``None`` if all are."""
+    """Return the τ_i of the first batch for which property (ii) of Lemma 1 is not shown; ``None`` if it is for all.
+
+    Property (ii): the batch's schedule has at least the weight that an optimal schedule completes by τ_i.
+    """
     waiting = np.ones(a.size, bool)
     tau_of_run = schedule.window_tau[np.searchsorted(schedule.window_start, schedule.start, "right") - 1]
     for tau in (1 << i for i in range(int(schedule.window_tau.max()).bit_length())):
@@ -231,7 +242,7 @@ def lacking(a: Architecture, schedule: Schedule) -> int | None:
 
 
 def shown(a: Architecture, schedule: Schedule) -> Guarantee:
-    """Return the guarantee of Lemma 1 for a run, without a factor if property (ii) is not shown.
+    """Return the guarantee ``4α`` that Lemma 1 gives for this run; it has no factor if property (ii) is not shown.
 
     Jobs of batch i complete by the end of its window, which is ``α·τ_(i+1)`` as printed. The largest ratio of that end
     to ``τ_(i+1)`` is the α that the lemma's proof needs, whatever the windows are.
