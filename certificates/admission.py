@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 
 from .basics import Data, require, up
-from .elastic import Elastic
+from .elastic import ElasticPacking
 from .packing import SLOTTED, by_slots
 from .reading.admission import admission_of
-from .reading.elastic import Elastic as Runs
+from .reading.elastic import RawElastic as Runs
 from .rules import register
 
 
-class Admission(Elastic):
+class AdmissionPacking(ElasticPacking):
     """The admission example: jobs with utilities and deadlines, on servers with room for some workers and some PSs.
 
     Jobs start at least `late` slots after their arrival slot.
@@ -39,5 +39,5 @@ class Admission(Elastic):
             self.worth.append(up(worth, self.unit))
 
 
-register("admission.utility", partial(by_slots, Admission), SLOTTED)
-register("admission.from_arrival", partial(by_slots, partial(Admission, late=0)), SLOTTED)
+register("admission.utility", partial(by_slots, AdmissionPacking), SLOTTED)
+register("admission.from_arrival", partial(by_slots, partial(AdmissionPacking, late=0)), SLOTTED)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from .basics import DEAR, STRETCH, Array, Data, require
-from .packing import Packing, Uses
-from .reading.elastic import Elastic as Runs
+from .packing import PackingRule, Uses
+from .reading.elastic import RawElastic as Runs
 
 
-class Elastic(Packing):
+class ElasticPacking(PackingRule):
     """The packing problem of elastic jobs, which run on workers with parameter servers (PSs), or on a ring of workers.
 
     All PSs of a job are on one server, and their bandwidth limits the number of workers on other servers. In a `ring`

@@ -20,7 +20,7 @@ W = TypeVar("W")
 
 
 @dataclass(frozen=True, eq=False)
-class Finding(Generic[W]):
+class PropertyCheck(Generic[W]):
     """Whether an allocation has a property, within the tolerance, and a witness if it has not.
 
     Each property defines its `witness` and its `margin`, which is negative if the property fails; `text` is for tables.
@@ -61,7 +61,7 @@ def equal_split(tenants: Tenants) -> Array:
     return np.outer(tenants.weight / tenants.weight.sum(), tenants.capacity)
 
 
-def envy_free(tenants: Tenants, devices: Array) -> Finding[dict[tuple[str, str], float]]:
+def envy_free(tenants: Tenants, devices: Array) -> PropertyCheck[dict[tuple[str, str], float]]:
     """Check that nobody prefers another's allocation, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
 
     Envy is measured relative to the tenant's efficiency under an equal split, so that scales do not matter.
@@ -76,10 +76,10 @@ def envy_free(tenants: Tenants, devices: Array) -> Finding[dict[tuple[str, str],
     l, i = map(int, np.unravel_index(relative.argmax(), envy.shape))
     text = f"{labels[l]} envies {labels[i]}: {value[l, i]:.6g} is more than its {value[l, l]:.6g}"
     text = text if pairs else "nobody envies anybody"
-    return Finding("envy-free", not pairs, pairs, -float(envy.max()), text, max(float(relative.max()), 0.0))
+    return PropertyCheck("envy-free", not pairs, pairs, -float(envy.max()), text, max(float(relative.max()), 0.0))
 
 
-def equal_efficiency(tenants: Tenants, devices: Array) -> Finding[Array]:
+def equal_efficiency(tenants: Tenants, devices: Array) -> PropertyCheck[Array]:
     """Check that all tenants have the same efficiency per weight (9c).
 
     Witness: ``(v,)`` efficiencies per weight. Margin: minus their spread, relative to the largest.
@@ -88,10 +88,10 @@ def equal_efficiency(tenants: Tenants, devices: Array) -> Finding[Array]:
     low, high = int(level.argmin()), int(level.argmax())
     spread = float(np.ptp(level) / level[high]) if level[high] > 0 else 0.0
     text = f"{labels[low]} has {level[low]:.6g} per weight, {labels[high]} has {level[high]:.6g}"
-    return Finding("equal efficiency", spread <= TOLERANCE, level, -spread, text, spread)
+    return PropertyCheck("equal efficiency", spread <= TOLERANCE, level, -spread, text, spread)
 
 
-def sharing_incentive(tenants: Tenants, devices: Array) -> Finding[dict[str, float]]:
+def sharing_incentive(tenants: Tenants, devices: Array) -> PropertyCheck[dict[str, float]]:
     """Check that nobody would be better off with its weight's share of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
 
     Witness: the loss of each tenant below its equal split, by label. Margin: the smallest relative gain over it.
@@ -103,4 +103,6 @@ def sharing_incentive(tenants: Tenants, devices: Array) -> Finding[dict[str, flo
     l = int(np.argmin(relative))
     than = "less than" if losers else "at least"
     text = f"{labels[l]} gets {own[l]:.6g}, {than} the {alone[l]:.6g} of an equal split"
-    return Finding("sharing incentive", not losers, losers, float(relative[l]), text, max(-float(relative[l]), 0.0))
+    return PropertyCheck(
+        "sharing incentive", not losers, losers, float(relative[l]), text, max(-float(relative[l]), 0.0)
+    )

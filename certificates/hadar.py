@@ -18,12 +18,12 @@ import numpy as np
 
 from .basics import DEAR, LESS, LOW, MORE, NEVER, Array, Data, require, up
 from .fluid import READS, EndWorth, Fleet, Kind, completion, last_end, over_intervals, percentile, seconds
-from .packing import SLOTTED, Packing, Uses, by_slots
+from .packing import SLOTTED, PackingRule, Uses, by_slots
 from .reading.gangs import gangs_of
 from .rules import register
 
 
-class Hadar(Packing):
+class HadarPacking(PackingRule):
     """Hadar's gangs: a schedule is a set of slots, in each of which the gang holds GPUs of any types.
 
     The gang runs at the rate of its slowest GPU. Jobs may be rejected unless the problem is to `complete` them all.
@@ -132,7 +132,7 @@ class Hadar(Packing):
         return best
 
 
-class Forked(Hadar):
+class Forked(HadarPacking):
     """Jobs that run as copies, one on each server: a job buys whole GPUs anywhere, at most its gang's size per server.
 
     The GPUs of all servers of one type and size have the same price in a slot.
@@ -154,8 +154,8 @@ class Forked(Hadar):
         able, since, room = pace > 0, self.arrival[j], high - low
         held = math.floor(float((low * prices).sum()) * LOW)
 
-        def until(t: int) -> Offer:
-            return Offer(prices[able, since : t + 1], room[able, since : t + 1], pace[able])
+        def until(t: int) -> GpuOffer:
+            return GpuOffer(prices[able, since : t + 1], room[able, since : t + 1], pace[able])
 
         def part(t: int) -> int:
             return held + math.floor(until(t).bought(need)[0] * LOW)
@@ -193,7 +193,7 @@ def best_end(
     return best
 
 
-class Offer(NamedTuple):
+class GpuOffer(NamedTuple):
     """The GPUs that a job can buy: their price and number by class and slot, and the work of one GPU in a slot.
 
     `price` and `room` are by class of servers and slot, `pace` by class.
@@ -319,8 +319,8 @@ def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int,
 COPIES = partial(GangFleet, together=True)
 GRAINED = partial(GangFleet, grain=1.0)
 
-register("hadar.utility", partial(by_slots, Hadar), reads=(*SLOTTED, "divisible"))
-register("hadar.complete", partial(by_slots, partial(Hadar, complete=True)), reads=(*SLOTTED, "divisible"))
+register("hadar.utility", partial(by_slots, HadarPacking), reads=(*SLOTTED, "divisible"))
+register("hadar.complete", partial(by_slots, partial(HadarPacking, complete=True)), reads=(*SLOTTED, "divisible"))
 register("hadar.forked", partial(by_slots, Forked), reads=SLOTTED)
 # Certificates with edges have prices over intervals instead of slots.
 for name, kind in {

@@ -28,7 +28,7 @@ MOST_LEAVES = 10**7
 """Largest number of jobs times nodes of a tree."""
 
 
-class Packing:
+class PackingRule:
     """A packing problem in which each job takes one schedule or none.
 
     Subclasses set the ``capacity`` in a slot (one number per row of prices) and the ``worth`` of each job by its end,
@@ -140,7 +140,7 @@ class Packing:
         return self.sense * Fraction(self.unit) * self.tree(proof.get("tree") or [{"prices": 0}])
 
 
-def by_slots(kind: Callable[[Data, Data], Packing], data: Data, proof: Data) -> tuple[int, Fraction]:
+def by_slots(kind: Callable[[Data, Data], PackingRule], data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return the bound on a packing problem of some kind, by prices of capacity in slots."""
     problem = kind(data, proof)
     return problem.sense, problem.value(proof)

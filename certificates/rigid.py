@@ -161,7 +161,7 @@ def makespan(data: Data, proof: Data) -> tuple[int, Fraction]:
     return -1, (last - min(g.release for g in rigid.gangs)) / rigid.hour
 
 
-class Machines(Fleet):
+class MachineFleet(Fleet):
     """The gangs as a fluid, with times in hours; each pool becomes several machines, one per dual feasible function.
 
     A gang uses all machines of its pool at once.
@@ -193,7 +193,7 @@ def over_intervals(rigid: Rigid, proof: Data) -> Fraction:
 
     The fluid counts runs shorter than :data:`TINY` as that long; the bound is lowered by the delay that this can cause.
     """
-    fleet, short = Machines(rigid, proof), sum(gang.duration / rigid.hour < TINY for gang in rigid.gangs)
+    fleet, short = MachineFleet(rigid, proof), sum(gang.duration / rigid.hour < TINY for gang in rigid.gangs)
     before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * short)
     return completion(fleet, proof) - total(before) * Fraction(1 + 1e-12)
 

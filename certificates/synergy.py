@@ -21,7 +21,7 @@ Configuration = tuple[int, tuple[float, float, float], float]
 """GPU type; GPUs, CPUs and gigabytes; iterations per second."""
 
 
-class Held:
+class RoundHoldings:
     """The configurations of CPUs and memory that jobs may hold: at most those of as many servers as the gang needs.
 
     Jobs of one `kind` have the same configurations. `allowed` ``(k, 3)`` has the GPUs, CPUs and gigabytes of each type.
@@ -58,7 +58,7 @@ class SensitiveFleet(Fleet):
     """Synergy's jobs, whose rates depend on CPUs and memory. Resources are GPUs, CPUs and memory by type."""
 
     def __init__(self, data: Data, proof: Data) -> None:
-        self.held = Held(data, proof)
+        self.held = RoundHoldings(data, proof)
         jobs, slot_s = self.held.read.jobs, proof["slot_s"]
         self.there = self.held.allowed.ravel()
         self.which = np.flatnonzero(self.held.pooled.able.any(axis=1)).tolist()
@@ -89,7 +89,7 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
     may hold nothing. In the other problems a job reaches its fair progress on the type where it runs or, in
     ``synergy.oracle``, the progress that 1/n of every type gives it.
     """
-    held, unit, problem = Held(data, proof), Fraction(proof["unit"]), proof["problem"]
+    held, unit, problem = RoundHoldings(data, proof), Fraction(proof["unit"]), proof["problem"]
     jobs = held.round(proof)
     require(min(map(min, proof["prices"])) >= 0, "a price is negative")
     prices = [[unit * Fraction(p) for p in row] for row in proof["prices"]]
@@ -116,7 +116,7 @@ def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
     A whole job has its `worth`, and a split job is worth 1 less. So all jobs on a GPU type are worth their sum less the
     number of split jobs, and this is at most what the servers can hold (:func:`most_worth`).
     """
-    held, unit = Held(data, proof), float(proof["unit"])
+    held, unit = RoundHoldings(data, proof), float(proof["unit"])
     pools = [Counter[tuple[tuple[float, ...], float]]() for _ in held.allowed]
     for j, (i, *amounts), worth in zip(held.round(proof), proof["held"], proof["worth"], strict=True):
         fair = float(held.pooled.fair[j, i])

@@ -10,23 +10,23 @@ from functools import cache, partial
 import numpy as np
 
 from .basics import LESS, LOW, MORE, STRETCH, Array, Data, require, up
-from .elastic import Elastic
+from .elastic import ElasticPacking
 from .fluid import READS, Fleet, completion, slots
 from .packing import SLOTTED, by_slots
-from .reading.zhou import Architecture, zhou_of
+from .reading.zhou import RawArchitecture, zhou_of
 from .rules import register
 
 
-class Timed(Elastic):
+class Timed(ElasticPacking):
     """The packing problem of elastic jobs, with Zhou's jobs and slots."""
 
-    def reading(self, data: Data) -> Architecture:
+    def reading(self, data: Data) -> RawArchitecture:
         read = zhou_of(data)
         require(self.slot_s == read.slot_s, "slots are not the problem's")
         self.begin = (read.arrival - 1).tolist()
         return read.architectures["ra" if self.ring else "ps"]
 
-    def until(self, read: Architecture) -> Architecture:
+    def until(self, read: RawArchitecture) -> RawArchitecture:
         """Return `read`, or refuse a certificate whose slots do not end just before τ."""
         require(read.deadline == self.slots + 1, "slots do not end with τ")
         return read
@@ -48,7 +48,7 @@ class Completion(Timed):
 class Weight(Timed):
     """The problem of largest weight: jobs that complete within the slots count, and all are there at the start."""
 
-    def reading(self, data: Data) -> Architecture:
+    def reading(self, data: Data) -> RawArchitecture:
         return self.until(super().reading(data))
 
     def ends(self) -> None:
@@ -62,7 +62,7 @@ Offer = Callable[[int], tuple[Array, Array]]
 Both are ``(servers, resources, windows)``."""
 
 
-class Cheapest(Timed):
+class CheapestRun(Timed):
     """The problem of the cheapest run of the heaviest job, next to the loads of other jobs, in slots up to τ.
 
     The loads determine the prices. There are no multipliers: all options that might be cheaper than the best one found
@@ -176,7 +176,7 @@ class ElasticFleet(Timed, Fleet):
 
 
 for name, ring in {"ps": False, "ra": True}.items():
-    register(f"zhou.{name}.cost", partial(by_slots, partial(Cheapest, ring=ring)), ("slot_s", "slots", "base"))
+    register(f"zhou.{name}.cost", partial(by_slots, partial(CheapestRun, ring=ring)), ("slot_s", "slots", "base"))
     register(f"zhou.{name}.completion", partial(by_slots, partial(Completion, ring=ring)), SLOTTED)
     register(f"zhou.{name}.weight", partial(by_slots, partial(Weight, ring=ring)), SLOTTED)
     register(f"zhou.{name}.preemptive", partial(slots, partial(ElasticFleet, ring=ring)), READS[completion])

@@ -17,13 +17,13 @@ import numpy as np
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter, passing
-from schedgap.instances.rigid import OBJECTIVES, RigidView, Schedule, kernels, starts_of
+from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView, kernels, starts_of
 
 MOST_RESERVED = 5000
 """Most jobs for which comparisons run backfilling with requested times, where waiting jobs reserve again and again."""
 
 
-def executed(view: RigidView, context: Context, *, objective: str = "flow") -> Schedule:
+def executed(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:
     """Return the schedule that the log records.
 
     The schedule is checked like any other; a job that starts before its submission in the log counts as submitted at
@@ -33,7 +33,7 @@ def executed(view: RigidView, context: Context, *, objective: str = "flow") -> S
     return view.executed
 
 
-def _listed(view: RigidView, key: Callable[[Ints], Array], strict: bool = False) -> Schedule:
+def _listed(view: RigidView, key: Callable[[Ints], Array], strict: bool = False) -> RigidSchedule:
     return _per_pool(view, lambda jobs, gpus: kernels().by_list(*_columns(view, jobs), gpus, key(jobs), strict))
 
 
@@ -41,7 +41,7 @@ def _columns(view: RigidView, jobs: Ints) -> tuple[Ints, Ints, Ints]:
     return view.release[jobs], view.duration[jobs], view.gpus[jobs]
 
 
-def _per_pool(view: RigidView, rule: Callable[[Ints, int], Ints]) -> Schedule:
+def _per_pool(view: RigidView, rule: Callable[[Ints, int], Ints]) -> RigidSchedule:
     """Schedule each pool on its own; ``rule(jobs, gpus)`` returns the starts of the jobs of one pool."""
     start = np.zeros(view.size, np.int64)
     for jobs, gpus in view.by_pool():
@@ -49,7 +49,7 @@ def _per_pool(view: RigidView, rule: Callable[[Ints, int], Ints]) -> Schedule:
     return starts_of(view, start)
 
 
-def fcfs(view: RigidView, context: Context, *, objective: str = "flow") -> Schedule:
+def fcfs(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:
     """Return the schedule of strict first come, first served.
 
     Jobs start in order of release; while the gang of the first one does not fit, no other job overtakes it.
@@ -57,7 +57,7 @@ def fcfs(view: RigidView, context: Context, *, objective: str = "flow") -> Sched
     return _listed(view, lambda jobs: np.arange(jobs.size, dtype=float), strict=True)
 
 
-def sjf(view: RigidView, context: Context, *, objective: str = "flow") -> Schedule:
+def sjf(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:
     """Return the schedule in which the shortest job that fits starts first.
 
     At each event, waiting jobs are tried in order of duration; a large gang may wait for a long time.
@@ -65,7 +65,7 @@ def sjf(view: RigidView, context: Context, *, objective: str = "flow") -> Schedu
     return _listed(view, lambda jobs: view.duration[jobs].astype(float))
 
 
-def smallest_area(view: RigidView, context: Context, *, objective: str = "flow") -> Schedule:
+def smallest_area(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:
     """Return the schedule in which the job of smallest area (duration times GPUs) that fits starts first.
 
     At each event, waiting jobs are tried in order of area (Carastan-Santos et al., One can only gain by replacing EASY
@@ -74,7 +74,7 @@ def smallest_area(view: RigidView, context: Context, *, objective: str = "flow")
     return _listed(view, lambda jobs: (view.duration[jobs] * view.gpus[jobs]).astype(float))
 
 
-def easy(view: RigidView, context: Context, *, objective: str = "flow", estimates: str = "true") -> Schedule:
+def easy(view: RigidView, context: Context, *, objective: str = "flow", estimates: str = "true") -> RigidSchedule:
     """Return the schedule of EASY backfilling: first come, first served, but later jobs may fill gaps.
 
     The first waiting job has a reservation at its shadow time, when enough GPUs become free according to `estimates`.
@@ -83,7 +83,7 @@ def easy(view: RigidView, context: Context, *, objective: str = "flow", estimate
     return _backfilled(view, kernels().easy, view.requested if estimates == "requested" else view.duration)
 
 
-def _backfilled(view: RigidView, kernel: Callable[..., Any], requested: Ints) -> Schedule:
+def _backfilled(view: RigidView, kernel: Callable[..., Any], requested: Ints) -> RigidSchedule:
     """Run a compiled rule of backfilling on each pool, for jobs with these requested times ``(n,)``."""
 
     def rule(jobs: Ints, capacity: int) -> Ints:
@@ -93,7 +93,9 @@ def _backfilled(view: RigidView, kernel: Callable[..., Any], requested: Ints) ->
     return _per_pool(view, rule)
 
 
-def conservative(view: RigidView, context: Context, *, objective: str = "flow", estimates: str = "true") -> Schedule:
+def conservative(
+    view: RigidView, context: Context, *, objective: str = "flow", estimates: str = "true"
+) -> RigidSchedule:
     """Return the schedule of conservative backfilling, in which every job has a reservation that no later job delays.
 
     A job reserves the earliest possible start when it is released (Mu'alem and Feitelson, IEEE TPDS 2001). With
@@ -105,15 +107,15 @@ def conservative(view: RigidView, context: Context, *, objective: str = "flow", 
     return _backfilled(view, kernels().conservative, view.requested)
 
 
-def _interrupted(view: RigidView, rule: int, threshold: float = 0.0) -> Schedule:
+def _interrupted(view: RigidView, rule: int, threshold: float = 0.0) -> RigidSchedule:
     runs = []
     for jobs, capacity in view.by_pool():
         job, start, end = kernels().interrupting(*_columns(view, jobs), capacity, rule, threshold)
         runs.append((jobs[job], start, end, view.pool[jobs[job]]))
-    return Schedule(*(np.concatenate(arrays) for arrays in zip(*runs, strict=True)))
+    return RigidSchedule(*(np.concatenate(arrays) for arrays in zip(*runs, strict=True)))
 
 
-def srtf(view: RigidView, context: Context, *, objective: str = "flow") -> Schedule:
+def srtf(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:
     """Return the schedule of shortest remaining time first, decided anew at each event.
 
     Jobs can be preempted and resumed without loss; a job that does not fit is skipped.
@@ -121,7 +123,7 @@ def srtf(view: RigidView, context: Context, *, objective: str = "flow") -> Sched
     return _interrupted(view, kernels().SHORTEST_LEFT)
 
 
-def tiresias(view: RigidView, context: Context, *, objective: str = "flow", threshold_h: float = 1.0) -> Schedule:
+def tiresias(view: RigidView, context: Context, *, objective: str = "flow", threshold_h: float = 1.0) -> RigidSchedule:
     """Return Tiresias's schedule: two queues by attained service, each first come, first served.
 
     Jobs that have received less than `threshold_h` GPU-hours come before the others (discretised 2D-LAS; Gu et al.,

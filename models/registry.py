@@ -45,7 +45,7 @@ class Outcome:
     branch-and-bound tree (:class:`schedgap.models.engine.columns.Branch`). `evidence` is whatever else proves the
     bound: prices over intervals (:class:`schedgap.models.engine.fluid.intervals.Tightest`), pricing by period
     (:class:`schedgap.models.engine.gangs.periods.ByPeriod`), or a single machine
-    (:class:`schedgap.models.engine.fluid.single_machine.Best`).
+    (:class:`schedgap.models.engine.fluid.single_machine.MachineBound`).
     """
 
     solution: Solution

@@ -60,7 +60,7 @@ def zhou_schedule(
     *,
     at_once: bool = False,
     latest: int | None = None,
-) -> zhou.Schedule:
+) -> zhou.ZhouSchedule:
     """Return a schedule of Zhou's jobs, in the order of the instance by default.
 
     Parameters
@@ -83,7 +83,7 @@ def zhou_schedule(
         if one is not None:
             ledger.book(one)
             found.append((j, one))
-    return zhou.Schedule(**vars(runs_of(found, 1)))
+    return zhou.ZhouSchedule(**vars(runs_of(found, 1)))
 
 
 def admitted(view: admission.AdmissionView, order: Sequence[int] | None = None, first: int = 1) -> Runs:

@@ -7,7 +7,7 @@ import pytest
 from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
 from schedgap.models.engine.columns import GenerationOptions, generate, lagrangian
-from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.gangs.pricing import GangPricing
 from schedgap.models.engine.solve import SolveOptions
 
 
@@ -17,14 +17,14 @@ def within_the_promised_gaps(ref: str) -> None:
     solution = models.get("hadar.p2.columns").run(view, SolveOptions(nodes=1000, rel_gap=0.02)).solution
     assert solution.bound is not None
     assert solution.objective >= 0.98 * solution.bound
-    oracle = Pricing(view, several=False)
+    oracle = GangPricing(view, several=False)
     generated = generate(oracle.anything, oracle)
     assert generated.bound - generated.value <= 1e-3 * generated.value
     again = generate(oracle.anything, oracle, GenerationOptions(gap=1e-5), master=generated.master)
     assert abs(generated.bound - again.value) <= 3e-4 * again.value  # the master now keeps every slot
     assert generated.unpriced <= 1e-5 * generated.bound
     # The bound is valid at these prices whoever computes it.
-    again = Pricing(view, several=False)
+    again = GangPricing(view, several=False)
     again(generated.prices, again.anything)  # how fine it must be is relative to the pricing before
     most = again(generated.prices, again.anything).most
     assert lagrangian(oracle.anything, generated.prices, most) == pytest.approx(generated.bound, rel=1e-5)

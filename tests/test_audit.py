@@ -21,7 +21,7 @@ from schedgap.harness.show.page.audit import blocks, groups
 from schedgap.harness.show.table import to_csv, to_json, to_markdown
 from schedgap.harness.show.terminal import show
 from schedgap.harness.studies.audit.claims.hadar import one_by_one
-from schedgap.harness.studies.audit.lab import Lab, certified, measured
+from schedgap.harness.studies.audit.lab import ClaimLab, certified, measured
 from schedgap.harness.studies.audit.row import (
     CLAIMS,
     FIELDS,
@@ -230,7 +230,7 @@ def test_definition_1_takes_the_largest_alpha_of_all_types(monkeypatch: pytest.M
 
     drawn = linear([job(1e6, "a"), job(1.0, "a"), job(1.0, "b")], {"a": 1, "b": 1}, slots=1)
     monkeypatch.setattr("schedgap.harness.studies.audit.claims.hadar.draw", lambda rng: drawn)
-    lab = Lab("hadar.definition-1", effort=0.001)
+    lab = ClaimLab("hadar.definition-1", effort=0.001)
     CLAIMS.get(lab.claim).check(lab)
     assert (lab.tested, lab.failed) == (6, 5)  # four GPUs of the example, one of each type here
 
@@ -251,7 +251,7 @@ def test_a_lemma_fails_where_jobs_add_too_little(
     claim: str, step: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("schedgap.harness.studies.audit.claims.hadar.one_by_one", lambda v: (np.array([step]), 1.0))
-    lab = Lab(claim, effort=0.1)
+    lab = ClaimLab(claim, effort=0.1)
     CLAIMS.get(claim).check(lab)
     assert lab.failed > 0
 
@@ -298,7 +298,7 @@ def test_guarantees_that_are_exceeded_are_counted_only_within_the_assumptions() 
     rng = np.random.default_rng(1)
     drawn = [draw(rng) for _ in range(4)]
     # The yardstick itself has no guarantee; A_online keeps its own.
-    none, inside, outside = (Lab("zhou.lemma-1") for _ in range(3))
+    none, inside, outside = (ClaimLab("zhou.lemma-1") for _ in range(3))
     measured(none, drawn, "zhou.ra.fifo", ("zhou.ra.schedules.offline",), "some")
     assert none.tested == 0
     names = "zhou.ra.online", ("zhou.ra.schedules.offline",), "some"
@@ -362,14 +362,14 @@ def test_the_same_seed_finds_the_same_and_another_one_other_cases() -> None:
 
     assert found(0) == found(0)
     assert found(0) != found(1)
-    rng = [Lab("a", seed).rng(name).integers(10**9) for seed, name in ((0, ""), (0, "x"), (1, ""), (0, ""))]
+    rng = [ClaimLab("a", seed).rng(name).integers(10**9) for seed, name in ((0, ""), (0, "x"), (1, ""), (0, ""))]
     assert rng[0] == rng[3]
     assert len(set(rng)) == 3
 
 
 @pytest.fixture
 def broken() -> Iterator[str]:
-    def check(lab: Lab) -> str:
+    def check(lab: ClaimLab) -> str:
         raise ArithmeticError("nothing\nadds up")
 
     name = "oef.broken"

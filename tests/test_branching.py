@@ -24,15 +24,15 @@ from schedgap.instances.elastic import classes
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.views.hadar import HadarView, Schedule
+from schedgap.instances.views.hadar import HadarSchedule, HadarView
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.admission.columns import admitting
-from schedgap.models.engine.columns import Columns, Covers, Dive, Domain, Packing, Tree, children, generate
-from schedgap.models.engine.elastic import ElasticJobs, Grid
-from schedgap.models.engine.elastic import Pricing as RunPricing
+from schedgap.models.engine.columns import BranchAndPrice, Columns, Covers, Dive, Domain, Packing, children, generate
+from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs
+from schedgap.models.engine.elastic import ElasticPricing as RunPricing
 from schedgap.models.engine.elastic import schedules as schedules_of_runs
 from schedgap.models.engine.elastic.jobs import Scheduled, columns_of
-from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.gangs.pricing import GangPricing
 from schedgap.models.engine.solve import Seed, SolveOptions
 from schedgap.models.hadar.schedules import schedules
 from schedgap.models.zhou.columns import weighing
@@ -149,14 +149,14 @@ def test_prices_alone_leave_a_gap_of_half_the_optimum() -> None:
 
 
 def generate_value(view: Any) -> float:
-    pricing = Pricing(view)
+    pricing = GangPricing(view)
     return generate(pricing.anything, pricing).value
 
 
-def grown(problem: Known, whole: bool = True) -> Iterator[tuple[Tree, float]]:
+def grown(problem: Known, whole: bool = True) -> Iterator[tuple[BranchAndPrice, float]]:
     """Grow a tree without any search for solutions; yield it after each node, with the best value so far."""
     found = problem.generate(TIGHT)
-    tree = Tree(problem, found, problem.domain, whole, SolveOptions(), None)
+    tree = BranchAndPrice(problem, found, problem.domain, whole, SolveOptions(), None)
     best = -np.inf
     while not tree.done:
         before, bound = {node: node.bound for node in tree.open}, tree.bound
@@ -250,7 +250,7 @@ def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
     rng, tried = np.random.default_rng(3), 0
     for view in small_views(paper, 8):
         jobs = admitting(view, "admission.utility") if paper == "admission" else weighing(view.architectures["ra"])
-        grid = Grid(classes(jobs.machines), jobs.slots)
+        grid = CapacityGrid(classes(jobs.machines), jobs.slots)
         pricing = RunPricing(jobs, grid)
         packing, rows = pricing.domain.packing, np.flatnonzero(grid.whole.repeat(jobs.slots))
         if packing.most is None:
@@ -270,7 +270,7 @@ def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
     assert tried
 
 
-def all_runs(jobs: ElasticJobs, grid: Grid) -> Columns:
+def all_runs(jobs: ElasticJobs, grid: CapacityGrid) -> Columns:
     """All runs of jobs that may be left out, as columns over classes of servers."""
     ends = np.isfinite(jobs.late).cumsum(axis=1).argmax(axis=1)  # the last that is allowed
     found = list(columns_of(jobs, 0, schedules_of_runs(jobs.machines, jobs.options, jobs.earliest, ends)))
@@ -302,7 +302,7 @@ def test_a_gang_half_the_time_beside_others_all_the_time_is_cut_off() -> None:
 @settings(max_examples=30)
 @given(view=tiny(), complete=st.booleans())
 def test_a_dive_ends_in_a_schedule(view: HadarView, complete: bool) -> None:
-    pricing = Pricing(view, complete)
+    pricing = GangPricing(view, complete)
     found = generate(pricing.anything, pricing, TIGHT)
     if found.master is None:
         return
@@ -316,7 +316,7 @@ def test_a_dive_ends_in_a_schedule(view: HadarView, complete: bool) -> None:
 @given(view=tiny(), numbers=PRICES, data=st.data())
 def test_pricing_keeps_what_is_decided(view: HadarView, numbers: list[float], data: st.DataObject) -> None:
     """Against all schedules: none that is left pays more than is said, and what is returned is within the domain."""
-    pricing = Pricing(view, complete=data.draw(st.booleans()))
+    pricing = GangPricing(view, complete=data.draw(st.booleans()))
     covers = data.draw(some_covers(pricing.packing))
     domain = Domain.of(replace(pricing.packing, known=covers))
     prices = np.resize(np.array(numbers), len(domain.packing.limits))
@@ -348,7 +348,7 @@ def test_pricing_keeps_what_is_decided(view: HadarView, numbers: list[float], da
     assert (np.maximum(found.by_end, floor[:, None]) >= np.maximum(paid, floor[:, None]) - 1e-9).all()
 
 
-def listed(view: HadarView, pricing: Pricing) -> Columns:
+def listed(view: HadarView, pricing: GangPricing) -> Columns:
     """All schedules of a tiny view as columns."""
     every = schedules(view)
     rows = every.gpu_type * view.slots + every.slot
@@ -365,10 +365,10 @@ def test_hadar_trees_reach_the_optimum(view: HadarView, complete: bool) -> None:
     exact = models.get(f"hadar.p1{'.complete' if complete else ''}")
     if exact.skip(view):
         return
-    pricing = Pricing(view, complete)
+    pricing = GangPricing(view, complete)
     right = exact.run(view).solution
     found = generate(pricing.anything, pricing, TIGHT)
-    tree = Tree(pricing, found, pricing.anything, True, SolveOptions(), None)
+    tree = BranchAndPrice(pricing, found, pricing.anything, True, SolveOptions(), None)
     best = -np.inf if complete else 0.0
     while not tree.done and found.ended != "infeasible":
         if (outcome := tree.explore(best, None)) and len(outcome[1]):
@@ -428,7 +428,7 @@ def test_a_seed_that_no_packing_reaches_is_the_incumbent(monkeypatch: pytest.Mon
     view = PAPERS.get("hadar").view(instances.load(FIG1))
     spec = models.get("hadar.p2.columns")
     (seed,) = [s for s in decided(spec, view) if s.method == "hadar.srtf"]
-    monkeypatch.setattr(Pricing, "insert", lambda *args: None)
+    monkeypatch.setattr(GangPricing, "insert", lambda *args: None)
     monkeypatch.setattr("schedgap.models.engine.columns.integer.Inserting.load", lambda self, known: None)
     outcome = spec.run(view, SolveOptions(seeds=[seed], nodes=0))
     assert outcome.decision is seed.decision
@@ -443,7 +443,7 @@ def test_a_seed_is_read_as_the_columns_that_it_is() -> None:
     (seed,) = [s for s in decided(spec, view) if s.method == "hadar.fifo"]
     from schedgap.models.hadar.columns import read
 
-    read_back = read(Pricing(view).worth, view.servers.gpu_type, seed.decision)
+    read_back = read(GangPricing(view).worth, view.servers.gpu_type, seed.decision)
     assert sum(choice.value for choice in read_back.values()) == pytest.approx(seed.objective)
     assert sum(choice.amounts.sum() for choice in read_back.values()) == seed.decision.gpus.sum()
 
@@ -460,7 +460,7 @@ def test_starting_from_decisions_can_be_turned_off() -> None:
 def test_decisions_that_are_wrong_or_of_another_problem_are_no_seeds() -> None:
     """P2 that completes everybody takes no decision that leaves somebody out; nobody takes one that breaks a rule."""
     view = PAPERS.get("hadar").view(instances.load(FIG1))
-    cheat, idle = Schedule.of(np.array([[0, 0, 0, 1]])), Schedule.of(np.zeros((0, 4)))
+    cheat, idle = HadarSchedule.of(np.array([[0, 0, 0, 1]])), HadarSchedule.of(np.zeros((0, 4)))
     known = [("hadar.cheat", cheat), ("hadar.idle", idle)]
     assert [s.method for s in seeds(models.get("hadar.p2.columns"), view, known)] == ["hadar.idle"]
     assert seeds(models.get("hadar.p2.columns.complete"), view, known) == []

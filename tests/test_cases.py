@@ -18,7 +18,7 @@ from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances import load
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.zhou import Schedule
+from schedgap.instances.views.zhou import ZhouSchedule
 
 LIMITS = Limits(nodes=100)
 
@@ -138,7 +138,7 @@ def test_the_ratio_of_zhou_s_worst_case_made_by_hand(case: Path) -> None:
     slots, none = a.options.shortest[job], np.zeros(a.size, np.int64)
     start = a.arrival.max() + np.cumsum(slots) - slots
     each, one = np.arange(a.size), none + 1
-    decision = Schedule(job, start, slots, none, none, each, none, one, one)
+    decision = ZhouSchedule(job, start, slots, none, none, each, none, one, one)
     verdict = judge(instance, decision, "zhou.ps.completion")
     assert not verdict.violations
     assert online.objective is not None

@@ -166,14 +166,14 @@ def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
     instance: Instance, seed: int, period: int, kind: str
 ) -> None:
     from schedgap.models.engine.columns import Covers
-    from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing
+    from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing
     from schedgap.models.engine.elastic.jobs import bends
 
     for a in architectures(instance):
         slots = length(a) + 2 * period
         nobody = np.zeros(a.size, np.int64)
         jobs = ElasticJobs(a.machines, a.options, slots, nobody, np.zeros((a.size, slots + 1)), None)
-        pricing = Pricing(jobs, Grid(classes(a.machines), slots))
+        pricing = ElasticPricing(jobs, CapacityGrid(classes(a.machines), slots))
         entries = pricing.grid.machines.capacity.size
         drawn = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 4.0], (entries, -(-slots // period)))
         posted = np.repeat(drawn, period, axis=1)[:, :slots].ravel()

@@ -15,7 +15,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup
 from schedgap.instances.views import gavel, hadar
-from schedgap.instances.views.hadar import HadarView, Schedule
+from schedgap.instances.views.hadar import HadarSchedule, HadarView
 from schedgap.models.engine.solve import SolveOptions
 
 
@@ -114,12 +114,14 @@ def test_a_job_that_never_completes_has_no_makespan() -> None:
 
 def test_the_checker_wants_every_job_and_well_formed_arrays() -> None:
     instance = linear([{"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}] * 2, {"a": 1}, slots=3, slot_s=2.0)
-    both = Schedule.of(np.array([(0, 0, 0, 1), (1, 2, 0, 1)]))
+    both = HadarSchedule.of(np.array([(0, 0, 0, 1), (1, 2, 0, 1)]))
     verdict = judge(instance, both, gavel.MAKESPAN.id)
     assert verdict.objective == verdict.quantities["makespan_s"] == 6.0
     assert not verdict.violations
-    assert "J1 is rejected" in judge(instance, Schedule.of(np.array([(0, 0, 0, 1)])), gavel.MAKESPAN.id).violations[0]
-    assert judge(instance, Schedule.of(np.array([(0, 9, 0, 1)])), gavel.MAKESPAN.id).objective is None
+    assert (
+        "J1 is rejected" in judge(instance, HadarSchedule.of(np.array([(0, 0, 0, 1)])), gavel.MAKESPAN.id).violations[0]
+    )
+    assert judge(instance, HadarSchedule.of(np.array([(0, 9, 0, 1)])), gavel.MAKESPAN.id).objective is None
 
 
 def test_bounds_hold_at_unix_times() -> None:

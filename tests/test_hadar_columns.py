@@ -23,7 +23,7 @@ from schedgap.models.engine.columns import Domain, Generated, GenerationOptions,
 from schedgap.models.engine.gangs import pricing
 from schedgap.models.engine.gangs.copies import ForkedPricing
 from schedgap.models.engine.gangs.periods import ByPeriod
-from schedgap.models.engine.gangs.pricing import Machine, Pricing, machine
+from schedgap.models.engine.gangs.pricing import GangPricing, Machine, machine
 from schedgap.models.engine.solve import Solution, SolveOptions
 from schedgap.models.engine.solve.session import Session
 from schedgap.models.hadar import columns as p2
@@ -81,11 +81,11 @@ def payoffs(view: HadarView, prices: np.ndarray) -> np.ndarray:
     return most
 
 
-def priced(oracle: Pricing | ForkedPricing, prices: np.ndarray) -> Priced:
+def priced(oracle: GangPricing | ForkedPricing, prices: np.ndarray) -> Priced:
     return oracle(prices, Domain.of(oracle.packing))
 
 
-def relaxed_by(oracle: Pricing | ForkedPricing) -> Generated:
+def relaxed_by(oracle: GangPricing | ForkedPricing) -> Generated:
     return generate(Domain.of(oracle.packing), oracle, GenerationOptions(gap=1e-9))
 
 
@@ -97,14 +97,14 @@ PRICES = st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0, 2.0]), min_size=15, 
 def test_pricing_is_exact(view: HadarView, numbers: list[float]) -> None:
     prices = np.array(numbers[: len(view.capacity) * view.slots])
     prices = np.resize(prices, len(view.capacity) * view.slots)
-    found = priced(Pricing(view), prices)
+    found = priced(GangPricing(view), prices)
     right = payoffs(view, prices)
     assert np.maximum(found.most, 0) == pytest.approx(np.maximum(right, 0))
     profit = found.columns.profit(prices)
     best = np.zeros(view.size)
     np.maximum.at(best, found.columns.block, profit)
     assert best == pytest.approx(np.maximum(right, 0))
-    forced = priced(Pricing(view, complete=True), prices)
+    forced = priced(GangPricing(view, complete=True), prices)
     assert forced.most[view.possible] == pytest.approx(right[view.possible])
 
 
@@ -113,7 +113,7 @@ def test_pricing_is_exact(view: HadarView, numbers: list[float]) -> None:
 def test_every_column_is_a_schedule(view: HadarView, numbers: list[float]) -> None:
     """The independent checker finds the value of each column."""
     prices = np.resize(np.array(numbers), len(view.capacity) * view.slots)
-    columns = priced(Pricing(view), prices).columns
+    columns = priced(GangPricing(view), prices).columns
     for c in range(len(columns)):
         verdict = judge(view.instance, p2.decode(view, columns.take(np.array([c]))), "hadar.utility", ())
         assert verdict.violations == ()
@@ -126,7 +126,7 @@ def test_insertion_stays_within_what_is_left(view: HadarView, numbers: list[int]
     room = np.minimum(
         np.resize(np.array(numbers), view.capacity.size * view.slots), np.repeat(view.capacity, view.slots)
     )
-    oracle = Pricing(view)
+    oracle = GangPricing(view)
     for job in range(view.size):
         choice = oracle.insert(job, room.astype(float), np.zeros(room.size))
         smaller = replace(view, capacity=view.capacity)
@@ -173,11 +173,11 @@ def test_grids_that_are_too_coarse_and_the_cheapest_slots_still_bound(
 ) -> None:
     view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
     prices = np.linspace(0, 1, view.capacity.size * view.slots)
-    fine = priced(Pricing(view), prices)
+    fine = priced(GangPricing(view), prices)
     monkeypatch.setattr(pricing, "COARSE", 60)
     monkeypatch.setattr(pricing, "FINE", 60)
     monkeypatch.setattr(pricing, "TOLERANCE", tolerance)
-    coarse = priced(Pricing(view), prices)
+    coarse = priced(GangPricing(view), prices)
     assert (coarse.most >= fine.most - 1e-9 * abs(fine.most)).all()
     attained = coarse.columns.profit(prices)
     assert (attained <= fine.most[coarse.columns.block] + 1e-9).all()
@@ -186,7 +186,7 @@ def test_grids_that_are_too_coarse_and_the_cheapest_slots_still_bound(
 @settings(max_examples=30)
 @given(tiny(), st.booleans())
 def test_columns_reach_the_relaxation_and_bound_the_optimum(view: HadarView, complete: bool) -> None:
-    found = relaxed_by(Pricing(view, complete))
+    found = relaxed_by(GangPricing(view, complete))
     suffix = ".complete" if complete else ""
     if models.get(f"hadar.p1{suffix}").skip(view):
         return
@@ -225,7 +225,7 @@ def test_with_enumerations_integrality_the_columns_are_exact(view: HadarView) ->
 @settings(max_examples=30)
 @given(tiny())
 def test_jobs_in_copies_are_bounded_too(view: HadarView) -> None:
-    forked, gangs = relaxed_by(ForkedPricing(view)), relaxed_by(Pricing(view))
+    forked, gangs = relaxed_by(ForkedPricing(view)), relaxed_by(GangPricing(view))
     assert forked.bound >= gangs.value - 1e-6
     assert forked.value == pytest.approx(forked.bound, abs=1e-5)
 
@@ -245,7 +245,7 @@ def test_pricing_of_copies_bounds_every_gang_schedule(view: HadarView, numbers: 
 @settings(max_examples=40)
 @given(tiny(), PRICES)
 def test_pricing_by_period_is_that_by_slot(view: HadarView, numbers: list[float]) -> None:
-    by_period = ByPeriod(Pricing(view), SolveOptions(), number=3)
+    by_period = ByPeriod(GangPricing(view), SolveOptions(), number=3)
     prices = np.resize(np.array(numbers), len(by_period.packing.capacity))
     found = by_period(prices, by_period.domain)
     right = np.maximum(payoffs(view, by_period.by_slot(prices).ravel()), 0)
@@ -253,14 +253,14 @@ def test_pricing_by_period_is_that_by_slot(view: HadarView, numbers: list[float]
     attained = found.columns.profit(prices)
     assert attained == pytest.approx(right[found.columns.block], abs=1e-4)
     generated = by_period.relax(None)
-    assert generated.bound >= relaxed_by(Pricing(view)).value - 1e-6
+    assert generated.bound >= relaxed_by(GangPricing(view)).value - 1e-6
 
 
 def test_slots_that_are_alike_are_priced_as_slots_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of runs of slots are the same as those of slots with prices that differ a little."""
     view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
     monkeypatch.setattr(pricing, "COARSE", 1)
-    oracle, rng = Pricing(view), np.random.default_rng(0)
+    oracle, rng = GangPricing(view), np.random.default_rng(0)
     for _ in range(5):
         edges = np.sort(rng.integers(0, view.slots, 6))
         levels = rng.random((len(view.capacity), 7)) * 0.3

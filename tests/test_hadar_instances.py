@@ -20,7 +20,7 @@ from schedgap.instances.generate.hadar import REFERENCE
 from schedgap.instances.model_catalogue import find
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import hadar
-from schedgap.instances.views.hadar import Schedule, placed
+from schedgap.instances.views.hadar import HadarSchedule, placed
 
 ALL = ("gen/hadar-480", "gen/hadar-aws", "gen/hadar-testbed")
 MIXES = {"M-1": 1, "M-3": 3, "M-4": 4, "M-5": 5, "M-8": 8, "M-10": 10, "M-12": 12}
@@ -161,7 +161,7 @@ def test_slot_lengths(ref: str, slot_s: float) -> None:
     assert not any(hadar.view(other).hopeless)
 
 
-def first_come(instance: Instance, slowest: bool) -> Schedule:
+def first_come(instance: Instance, slowest: bool) -> HadarSchedule:
     """Jobs in order, on any free GPUs (the slowest ones first) or the fastest of them, kept until completion."""
     view = hadar.view(instance)
     order = np.argsort(view.workload.rates.mean(axis=0) * (1 if slowest else -1), kind="stable")

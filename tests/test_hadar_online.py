@@ -15,8 +15,16 @@ from schedgap import heuristics, instances
 from schedgap.harness.check import judge
 from schedgap.heuristics.hadar._kernels import worths
 from schedgap.heuristics.hadar.online import Hadar
-from schedgap.heuristics.hadar.planning import AS_PRINTED, EXACT_QUEUE, Plan, Planner, Planning, Round, literal_dp
-from schedgap.heuristics.hadar.prices import Prices, guarantee, prices
+from schedgap.heuristics.hadar.planning import (
+    AS_PRINTED,
+    EXACT_QUEUE,
+    GangPlan,
+    Planner,
+    Planning,
+    RoundToPlan,
+    literal_dp,
+)
+from schedgap.heuristics.hadar.prices import ExtremePrices, guarantee, prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
 from schedgap.instances.arrays import Ints
@@ -81,18 +89,20 @@ def planner(v: HadarView, **options: Any) -> Planner:
     return Planner(v, prices(v), Planning(**options))
 
 
-def everybody(v: HadarView, used: Ints | None = None) -> Round:
+def everybody(v: HadarView, used: Ints | None = None) -> RoundToPlan:
     nothing = np.zeros(v.servers.size, np.int64)
     held = np.zeros((0, 3), np.int64)
-    return Round(np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing if used is None else used, held)
+    return RoundToPlan(
+        np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing if used is None else used, held
+    )
 
 
-def planned(p: Planner, around: Round) -> Plan:
+def planned(p: Planner, around: RoundToPlan) -> GangPlan:
     return p.dp_allocation(p.line_up(around))
 
 
 def test_prices_rise_from_low_to_high_exponentially() -> None:
-    found = Prices(np.array([0.5, 2.0]), np.array([8.0, 2.0]))
+    found = ExtremePrices(np.array([0.5, 2.0]), np.array([8.0, 2.0]))
     assert found.price(0, np.arange(5), 4) == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0])
     assert found.price(1, np.arange(5), 4) == pytest.approx([2.0] * 5)
     assert found.alpha == pytest.approx(np.log(16))
@@ -149,7 +159,7 @@ def allocations(v: HadarView, gpus: int, used: Ints) -> list[Ints]:
     return [np.array(ways) for ways in product(*ranges) if sum(ways) == gpus]
 
 
-def value(p: Planner, around: Round, row: int, ways: Ints) -> float:
+def value(p: Planner, around: RoundToPlan, row: int, ways: Ints) -> float:
     """Payoff of any allocation, from the definition."""
     hosts, job = p.view.servers, int(around.jobs[row])
     rates = p.view.workload.rates[job][hosts.gpu_type[ways > 0]]
@@ -227,13 +237,13 @@ def test_a_job_moves_only_to_the_allocation_that_it_would_get() -> None:
     """J3 has two of the P100s, the cheapest GPUs: by cost it stays there, by payoff it moves to the faster V100s."""
     v = view(instances.load("paper/hadar-fig1"))
     flat = np.array([2.0, 1.0, 3.0])
-    around = Round(np.array([2]), v.workload.work[[2]], 0, np.zeros(3, np.int64), np.array([[0, 1, 2]]))
+    around = RoundToPlan(np.array([2]), v.workload.work[[2]], 0, np.zeros(3, np.int64), np.array([[0, 1, 2]]))
     for alloc, server in (("cost", 1), ("payoff", 0)):
-        p = Planner(v, Prices(flat, flat), Planning(alloc=alloc, payoff="round"))
+        p = Planner(v, ExtremePrices(flat, flat), Planning(alloc=alloc, payoff="round"))
         assert p.find_alloc(around, 0)[0].tolist() == [[2, server, 2]]
 
 
-def stopping(p: Planner, around: Round, queue: list[int], used: Ints) -> float:
+def stopping(p: Planner, around: RoundToPlan, queue: list[int], used: Ints) -> float:
     """Best sum of payoffs where line 7 ends the recursion."""
     if not queue:
         return 0.0
@@ -263,14 +273,14 @@ def test_line_7_as_printed_leaves_gpus_idle_that_a_later_job_could_use() -> None
         assert planned(planner(v, order="arrival", stop=stop, beam=1), everybody(v)).entries[:, 2].sum() == total
 
 
-def best_subset(p: Planner, around: Round) -> float:
+def best_subset(p: Planner, around: RoundToPlan) -> float:
     """Largest sum of payoffs over all subsets, in the order of the queue, jobs of positive payoff only."""
     order = p.line_up(around).order
     best = 0.0
     for take in product((False, True), repeat=order.size):
         used, total = around.used.copy(), 0.0
         for row in order[list(take)].tolist():
-            here = Round(around.jobs, around.remaining, around.slot, used, around.held)
+            here = RoundToPlan(around.jobs, around.remaining, around.slot, used, around.held)
             found, gain = p.find_alloc(here, row)
             if gain <= 0:
                 break
@@ -303,7 +313,7 @@ def test_greedy_takes_each_job_with_a_positive_payoff_in_turn(example: Instance)
     order = p.line_up(around).order
     used, entries = around.used.copy(), []
     for row in order.tolist():
-        found, gain = p.find_alloc(Round(around.jobs, around.remaining, around.slot, used, around.held), row)
+        found, gain = p.find_alloc(RoundToPlan(around.jobs, around.remaining, around.slot, used, around.held), row)
         if gain > 0:
             entries += found.tolist()
             np.add.at(used, found[:, 1], found[:, 2])
@@ -408,14 +418,14 @@ def test_a_running_job_moves_only_to_end_earlier() -> None:
     v = view(instance([(0, 1), (1, 1), (2, 1)], jobs, slots=40))
     p = planner(v)
     for held, wanted in ((0, 1), (1, 1), (2, 2)):
-        around = Round(np.array([0]), v.workload.work, 0, np.zeros(3, np.int64), np.array([[0, held, 1]]))
+        around = RoundToPlan(np.array([0]), v.workload.work, 0, np.zeros(3, np.int64), np.array([[0, held, 1]]))
         assert p.find_alloc(around, 0)[0].tolist() == [[0, wanted, 1]]
 
 
 def test_a_plan_without_memory_moves_a_running_job_for_nothing() -> None:
     jobs = [Job(id="a", gpus=1, epochs=20, rates={"r0": 1.0})]
     v = view(instance([(0, 1), (0, 1)], jobs, slots=40))
-    around = Round(np.array([0]), v.workload.work, 0, np.zeros(2, np.int64), np.array([[0, 1, 1]]))
+    around = RoundToPlan(np.array([0]), v.workload.work, 0, np.zeros(2, np.int64), np.array([[0, 1, 1]]))
     assert planner(v).find_alloc(around, 0)[0].tolist() == [[0, 1, 1]]
     assert planner(v, keep=False).find_alloc(around, 0)[0].tolist() == [[0, 0, 1]]
 

@@ -27,13 +27,13 @@ from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.catalogue import load
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import hadar
-from schedgap.instances.views.hadar import HadarView, Schedule
+from schedgap.instances.views.hadar import HadarSchedule, HadarView
 from schedgap.instances.workload import Servers
 
 NAMES = ("gantt", "jct-cdf", "utilisation", "prices")
 
 
-def by_order(view: HadarView, order: list[int], blind: bool = False) -> Schedule:
+def by_order(view: HadarView, order: list[int], blind: bool = False) -> HadarSchedule:
     """Each job in that order as early as its gang fits, on the fastest (or, blind, the first) GPUs free throughout."""
     free = np.tile(view.servers.gpus, (view.slots, 1))
     rows: list[tuple[int, int, int, int]] = []
@@ -48,7 +48,7 @@ def by_order(view: HadarView, order: list[int], blind: bool = False) -> Schedule
                     free[begin : begin + took, server] -= gpus
                     rows += [(j, slot, server, gpus) for slot in range(begin, begin + took)]
                 break
-    return Schedule.of(np.array(rows, np.int64))
+    return HadarSchedule.of(np.array(rows, np.int64))
 
 
 def gang(
@@ -326,7 +326,7 @@ def test_hostile_names_are_drawn_as_they_are() -> None:
 
 def test_completion_times_count_from_the_arrival_slot(small: Comparison) -> None:
     view = hadar.view(load("paper/hadar-fig1"))
-    schedule = Schedule.of(np.array([[0, 0, 0, 2], [0, 2, 1, 1], [2, 4, 0, 2]]))
+    schedule = HadarSchedule.of(np.array([[0, 0, 0, 2], [0, 2, 1, 1], [2, 4, 0, 2]]))
     assert completion_s(view, schedule).tolist() == pytest.approx([3.0, np.nan, 5.0], nan_ok=True)
 
 
@@ -372,7 +372,7 @@ def test_all_methods_are_in_the_cdf_and_told_apart() -> None:
 
 def test_utilisation_is_the_share_of_gpus(small: Comparison) -> None:
     view = hadar.view(load("paper/hadar-fig1"))
-    schedule = Schedule.of(np.array([[0, 0, 0, 2], [0, 0, 1, 1], [2, 2, 0, 2]]))
+    schedule = HadarSchedule.of(np.array([[0, 0, 0, 2], [0, 0, 1, 1], [2, 2, 0, 2]]))
     assert shares(view, schedule).tolist() == [0.5, 0.0, pytest.approx(1 / 3)]
 
 
@@ -399,7 +399,7 @@ def test_each_method_has_a_strip() -> None:
 def test_prices_are_those_of_equation_5() -> None:
     view = hadar.view(load("paper/hadar-fig1"))
     found = prices(view)
-    schedule = Schedule.of(np.array([[0, 0, 0, 2], [0, 0, 1, 1], [2, 2, 0, 2]]))
+    schedule = HadarSchedule.of(np.array([[0, 0, 0, 2], [0, 0, 1, 1], [2, 2, 0, 2]]))
     field = price_field(view, schedule)
     assert field[0] == pytest.approx([found.high[0], found.low[0], found.high[0]])
     assert field[1, 0] == pytest.approx(found.low[1] * (found.high[1] / found.low[1]) ** (1 / 3))

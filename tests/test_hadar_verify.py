@@ -17,7 +17,7 @@ from schedgap import instances
 from schedgap.harness.check import Verdict, judge
 from schedgap.heuristics.hadar import slotted
 from schedgap.instances.views import hadar
-from schedgap.instances.views.hadar import HadarView, Schedule
+from schedgap.instances.views.hadar import HadarSchedule, HadarView
 
 FIG1 = hadar.view(instances.load("paper/hadar-fig1"))
 V100, P100, K80 = range(3)
@@ -30,7 +30,7 @@ GOOD = [
 
 
 def check(entries: Any, problem: str = "hadar.utility", view: HadarView = FIG1) -> Verdict:
-    decision = entries if isinstance(entries, Schedule) else Schedule.of(np.array(entries, np.int64))
+    decision = entries if isinstance(entries, HadarSchedule) else HadarSchedule.of(np.array(entries, np.int64))
     return judge(view.instance, decision, problem, ())
 
 
@@ -52,7 +52,7 @@ def test_the_order_of_entries_does_not_matter() -> None:
 
 
 def test_nothing_is_a_schedule_of_utility_problems_only() -> None:
-    empty = Schedule.of(np.zeros((0, 4), np.int64))
+    empty = HadarSchedule.of(np.zeros((0, 4), np.int64))
     for problem in ("hadar.utility", "hadar.forked"):
         verdict = check(empty, problem)
         assert verdict.objective == 0
@@ -133,7 +133,7 @@ def test_rounding_of_work_is_forgiven_and_no_more() -> None:
 
 def test_small_integers_do_not_overflow() -> None:
     view = hadar.view(linear([{"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}], {"a": 1}, slots=300))
-    last = Schedule(*(np.array([n], np.uint8) for n in (0, 255, 0, 1)))
+    last = HadarSchedule(*(np.array([n], np.uint8) for n in (0, 255, 0, 1)))
     verdict = judge(view.instance, last, "gavel.makespan", ())
     assert verdict.objective == 256
 
@@ -141,7 +141,7 @@ def test_small_integers_do_not_overflow() -> None:
 @pytest.mark.parametrize("field", ["job", "slot", "server", "gpus"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_mutilated_arrays_are_refused_and_never_raise(field: str, change: Any) -> None:
-    good = Schedule.of(np.array(GOOD, np.int64))
+    good = HadarSchedule.of(np.array(GOOD, np.int64))
     wrong = replace(good, **{field: change(getattr(good, field))})
     for problem in ("hadar.utility", "hadar.forked", "hadar.complete"):
         assert check(wrong, problem).violations

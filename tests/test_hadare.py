@@ -25,8 +25,8 @@ from schedgap.heuristics.hadar.hadare import (
     split,
     utilisation,
 )
-from schedgap.heuristics.hadar.planning import Planner, Planning, Round
-from schedgap.heuristics.hadar.prices import Prices, prices
+from schedgap.heuristics.hadar.planning import Planner, Planning, RoundToPlan
+from schedgap.heuristics.hadar.prices import ExtremePrices, prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.arrays import ROUNDING, Array
 from schedgap.instances.errors import UsageError
@@ -116,7 +116,9 @@ def crowded(draw: st.DrawFn) -> Instance:
     return nodes(rates, epochs, gpus=gpus, gang=draw(st.integers(1, gpus)))
 
 
-def one_by_one(here: HadarView, found: Prices, state: State, known: Array, payoff: str) -> list[tuple[int, int, int]]:
+def one_by_one(
+    here: HadarView, found: ExtremePrices, state: State, known: Array, payoff: str
+) -> list[tuple[int, int, int]]:
     """Place the copy of highest payoff, all of them valued anew each time: job, server, GPUs, in order."""
     hosts, copies = state.servers, list[tuple[int, int, int]]()
     used, rate, cost, before = np.zeros(hosts.size, np.int64), *(np.zeros(state.jobs.size) for _ in range(3))
@@ -181,7 +183,7 @@ def test_no_plan_of_algorithm_2_for_copies_as_jobs_is_worth_more(example: Instan
     forked = view(example.model_copy(update={"jobs": jobs}))
     forked = replace(forked, utilities=here.utilities.of(np.repeat(np.arange(here.size), count)))
     nothing = np.zeros(count, np.int64)
-    around = Round(np.arange(forked.size), forked.workload.work, 0, nothing, np.zeros((0, 3), np.int64))
+    around = RoundToPlan(np.arange(forked.size), forked.workload.work, 0, nothing, np.zeros((0, 3), np.int64))
     planner = Planner(forked, prices(here), Planning(beam=4096))
     plan = planner.dp_allocation(planner.line_up(around))
     policy = Recorded(HadarE(example))

@@ -320,7 +320,8 @@ def test_pai_by_its_task_and_job_tables(header: bool, tmp_path: Path) -> None:
     told(found, "gangs of 1 job rounded up to whole GPUs", "one of their tasks has no start or no end")
     jobs.write_text(PAI_JOBS.replace(",49,", ",,"))
     told(
-        import_trace("pai2020", tasks, Options(history=True)), "pai_job_table.csv does not say when they were submitted"
+        import_trace("pai2020", tasks, Options(history=True)),
+        "pai_job_table.csv does not say when they were submitted",
     )
     jobs.write_text(PAI_JOBS + PAI_JOBS)
     with pytest.raises(InstanceError, match='line 3: job_name = "j1": already used in line 1'):

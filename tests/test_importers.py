@@ -14,7 +14,7 @@ from trace_samples import GAVEL_NEW, GAVEL_OLD, PHILLY_JSON, SAMPLES
 from schedgap.instances.canonical import read, to_json, validate, write
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.importers import IMPORTERS, Options, filling, import_trace, table
-from schedgap.instances.importers.registry import Trace, TraceJob
+from schedgap.instances.importers.registry import ImportedTrace, TraceJob
 from schedgap.instances.model_catalogue import MODELS, find
 from schedgap.instances.schema import Instance, Job, limits
 
@@ -434,7 +434,7 @@ def test_openb_keeps_the_types_that_a_pod_asks_for(tmp_path: Path) -> None:
 def test_unknown_model_gets_a_stand_in_and_keeps_its_name(tmp_path: Path) -> None:
     instance = imported_text(tmp_path, "tiresias", SAMPLES["tiresias"])
     job = instance.jobs[1]
-    stand_in = filling.with_rates(TraceJob("1", 0.0, 1), Trace("tiresias", tmp_path, [])).stand_in
+    stand_in = filling.with_rates(TraceJob("1", 0.0, 1), ImportedTrace("tiresias", tmp_path, [])).stand_in
     assert (job.model, job.tenant) == ("no_such_model", "no_such_model")
     assert job.rates["P100"] == pytest.approx(133 / 147 / 8)
     assert job.rates["V100"] / job.rates["P100"] == pytest.approx(stand_in.rates["V100"] / stand_in.rates["P100"])

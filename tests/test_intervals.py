@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.models.engine.fluid.intervals import Fluid, Pricing, completions, least_completion
+from schedgap.models.engine.fluid.intervals import Fluid, IntervalPricing, completions, least_completion
 from schedgap.models.engine.fluid.single_machine import FluidJobs, Ways, best_bound
 from schedgap.models.engine.solve import SolveOptions
 
@@ -78,7 +78,7 @@ def test_pricing_is_an_lp_over_ways_and_intervals(seed: int, together: bool, gra
     run = jobs(seed, 2, together)
     edges = np.array([0.0, 1, 3, 4, 8, 30])
     fluid = Fluid(run, edges, completions(run, edges, grain), must=True)
-    pricing = Pricing(fluid)
+    pricing = IntervalPricing(fluid)
     prices = np.random.default_rng(seed + 1).integers(0, 4, (D, 5)) / 2.0
     found = pricing(prices.ravel(), pricing.domain)
     for job in range(2):

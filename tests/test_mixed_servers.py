@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from schedgap import heuristics, models
 from schedgap.harness.check import judge
 from schedgap.harness.studies.compare.run import compare_here
-from schedgap.heuristics.hadar.planning import Planner, Planning, Round
-from schedgap.heuristics.hadar.prices import Prices
+from schedgap.heuristics.hadar.planning import Planner, Planning, RoundToPlan
+from schedgap.heuristics.hadar.prices import ExtremePrices
 from schedgap.heuristics.simulator import POLICIES, simulate
 from schedgap.instances.canonical import to_json, validate
 from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError
@@ -123,7 +123,7 @@ def test_communication_is_counted_by_slot_and_server() -> None:
     gangs = [{"gpus": 2, "epochs": 4, "rates": {"a": 1.0, "b": 1.0}}] * 2
     view = hadar.view(mixed(gangs, {"a": 2, "b": 1}, {"a": 1}))
     entries = [[0, t, h, 1] for t in (0, 1) for h in (0, 2)] + [[1, t, h, 1] for t in (0, 1) for h in (0, 1)]
-    held = hadar.Schedule.of(np.array(entries))
+    held = hadar.HadarSchedule.of(np.array(entries))
     plain, priced = (
         judge(view.instance, held, problem, ()) for problem in ("hadar.utility", "hadar.utility?beta=0.25")
     )
@@ -179,9 +179,9 @@ def test_algorithms_are_feasible_and_policies_simulate(instance: Instance) -> No
 def allocation(instance: Instance, low: list[float], **how: float) -> dict[str, int]:
     """Return what FIND_ALLOC gives the only job of an instance, by server."""
     view = hadar.view(instance)
-    planner = Planner(view, Prices(np.array(low), np.array(low) * 4), replace(Planning(), **how))
+    planner = Planner(view, ExtremePrices(np.array(low), np.array(low) * 4), replace(Planning(), **how))
     used, held = np.zeros(view.servers.size, np.int64), np.zeros((0, 3), np.int64)
-    found, _ = planner.find_alloc(Round(np.array([0]), view.workload.work, 0, used, held), 0)
+    found, _ = planner.find_alloc(RoundToPlan(np.array([0]), view.workload.work, 0, used, held), 0)
     return {view.servers.names[h]: int(n) for _, h, n in found.tolist()}
 
 
@@ -203,7 +203,7 @@ def test_a_packed_gang_uses_up_a_server_before_the_next() -> None:
 def test_a_busy_server_counts_once() -> None:
     instance = mixed([JOB], {"a": 2, "b": 1}, {"a": 3})
     view = hadar.view(instance)
-    held = hadar.Schedule.of(np.array([[0, t, h, n] for t in (0, 1) for h, n in ((0, 2), (1, 1))]))
+    held = hadar.HadarSchedule.of(np.array([[0, t, h, n] for t in (0, 1) for h, n in ((0, 2), (1, 1))]))
     verdict = judge(view.instance, held, "hadar.utility", ())
     assert not verdict.violations
     assert verdict.metrics["busy_servers"] == 0.5

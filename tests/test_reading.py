@@ -20,7 +20,7 @@ from schedgap.certificates.reading.rigid import fixed_gangs_of
 from schedgap.certificates.reading.sensitive import Sensitive
 from schedgap.certificates.reading.simulated import simulated_of
 from schedgap.certificates.reading.synergy import rounds_of
-from schedgap.certificates.reading.zhou import Architecture, zhou_of
+from schedgap.certificates.reading.zhou import RawArchitecture, zhou_of
 from schedgap.instances import load, views
 from schedgap.instances.canonical import to_json
 from schedgap.instances.catalogue import references
@@ -115,7 +115,7 @@ def of_zhou(view: Any, data: Any) -> Iterator[Pair]:
             yield from ((f"{name}: {what}", one, other) for what, one, other in of_runs(of, read.architectures[name]))
 
 
-def of_runs(of: Any, read: Architecture) -> Iterator[Pair]:
+def of_runs(of: Any, read: RawArchitecture) -> Iterator[Pair]:
     yield "ids", of.ids, read.ids
     for name, own in {"weight": "weight", "work": "work", "most": "chunks"}.items():
         yield name, getattr(of, name), getattr(read, own)

@@ -21,7 +21,7 @@ from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.rigid import OBJECTIVES, RigidView, Schedule, kernels, starts_of
+from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView, kernels, starts_of
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup
 from schedgap.models import MODELS
 from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
@@ -63,11 +63,11 @@ def view(lines: list[Line], room: int = 4, others: list[int] | None = None, **hi
     return found
 
 
-def check(seen: RigidView, schedule: Schedule, problem: str) -> Any:
+def check(seen: RigidView, schedule: RigidSchedule, problem: str) -> Any:
     return judge(seen.instance, schedule, problem, ())
 
 
-def placed(seen: RigidView, order: tuple[int, ...]) -> Schedule:
+def placed(seen: RigidView, order: tuple[int, ...]) -> RigidSchedule:
     """Each job in turn at its earliest place, second by second; one of these orders is best for regular objectives."""
     end = int(seen.release.max() + seen.duration.sum()) + 1
     room, starts = np.tile(seen.capacity[:, None], end + 1), np.zeros(seen.size, np.int64)
@@ -97,9 +97,9 @@ def random_lines(seed: int, most: int = 5) -> list[Line]:
     ]
 
 
-def ran(seen: RigidView, method: str) -> Schedule:
+def ran(seen: RigidView, method: str) -> RigidSchedule:
     spec = HEURISTICS.get(method)
-    found: Schedule = spec.decide(seen.instance)
+    found: RigidSchedule = spec.decide(seen.instance)
     verdict = check(seen, found, spec.problem)
     assert not verdict.violations, (method, verdict.violations)
     return found
@@ -158,10 +158,12 @@ def test_jobs_that_may_choose_are_settled_where_they_end_first() -> None:
     assert (seen.relaxed.capacity.tolist(), seen.relaxed.duration.tolist()) == ([7], [10, 10, 8])
     found = ran(seen, "rigid.fcfs")
     assert (starts(found), found.pool.tolist()) == ([0, 1, 10], [0, 1, 0])
-    away = Schedule(np.arange(3), np.array([0, 1, 13]), np.array([10, 13, 21]), np.array([0, 1, 1]))
+    away = RigidSchedule(np.arange(3), np.array([0, 1, 13]), np.array([10, 13, 21]), np.array([0, 1, 1]))
     (line,) = (line for line in check(seen, away, "rigid.flow").violations if "J2" in line)
     assert line == "job J2 runs in pool H, where it cannot"
-    split = Schedule(np.array([0, 1, 1, 2]), np.array([0, 1, 3, 13]), np.array([10, 3, 13, 21]), np.array([0, 1, 0, 0]))
+    split = RigidSchedule(
+        np.array([0, 1, 1, 2]), np.array([0, 1, 3, 13]), np.array([10, 3, 13, 21]), np.array([0, 1, 0, 0])
+    )
     assert "job J1 runs in several pools" in check(seen, split, "rigid.flow.preemptive").violations
 
 
@@ -287,7 +289,7 @@ def test_every_rule_is_verified_and_above_the_bound(seed: int) -> None:
                 assert verdict.quantities[objective] >= bound * (1 - 1e-9), (spec.id, objective)
 
 
-def starts(schedule: Schedule) -> list[int]:
+def starts(schedule: RigidSchedule) -> list[int]:
     return [int(start) for start in schedule.start[np.argsort(schedule.job, kind="stable")]]
 
 
@@ -384,7 +386,7 @@ BROKEN: list[tuple[list[Line], str, str]] = [
 
 @pytest.mark.parametrize(("runs", "problem", "told"), BROKEN)
 def test_the_checker_names_what_is_broken(runs: list[Line], problem: str, told: str) -> None:
-    schedule = Schedule(*np.array(runs).T, pool=np.zeros(len(runs), np.int64))
+    schedule = RigidSchedule(*np.array(runs).T, pool=np.zeros(len(runs), np.int64))
     verdict = check(view([(0, 10, 4), (5, 10, 4)]), schedule, problem)
     assert any(told in line for line in verdict.violations), verdict.violations
 

@@ -108,7 +108,7 @@ def test_that_nothing_is_feasible_is_an_answer(solver: str) -> None:
 
 def test_what_cbc_calls_infeasible_when_its_time_is_up_is_no_proof() -> None:
     log = "Continuous objective value is 1 - 0.77 seconds\nPre-processing says infeasible or unbounded\n"
-    said = files.Answer("CBC", "Integer infeasible", 1.0, {}, complete=False)
+    said = files.SolutionFile("CBC", "Integer infeasible", 1.0, {}, complete=False)
     one = answer.SolverRun(compile_model(market_split()), SolveOptions(solver="cbc", time_limit_s=60.0))
     one.begin()
     assert cbc._read(one, [], log, said, 0).status == "infeasible"

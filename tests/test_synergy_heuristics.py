@@ -24,7 +24,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.importers import import_trace
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, SynergyView
+from schedgap.instances.views.synergy import SynergySchedule, SynergyView
 from tests import synergy_cases as cases
 
 
@@ -35,19 +35,19 @@ def no_oracle(model: str, view: SynergyView) -> Any:
 CONTEXT = Context(np.random.default_rng(0), no_oracle)
 
 
-def run(name: str, view: SynergyView) -> Schedule:
-    decision: Schedule = HEURISTICS.get(f"synergy.{name}").run(view, CONTEXT)
+def run(name: str, view: SynergyView) -> SynergySchedule:
+    decision: SynergySchedule = HEURISTICS.get(f"synergy.{name}").run(view, CONTEXT)
     return decision
 
 
-def held(view: SynergyView, schedule: Schedule) -> dict[int, tuple[float, float, float]]:
+def held(view: SynergyView, schedule: SynergySchedule) -> dict[int, tuple[float, float, float]]:
     """GPUs, CPUs and gigabytes of every job that runs in the round."""
     columns = (schedule.gpus, schedule.cpus, schedule.memory_gb)
     totals = np.column_stack([np.bincount(schedule.job, column, view.size) for column in columns])
     return {j: tuple(totals[j].tolist()) for j in np.unique(schedule.job).tolist()}
 
 
-def rates(view: SynergyView, schedule: Schedule) -> dict[int, float]:
+def rates(view: SynergyView, schedule: SynergySchedule) -> dict[int, float]:
     """Iterations per second of every job that runs in the round."""
     home = dict(zip(schedule.job.tolist(), view.servers.gpu_type[schedule.server].tolist(), strict=True))
     jobs = held(view, schedule)
@@ -57,7 +57,7 @@ def rates(view: SynergyView, schedule: Schedule) -> dict[int, float]:
     return dict(zip(jobs, view.profiles.rate_of(kind, types, cpus, memory).tolist(), strict=True))
 
 
-def assert_fits(view: SynergyView, schedule: Schedule) -> None:
+def assert_fits(view: SynergyView, schedule: SynergySchedule) -> None:
     servers = view.servers
     for column, capacity in (
         (schedule.gpus, servers.gpus),
@@ -287,7 +287,7 @@ def test_rounding_keeps_gangs_whole_and_servers_within_their_gpus(data: Any) -> 
     job, server = np.nonzero(share > WHOLE)
     none = np.zeros(0, np.int64)
     zero = np.zeros(job.size)
-    found = Schedule(np.zeros_like(job), job, server, share[job, server], zero, zero, none, none)
+    found = SynergySchedule(np.zeros_like(job), job, server, share[job, server], zero, zero, none, none)
     entries = whole_gangs(found, np.array(gangs), np.full(servers, size), np.zeros(servers, np.int64))
     assert np.bincount(entries[:, 0], entries[:, 2], len(gangs)).tolist() == gangs
     assert np.all(np.bincount(entries[:, 1], entries[:, 2], servers) <= size)
@@ -400,7 +400,7 @@ def test_in_every_round_of_a_run_jobs_progress_fairly_and_servers_hold_them(name
     for r in np.unique(schedule.round):
         now = schedule.round == r
         columns = {f: getattr(schedule, f)[now] for f in ("round", "job", "server", "gpus", "cpus", "memory_gb")}
-        one = Schedule(**columns, offered_round=none, offered_job=none)
+        one = SynergySchedule(**columns, offered_round=none, offered_job=none)
         assert_fits(view, one)
         assert set(one.job.tolist()) == set(schedule.offered_job[schedule.offered_round == r].tolist())
         for j, rate in rates(view, one).items():
@@ -568,7 +568,7 @@ def test_on_one_server_of_all_gpus_opt_makes_the_progress_of_ilp1_on_all_servers
         assert np.array_equal(getattr(several.needs, name), getattr(one.needs, name))
     assert np.array_equal(several.workload.work, one.workload.work)
 
-    def progress(view: SynergyView, found: Schedule) -> float:
+    def progress(view: SynergyView, found: SynergySchedule) -> float:
         kind = view.profiles.kind[found.job]
         types = np.zeros_like(kind)
         return float(view.weight[found.job] @ view.profiles.rate_of(kind, types, found.cpus, found.memory_gb))

@@ -471,7 +471,10 @@ def test_the_command_imports_with_cpus_and_memory_per_gpu(command: Command, tmp_
         (Options(cpus_per_gpu=0.0), "cpus_per_gpu = 0: more than 0 and at most 1e+06"),
         (Options(cpus_per_gpu=float("nan")), "cpus_per_gpu = nan: more than 0"),
         (Options(memory_gb_per_gpu=1e7), "memory_gb_per_gpu = 1e+07: more than 0"),
-        (Options(memory_gb_per_gpu=9.0, nodes=Path("n.csv")), "memory_gb_per_gpu and nodes both describe the servers"),
+        (
+            Options(memory_gb_per_gpu=9.0, nodes=Path("n.csv")),
+            "memory_gb_per_gpu and nodes both describe the servers",
+        ),
     ],
 )
 def test_impossible_servers_are_refused(tmp_path: Path, options: Options, message: str) -> None:

@@ -13,19 +13,28 @@ from schedgap import instances, models
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, SynergyView
+from schedgap.instances.views.synergy import SynergySchedule, SynergyView
 from schedgap.models.engine.solve import SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.engine.solve.scaling import units
 from schedgap.models.synergy.configurations import configurations, fitting
 from schedgap.models.synergy.ideal import FEW, ideal_round, round_form
 from schedgap.models.synergy.placement import Demands, build_fewest, build_vertex, demands, placed, placement_form
-from schedgap.models.synergy.throughput import FLOORED, OPEN, Rule, build_round, choices, equal_split, own_floor, passes
+from schedgap.models.synergy.throughput import (
+    FLOORED,
+    OPEN,
+    RoundRule,
+    build_round,
+    choices,
+    equal_split,
+    own_floor,
+    passes,
+)
 
 EXACT = SolveOptions(rel_gap=0.0)
 TOLERANCE = 1 + 1e-9
 
 
-def progress(view: SynergyView, found: Schedule) -> float:
+def progress(view: SynergyView, found: SynergySchedule) -> float:
     """Objective of a round on super-machines, from the tables; what it holds is checked on the way."""
     kind, i = view.profiles.kind[found.job], found.server
     assert (np.diff(np.sort(found.job)) > 0).all()
@@ -54,7 +63,7 @@ def ideal(view: SynergyView, method: str) -> float:
     return float(outcome.solution.objective)
 
 
-def on_servers(view: SynergyView, found: Schedule) -> int:
+def on_servers(view: SynergyView, found: SynergySchedule) -> int:
     """Check that a placement is complete, proportional and within capacity, and return how many jobs it fragments."""
     for name in ("gpus", "cpus", "memory_gb"):
         used = np.bincount(found.server, getattr(found, name), view.servers.size)
@@ -377,7 +386,7 @@ def test_passes_give_what_is_left_to_the_next_jobs() -> None:
 def test_an_oracle_that_asks_for_too_much() -> None:
     view = two_on_one_type()
     for everybody, status in ((True, "infeasible"), (False, "optimal")):
-        rule = Rule(lambda v: np.full((2, 2), 1e9), integer=True, everybody=everybody)
+        rule = RoundRule(lambda v: np.full((2, 2), 1e9), integer=True, everybody=everybody)
         assert solve(build(build_round, view, rule), EXACT).status == status
     assert [part.job.size for part in passes(view, fair=lambda v: np.full(v.runnable.size, 1e9))] == [0]
 

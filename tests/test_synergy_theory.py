@@ -41,7 +41,7 @@ from schedgap.models.synergy.throughput import (
     OPEN,
     RELAXED,
     WITH_ORACLE,
-    Rule,
+    RoundRule,
     build_round,
     equal_split,
     own_floor,
@@ -52,7 +52,7 @@ EXACT = SolveOptions(rel_gap=0.0)
 BOTH = ("V100", "K80")
 
 
-def optimum(view: SynergyView, rule: Rule) -> float | None:
+def optimum(view: SynergyView, rule: RoundRule) -> float | None:
     found = solve(build(build_round, view, rule), EXACT)
     assert found.status in {"optimal", "infeasible"}
     return found.objective
@@ -271,7 +271,7 @@ def test_without_gpu_rows_a_type_is_used_twice() -> None:
     jobs = [job(gpus=4, rates={"V100": 4.0, "K80": 3.0}, sensitivity=light)] * 2
     hosts = [servers(1, "V100", 4, 12.0, 250.0), servers(1, "K80", 4, 12.0, 250.0)]
     view = synergy.view(instance(jobs, hosts))
-    half = Rule(lambda v: np.full((2, 2), 1e-3), integer=True)
+    half = RoundRule(lambda v: np.full((2, 2), 1e-3), integer=True)
     assert optimum(view, half) == pytest.approx(1.0 + 0.75)
     # 8 GPUs of the fast type in use, of 4.
     assert optimum(view, replace(half, gpu_rows=False)) == pytest.approx(2.0)

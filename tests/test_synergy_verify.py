@@ -23,7 +23,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Tenant
 from schedgap.instances.sensitivity import advancing
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, SynergyView
+from schedgap.instances.views.synergy import SynergySchedule, SynergyView
 from schedgap.models import MODELS
 
 EXAMPLE = synergy.view(instances.load("paper/synergy-example"))
@@ -36,19 +36,19 @@ PROPORTIONAL = [(j, j // 2, 4, 12.0, 250.0) for j in range(4)]
 ROUND, FAIR, IDEAL, FREE = "synergy.round", "synergy.fair", "synergy.ideal", "synergy.free"
 
 
-def schedule(rows: Any, rounds: Any = None, offered: Any = ()) -> Schedule:
+def schedule(rows: Any, rounds: Any = None, offered: Any = ()) -> SynergySchedule:
     columns = list(zip(*rows, strict=True)) or [[]] * 5
     job, server = (np.array(c, np.int64) for c in columns[:2])
     gpus, cpus, memory_gb = (np.array(c, float) for c in columns[2:])
     row = np.zeros(len(job), np.int64) if rounds is None else np.array(rounds, np.int64)
     offers = np.array(offered, np.int64).reshape(-1, 2)
-    return Schedule(row, job, server, gpus, cpus, memory_gb, offers[:, 0], offers[:, 1])
+    return SynergySchedule(row, job, server, gpus, cpus, memory_gb, offers[:, 0], offers[:, 1])
 
 
 def check(
     rows: Any, problem: str = ROUND, claims: tuple[str, ...] = (), view: SynergyView = EXAMPLE, **more: Any
 ) -> Verdict:
-    decision = rows if isinstance(rows, Schedule) else schedule(rows, **more)
+    decision = rows if isinstance(rows, SynergySchedule) else schedule(rows, **more)
     return judge_asked(view, decision, problem, claims)
 
 
@@ -262,7 +262,7 @@ def test_rounds_without_jobs_are_worth_nothing() -> None:
 # the run --------------------------------------------------------------------------------------------------------------
 
 
-def in_turn(view: SynergyView) -> Schedule:
+def in_turn(view: SynergyView) -> SynergySchedule:
     """Everybody at its share, first come, first served, on whatever servers have room."""
 
     def policy(state: State) -> Assignment:
@@ -311,11 +311,11 @@ def test_each_broken_rule_of_a_run_is_named() -> None:
     first = int(np.flatnonzero(RUN.job == 1)[0])
     last = int(np.flatnonzero(RUN.job == 0)[-1])
 
-    def without(kept: Any, **changes: Any) -> Schedule:
+    def without(kept: Any, **changes: Any) -> SynergySchedule:
         names = ("round", "job", "server", "gpus", "cpus", "memory_gb")
         return dataclasses.replace(RUN, **{name: getattr(RUN, name)[kept] for name in names}, **changes)
 
-    def also(round_: int, job: int, gpus: int) -> Schedule:
+    def also(round_: int, job: int, gpus: int) -> SynergySchedule:
         extra = (round_, job, 0, gpus, 3.0 * gpus, 62.5 * gpus)
         names = ("round", "job", "server", "gpus", "cpus", "memory_gb")
         return dataclasses.replace(
@@ -372,8 +372,10 @@ def test_whom_a_fair_policy_picks_runs_and_nobody_else() -> None:
     assert any("waits despite its offer" in line for line in waits)
 
 
-def run_of(view: SynergyView, name: str = "tune.fifo") -> Schedule:
-    decision: Schedule = HEURISTICS.get(f"synergy.{name}").run(view, Context(np.random.default_rng(0), models.oracle))
+def run_of(view: SynergyView, name: str = "tune.fifo") -> SynergySchedule:
+    decision: SynergySchedule = HEURISTICS.get(f"synergy.{name}").run(
+        view, Context(np.random.default_rng(0), models.oracle)
+    )
     return decision
 
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from schedgap import models
 from schedgap.harness.check import judge
 from schedgap.instances import load
-from schedgap.instances.elastic import Machines, Options, classes
+from schedgap.instances.elastic import Machines, RunOptions, classes
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouView
 from schedgap.models.engine.columns import Domain, GenerationOptions, Master, generate
-from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing
+from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing
 from schedgap.models.engine.elastic import solve as solve_elastic
 from schedgap.models.engine.solve import SolveOptions, build, solve
 from schedgap.models.zhou.columns import build_master, completing, weighing
@@ -31,8 +31,8 @@ def runnable(instance: Instance) -> tuple[ZhouView, list[Architecture]]:
     return view, [a for a in view.architectures.values() if a.reason is None]
 
 
-def lp(jobs: ElasticJobs, grid: Grid) -> Any:
-    pricing = Pricing(jobs, grid)
+def lp(jobs: ElasticJobs, grid: CapacityGrid) -> Any:
+    pricing = ElasticPricing(jobs, grid)
     return generate(pricing.domain, pricing, EXACT, OPTIONS)
 
 
@@ -41,8 +41,8 @@ def lp(jobs: ElasticJobs, grid: Grid) -> Any:
 def test_the_lp_by_class_and_by_server_have_the_same_optimum(instance: Instance) -> None:
     for a in runnable(instance)[1]:
         for jobs in (completing(a), weighing(a)):
-            by_class = lp(jobs, Grid(a.classes, jobs.slots))
-            by_server = lp(jobs, Grid(a.machines, jobs.slots))
+            by_class = lp(jobs, CapacityGrid(a.classes, jobs.slots))
+            by_server = lp(jobs, CapacityGrid(a.machines, jobs.slots))
             assert by_class.bound == pytest.approx(by_server.bound, rel=1e-6, abs=1e-6)
             assert by_class.value == pytest.approx(by_class.bound, rel=1e-6, abs=1e-6)
 
@@ -76,12 +76,12 @@ def test_bounds_hold_and_schedules_are_verified(instance: Instance) -> None:
 def test_windows_of_slots_only_lower_the_bound_until_branching_asks_for_all_slots(instance: Instance) -> None:
     for a in runnable(instance)[1]:
         jobs = completing(a)
-        grid = Grid(a.classes, jobs.slots)
+        grid = CapacityGrid(a.classes, jobs.slots)
         every = lp(jobs, grid)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("schedgap.models.engine.elastic.jobs.ROWS", 0)
             patch.setattr("schedgap.models.engine.columns.windows.FIRST", 2)
-            pricing = Pricing(jobs, grid)
+            pricing = ElasticPricing(jobs, grid)
             loose = generate(pricing.domain, pricing, EXACT, OPTIONS)
             exact = generate(pricing.domain, pricing, EXACT, OPTIONS, loose.master)
         assert -loose.bound <= -every.bound * (1 + 1e-7) + 1e-7
@@ -95,8 +95,8 @@ def test_a_horizon_that_is_too_short_makes_a_lower_bound_and_no_wrong_one() -> N
     late = a.weight[:, None] * (np.arange(7) + 1.0)
     short = ElasticJobs(a.machines, a.options, 6, a.arrival - 1, late, a.weight * (6 + 2.0))
     # Two jobs of 4 slots one after the other: 2·5 + 9; in 6 slots the second costs at least 8.
-    assert -lp(completing(a), Grid(a.classes, completing(a).slots)).bound == pytest.approx(2 * 5 + 9)
-    assert -lp(short, Grid(a.classes, 6)).bound == pytest.approx(2 * 5 + 8)
+    assert -lp(completing(a), CapacityGrid(a.classes, completing(a).slots)).bound == pytest.approx(2 * 5 + 9)
+    assert -lp(short, CapacityGrid(a.classes, 6)).bound == pytest.approx(2 * 5 + 8)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -105,10 +105,10 @@ def test_the_statement_in_pyomo_has_the_optimum_of_the_master(arch: str, weight:
     view = zhou.view(cases.instance([cases.job(4, 2, weight=w) for w in (1.0, 2.0, 3.0)], [cases.servers(2, 2)]))
     a = view.architectures[arch]
     jobs = weighing(a) if weight else completing(a)
-    found = lp(jobs, Grid(a.classes, jobs.slots))
+    found = lp(jobs, CapacityGrid(a.classes, jobs.slots))
     solution = solve(build(build_master, view, arch, weight))
     assert solution.objective == pytest.approx(found.value)
-    master = Master(Domain.of(Grid(a.classes, jobs.slots).packing(jobs)), found.columns, OPTIONS)
+    master = Master(Domain.of(CapacityGrid(a.classes, jobs.slots).packing(jobs)), found.columns, OPTIONS)
     assert master.solve().value == pytest.approx(found.value)
 
 
@@ -148,9 +148,9 @@ def test_what_whole_workers_leave_on_servers_is_open_in_the_relaxation() -> None
         able=np.ones((2, 2), bool),
     )
     each = np.ones(3, np.int64)
-    options = Options(np.arange(4), each, 0 * each, -each, each > 0, each)
+    options = RunOptions(np.arange(4), each, 0 * each, -each, each > 0, each)
     jobs = ElasticJobs(machines, options, 1, 0 * each, np.full((3, 2), -1.0), None)
-    assert lp(jobs, Grid(classes(machines), 1)).bound == pytest.approx(3)
+    assert lp(jobs, CapacityGrid(classes(machines), 1)).bound == pytest.approx(3)
     solution, found, _, _ = solve_elastic(jobs, OPTIONS, sense=1, first_slot=1)
     assert (solution.status, solution.objective, solution.bound) == ("optimal", 2, pytest.approx(2))
     assert found is not None

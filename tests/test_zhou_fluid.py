@@ -21,7 +21,7 @@ from schedgap.instances.arrays import SLACK, Array
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.instances.views.zhou import Architecture, Schedule
+from schedgap.instances.views.zhou import Architecture, ZhouSchedule
 from schedgap.models.engine.fluid import single_machine
 from schedgap.models.engine.fluid._kernels import curves
 from schedgap.models.engine.solve import build, solve
@@ -164,7 +164,7 @@ def test_interrupting_can_be_better_than_any_uninterrupted_schedule_and_no_worse
     jobs = [cases.job(1, 4), cases.job(1, 1, weight=5.0, submit_s=1.0)]
     view = zhou.view(cases.instance(jobs, [cases.ONE_GPU]))
     assert run("zhou.ra.offline", view).solution.objective == pytest.approx(5 * 3 + 7)
-    interrupted = zhou.Schedule(
+    interrupted = zhou.ZhouSchedule(
         job=np.array([0, 1, 0]), start=np.array([1, 2, 3]), slots=np.array([1, 1, 3]), worker_type=np.zeros(3, int),
         ps_type=np.full(3, -1), run=np.arange(3), server=np.zeros(3, int), workers=np.ones(3, int), ps=np.zeros(3, int),
     )  # fmt: skip
@@ -200,7 +200,7 @@ def test_bounds_and_the_checker_agree_on_what_fits(cpus: float, slots: int) -> N
     case = cases.instance([cases.job(3)], [cases.servers(gpus=3, cpus=1.0)], [cases.worker(cpus=cpus)], types=())
     view = zhou.view(case)
     for workers, needed in ((3, 1), (2, 2)):
-        schedule = Schedule(*arrays_of([(0, 1, needed, 0, -1, [(0, workers, 0)])]), *np.zeros((4, 0), np.int64))
+        schedule = ZhouSchedule(*arrays_of([(0, 1, needed, 0, -1, [(0, workers, 0)])]), *np.zeros((4, 0), np.int64))
         verdict = judge(view.instance, schedule, "zhou.ra.completion", ())
         assert (verdict.violations == ()) == (needed >= slots), verdict.violations
     for method in ("fluid", "intervals", "offline", "columns"):

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
 from schedgap.harness.studies.audit.claims.zhou import placements, priced
-from schedgap.instances.elastic import Ledger, Options
+from schedgap.instances.elastic import Ledger, RunOptions
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
 from schedgap.models.engine.elastic.arrays import placement
 from schedgap.models.engine.solve import Session, Solution, SolveOptions, build, solve
 from schedgap.models.zhou import mincost
-from schedgap.models.zhou.mincost import Offer, build_mincost, cheapest, kind, lower_bounds
+from schedgap.models.zhou.mincost import PricedRoom, build_mincost, cheapest, kind, lower_bounds
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -73,7 +73,7 @@ def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:
     assert printed is not None
     assert (right.cost, printed.cost) == (2.0, 11.0)
     assert (right.workers.tolist(), right.ps.tolist()) == ([0, 1], [1, 0])
-    offered = Offer(a, 0, ledger.free, price)
+    offered = PricedRoom(a, 0, ledger.free, price)
     assert optimum(build(build_mincost, offered)) == pytest.approx(2.0)
     # Where only server 0 has a CPU, the printed algorithm finds nothing.
     ledger.set_free(np.where(np.arange(2)[:, None, None] * (np.arange(4)[:, None] == 1) > 0, 0.0, ledger.free))
@@ -84,7 +84,7 @@ def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:
 
 
 def literal_algorithm_4(
-    a: Architecture, free: np.ndarray, price: np.ndarray, tau: int, options: Options | None = None
+    a: Architecture, free: np.ndarray, price: np.ndarray, tau: int, options: RunOptions | None = None
 ) -> float:
     """Return cost_m of Algorithm 4 for job 0, line by line; N̂ starts anew for every n, or workers go missing.
 
@@ -171,7 +171,7 @@ def test_algorithm_4_as_printed_tries_all_of_equal_servers() -> None:
 def test_the_cheapest_run_in_three_ways(case: Instance, name: str, seed: int, slots: int) -> None:
     a = architecture(case, name)
     free, price = priced(a, np.random.default_rng(seed), slots)
-    offered = Offer(a, 0, free, price)
+    offered = PricedRoom(a, 0, free, price)
     ledger = Ledger(a.machines, a.options, slots)
     ledger.set_free(free)
     ledger.post(price)
@@ -208,7 +208,7 @@ def test_the_cheapest_run_in_three_ways(case: Instance, name: str, seed: int, sl
 def test_a_placement_that_runs_out_of_time_still_bounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the cheapest choice is not placed in time, the next one's bound says nothing about it."""
     a = architecture(cases.instance([cases.job(4)], [cases.servers(3, gpus=2, cpus=3.0)]), name)
-    offered = Offer(a, 0, *priced(a, np.random.default_rng(1), 4))
+    offered = PricedRoom(a, 0, *priced(a, np.random.default_rng(1), 4))
     chosen = offered.choices()
     bounds = lower_bounds(offered, chosen)
     best = cheapest(offered, chosen, bounds, EXACT).placed
@@ -229,7 +229,7 @@ def test_prices_of_all_sizes(name: str, unit: float) -> None:
     ledger = Ledger(a.machines, a.options, 3)
     ledger.post(price)
     mine = ledger.find(0, 0)
-    offered = Offer(a, 0, ledger.free, price)
+    offered = PricedRoom(a, 0, ledger.free, price)
     chosen = offered.choices()
     found = cheapest(offered, chosen, lower_bounds(offered, chosen), EXACT)
     assert mine is not None
@@ -259,7 +259,7 @@ def test_the_heaviest_job_beside_the_loads(name: str) -> None:
 def test_a_search_that_is_stopped_has_a_bound() -> None:
     a = architecture(cases.instance([cases.job(4, 3)], [cases.servers(4)], slots=20), "ps")
     free, price = priced(a, np.random.default_rng(1), 12)
-    offered = Offer(a, 0, free, price)
+    offered = PricedRoom(a, 0, free, price)
     chosen = offered.choices()
     bounds = lower_bounds(offered, chosen)
     stopped = cheapest(offered, chosen, bounds, SolveOptions(time_limit_s=1e-9))

@@ -21,7 +21,7 @@ from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.random_instances.zhou import draw_roomy
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, ZhouView
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine.solve import SolveOptions
 
 SETTINGS = ["alpha=round", "alpha=formula", "alpha=realised", "tight=true", "carry=false&tight=true&inclusive=true"]
@@ -38,7 +38,7 @@ def context(seed: int = 0) -> Context:
     return Context(np.random.default_rng(seed), lambda model, view: None)
 
 
-def judged(view: ZhouView, name: str, decision: Schedule) -> Verdict:
+def judged(view: ZhouView, name: str, decision: ZhouSchedule) -> Verdict:
     spec = heuristics.get(name)
     return judge(view.instance, decision, spec.problem, spec.claims)
 
@@ -395,7 +395,7 @@ def test_every_number_of_workers_starts_on_the_empty_cluster(arch: str, instance
     a = of(instance, arch)
     if a.reason:
         return
-    known = baselines.Configurations.of(a)
+    known = baselines.WorkerChoices.of(a)
     for job in range(a.size):
         assert 1 <= known.wanted[job] <= known.most[job] <= a.most[job]
         assert all(baselines.SlotCluster(a).start(job, number) for number in range(1, known.most[job] + 1))
@@ -409,7 +409,7 @@ def test_fifo_cuts_a_number_that_never_starts() -> None:
     groups = [cases.servers(8, 2, 8.0, memory_gb=8.0, bandwidth_gbps=2.0)]
     types = [cases.worker(bandwidth_gbps=1.0)], [cases.ps(bandwidth_gbps=1.0)]
     a = of(cases.instance([cases.job(1, 500), cases.job(8, 1, submit_s=1.0)], groups, *types), "ps")
-    assert baselines.Configurations.of(a).most.tolist() == [1, 2]
+    assert baselines.WorkerChoices.of(a).most.tolist() == [1, 2]
     numbers = set()
     for seed in range(20):
         found = baselines.fifo(a, context(seed))

@@ -29,7 +29,7 @@ from schedgap.instances.catalogue import load
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import admission, zhou
-from schedgap.instances.views.zhou import Schedule
+from schedgap.instances.views.zhou import ZhouSchedule
 
 ARCHITECTURES = ("ps", "ra")
 BOTH = ("gantt", "prices", "completion")
@@ -154,7 +154,7 @@ def test_windows_hold_runs_and_waiting_times(large: Comparison) -> None:
     view = zhou.view(instance)
     item = drawn(large, "windows")
     for name in ARCHITECTURES:
-        schedule: Schedule = large.decisions[instance.fingerprint, f"zhou.{name}.online", 0, ""]
+        schedule: ZhouSchedule = large.decisions[instance.fingerprint, f"zhou.{name}.online", 0, ""]
         mine = {what: records(item, method=f"zhou.{name}.online", what=what) for what in ("runs", "waits", "window")}
         length = {what: [each["end"] - each["time"] for each in mine[what]] for what in mine}
         hours = view.slot_s / 3600
@@ -201,7 +201,7 @@ def test_gantt_shows_the_best_and_the_online_schedule(small: Comparison) -> None
 def test_bars_hold_the_gpus_of_workers_and_ps(small: Comparison) -> None:
     instance = next(iter(small.instances.values()))
     view = zhou.view(instance)
-    schedule: Schedule = small.decisions[instance.fingerprint, "zhou.ps.fifo", 0, ""]
+    schedule: ZhouSchedule = small.decisions[instance.fingerprint, "zhou.ps.fifo", 0, ""]
     bars = gpu_bars(view, "ps", schedule)
     held = ((schedule.workers + schedule.ps) * schedule.slots[schedule.run]).sum()  # a worker and a PS have one each
     assert (bars.gpus * (bars.end - bars.start)).sum() == pytest.approx(held * view.slot_s)

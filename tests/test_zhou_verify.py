@@ -23,7 +23,7 @@ from schedgap.harness.check import VERIFIERS, Verdict, judge
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
-from schedgap.instances.views.zhou import Schedule, ZhouView
+from schedgap.instances.views.zhou import ZhouSchedule, ZhouView
 
 GROUPS = [cases.servers(2, gpus=2, cpus=4.0, bandwidth_gbps=8.0), cases.servers(1, gpus=1, cpus=2.0, chip="K80")]
 WORKERS = [cases.worker(bandwidth_gbps=1.0), cases.worker(gpus=2, bandwidth_gbps=2.0, chip="V100")]
@@ -52,12 +52,12 @@ RING: list[Row] = [
 ]
 
 
-def schedule(rows: list[Row], windows: Any = ()) -> Schedule:
-    return Schedule(*arrays_of(rows), *np.array(windows, np.int64).reshape(-1, 4).T)
+def schedule(rows: list[Row], windows: Any = ()) -> ZhouSchedule:
+    return ZhouSchedule(*arrays_of(rows), *np.array(windows, np.int64).reshape(-1, 4).T)
 
 
 def check(rows: Any, problem: str = "ps.completion", view: ZhouView = VIEW, windows: Any = ()) -> Verdict:
-    decision = rows if isinstance(rows, Schedule) else schedule(rows, windows)
+    decision = rows if isinstance(rows, ZhouSchedule) else schedule(rows, windows)
     return judge(view.instance, decision, f"zhou.{problem}")
 
 
@@ -377,11 +377,11 @@ def test_only_the_heaviest_job_is_priced() -> None:
 
 # mutilated decisions ------------------------------------------------------------------------------
 
-FIELDS = [f for f in Schedule.__dataclass_fields__ if not f.startswith("window")]
+FIELDS = [f for f in ZhouSchedule.__dataclass_fields__ if not f.startswith("window")]
 PROBLEMS = [f"{name}.{kind}" for name in ("ps", "ra") for kind in ("completion", "preemptive", "weight", "cost")]
 
 
-def valid(problem: str) -> Schedule:
+def valid(problem: str) -> ZhouSchedule:
     """A valid decision of each problem."""
     rows = GOOD if problem.startswith("ps") else RING
     if problem.endswith(("weight", "cost")):

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..basics import MORE, Array, Data
-from .elastic import Elastic, Hardware, able
+from .elastic import Hardware, RawElastic, able
 from .jobs import first_slots
-from .utility import Utilities, utilities_of
+from .utility import RawUtilities, utilities_of
 
 
 @dataclass(frozen=True, eq=False)
-class Admission:
+class RawAdmission:
     """Jobs with deadlines and utilities in `slots` slots from 0.
 
     Attributes
@@ -30,22 +30,22 @@ class Admission:
         Utilities by the seconds since the start of the arrival slot.
     """
 
-    elastic: Elastic
+    elastic: RawElastic
     slot_s: float
     slots: int
     arrival: Array
     deadline: Array
-    utilities: Utilities
+    utilities: RawUtilities
 
 
-def admission_of(data: Data) -> Admission:
+def admission_of(data: Data) -> RawAdmission:
     """Return the jobs of an instance with a horizon."""
     slot_s, slots = data["horizon"]["slot_s"], data["horizon"]["slots"]
     arrival = first_slots([job.get("submit_s", 0.0) for job in data["jobs"]], slot_s)
     due = [job.get("deadline_s", math.inf) / slot_s * MORE for job in data["jobs"]]
     best = np.array([max(job.get("rates", {}).values(), default=0.0) for job in data["jobs"]])
-    return Admission(
-        elastic=Elastic(data, _hardware(data), slot_s),
+    return RawAdmission(
+        elastic=RawElastic(data, _hardware(data), slot_s),
         slot_s=slot_s,
         slots=slots,
         arrival=arrival,

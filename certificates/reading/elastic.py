@@ -78,7 +78,7 @@ class Layout(NamedTuple):
     together: int
 
 
-class Elastic:
+class RawElastic:
     """``n`` elastic jobs on some hardware, in slots of `slot_s` seconds.
 
     Attributes

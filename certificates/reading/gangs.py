@@ -15,8 +15,8 @@ import numpy as np
 
 from ..basics import Array, Data
 from .jobs import Jobs, first_slots, jobs_of
-from .servers import Servers, servers_of
-from .utility import Utilities, utilities_of
+from .servers import RawServers, servers_of
+from .utility import RawUtilities, utilities_of
 
 LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 
@@ -36,11 +36,11 @@ class Gangs:
     """
 
     jobs: Jobs
-    servers: Servers
+    servers: RawServers
     slot_s: float
     slots: int
     arrival: Array
-    utilities: Utilities
+    utilities: RawUtilities
 
     @cached_property
     def capacity(self) -> Array:

@@ -18,7 +18,7 @@ from .servers import capacities
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class RawTenants:
     """``v`` virtual tenants that share ``k`` GPU types: those types of which the cluster has devices.
 
     Attributes
@@ -62,7 +62,7 @@ class Shares:
         return np.asarray(rates[:, order] / rates[:, order[:1]])
 
 
-class Row(NamedTuple):
+class VirtualTenant(NamedTuple):
     """A virtual tenant: its tenant, the name of the job type, its weight, and its rates by GPU type."""
 
     tenant: str
@@ -72,7 +72,7 @@ class Row(NamedTuple):
     true_rates: Data
 
 
-def shares_of(data: Data) -> Shares:
+def shares_of(data: Data) -> RawTenants:
     """Return the tenants of an instance and what they share.
 
     Job types come from the tenants if any tenant declares some. Otherwise they are made from the tenants' jobs, one for
@@ -85,7 +85,7 @@ def shares_of(data: Data) -> Shares:
     rates, true = (np.array([[row[r] for r in devices] for row in column]) for column in columns)
     order = np.argsort(np.log(true).mean(axis=0), kind="stable")
     kinds = Counter(row.tenant for row in rows)
-    return Shares(
+    return RawTenants(
         labels=tuple(f"{row.tenant}/{row.kind}" if kinds[row.tenant] > 1 else row.tenant for row in rows),
         weight=np.array([row.weight for row in rows]),
         devices=devices,
@@ -95,15 +95,17 @@ def shares_of(data: Data) -> Shares:
     )
 
 
-def _declared(data: Data) -> Iterator[Row]:
+def _declared(data: Data) -> Iterator[VirtualTenant]:
     for tenant in data.get("tenants", ()):
         kinds: Sequence[Data] = tenant.get("job_types", ())
         for kind in kinds:
             reported = kind.get("reported_rates") or kind["rates"]
-            yield Row(tenant["id"], kind["name"], tenant.get("weight", 1.0) / len(kinds), reported, kind["rates"])
+            yield VirtualTenant(
+                tenant["id"], kind["name"], tenant.get("weight", 1.0) / len(kinds), reported, kind["rates"]
+            )
 
 
-def _from_jobs(data: Data, types: Sequence[str]) -> Iterator[Row]:
+def _from_jobs(data: Data, types: Sequence[str]) -> Iterator[VirtualTenant]:
     """Yield rows made from the jobs; speedups are rounded to twelve digits, so that equal ones compare as equal."""
     weights = {tenant["id"]: tenant.get("weight", 1.0) for tenant in data.get("tenants", ())}
     kinds: dict[str, dict[Any, None]] = {tenant: {} for tenant in weights}
@@ -115,4 +117,4 @@ def _from_jobs(data: Data, types: Sequence[str]) -> Iterator[Row]:
     for tenant, own in kinds.items():
         for model, speeds in own:
             rates_of = dict(zip(types, speeds, strict=True))
-            yield Row(tenant, model, weights.get(tenant, 1.0) / len(own), rates_of, rates_of)
+            yield VirtualTenant(tenant, model, weights.get(tenant, 1.0) / len(own), rates_of, rates_of)

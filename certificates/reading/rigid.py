@@ -16,7 +16,7 @@ import numpy as np
 
 from ..basics import Array, Data, require
 from .jobs import jobs_of, types_of
-from .servers import Servers, capacities, servers_of
+from .servers import RawServers, capacities, servers_of
 
 FINE_S = 1e-6
 """Length of a tick if not all times are whole seconds."""
@@ -62,7 +62,7 @@ class FixedGangs:
         return 3600 if self.tick_s == 1 else 3_600_000_000
 
     @cached_property
-    def servers(self) -> Servers:
+    def servers(self) -> RawServers:
         """The servers, whose names a log may use."""
         return servers_of({"cluster": self.cluster})
 

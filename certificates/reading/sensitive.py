@@ -15,7 +15,7 @@ import numpy as np
 
 from ..basics import LESS, MORE, STRETCH, Array, Data
 from .jobs import Jobs, jobs_of
-from .servers import Servers, servers_of
+from .servers import RawServers, servers_of
 
 
 def grid(curve: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple[Array, Array, Array]:
@@ -38,7 +38,7 @@ def grid(curve: Data, gang: int, rate: float, largest: Sequence[float]) -> tuple
     return cpus, memory, np.where(memory * MORE >= curve["process_memory_gb"], rates, 0.0)
 
 
-class Classes(NamedTuple):
+class JobClasses(NamedTuple):
     """Classes of jobs with equal gangs, rates and sensitivities.
 
     `first` ``(K,)`` is the first job of each class, `of` ``(n,)`` the class of each job.
@@ -51,7 +51,7 @@ class Classes(NamedTuple):
 class Sensitive:
     """Jobs whose rates depend on CPUs and memory, and the servers."""
 
-    def __init__(self, jobs: Jobs, servers: Servers, curves: Sequence[Data | None]) -> None:
+    def __init__(self, jobs: Jobs, servers: RawServers, curves: Sequence[Data | None]) -> None:
         self.jobs, self.servers, self._curves = jobs, servers, curves
         hosts = servers.amounts[servers.gpus > 0]
         self._largest = hosts.max(axis=0).tolist()
@@ -63,12 +63,12 @@ class Sensitive:
         return Pooled(self)
 
     @cached_property
-    def classes(self) -> Classes:
+    def classes(self) -> JobClasses:
         """Classes of jobs, in order of first appearance."""
         keys = zip(map(repr, self._curves), self.jobs.gpus.tolist(), map(tuple, self.jobs.rates.tolist()), strict=True)
         seen: dict[object, int] = {}
         of = np.array([seen.setdefault(key, len(seen)) for key in keys], np.int64)
-        return Classes(np.unique(of, return_index=True)[1], of)
+        return JobClasses(np.unique(of, return_index=True)[1], of)
 
     def grid(self, job: int, gpu_type: int) -> tuple[Array, Array, Array]:
         """Return the levels of CPUs and of memory of a gang, and ``(c, m)`` its iterations per second at them."""

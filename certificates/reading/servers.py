@@ -14,7 +14,7 @@ MOST_SERVERS = 10**6
 
 
 @dataclass(frozen=True, eq=False)
-class Servers:
+class RawServers:
     """``h`` servers, each with the index of its GPU type, GPUs, CPUs and gigabytes, all ``(h,)``.
 
     A server with GPUs of several types has one entry per type; `machine` says which server each entry belongs to.
@@ -49,14 +49,14 @@ class Servers:
         return np.bincount(self.gpu_type, self.gpus, len(self.types)).astype(np.int64)
 
 
-def servers_of(data: Data) -> Servers:
+def servers_of(data: Data) -> RawServers:
     """Return the servers of an instance, group by group; a group of several servers numbers them from 0."""
     groups, types, count = data["cluster"]["servers"], types_of(data), counts(data)
     whole = {group["name"]: i for i, group in enumerate(groups)}
     hosts = [(whole[g.get("servers_of", g["name"])], i) for g in groups for i in range(g["count"])]
     number = {host: i for i, host in enumerate(sorted(set(hosts)))}
     amounts = {name: np.repeat([g.get(name, 0.0) for g in groups], count) for name in ("cpus", "memory_gb")}
-    return Servers(
+    return RawServers(
         names=server_names(data),
         types=types,
         gpu_type=np.repeat([types.index(g["gpu_type"]) for g in groups], count),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ..basics import Data
 from .jobs import Jobs
 from .sensitive import Sensitive, sensitive_of
-from .servers import Servers
-from .utility import Utilities, utilities_of
+from .servers import RawServers
+from .utility import RawUtilities, utilities_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +16,7 @@ class Simulated:
     """The jobs and servers of a simulation; utilities are by the seconds since a job's arrival."""
 
     read: Sensitive
-    utilities: Utilities
+    utilities: RawUtilities
 
     @property
     def jobs(self) -> Jobs:
@@ -24,7 +24,7 @@ class Simulated:
         return self.read.jobs
 
     @property
-    def servers(self) -> Servers:
+    def servers(self) -> RawServers:
         """The servers."""
         return self.read.servers
 

@@ -21,7 +21,7 @@ ROUNDS = 5000
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class RawRounds:
     """Jobs, servers and rounds of `slot_s` seconds.
 
     Attributes
@@ -43,12 +43,12 @@ class Rounds:
         return self.read.jobs
 
 
-def rounds_of(data: Data) -> Rounds:
+def rounds_of(data: Data) -> RawRounds:
     """Return the rounds of an instance."""
     read = sensitive_of(data)
     slot_s = data["horizon"]["slot_s"] if "horizon" in data else _length_s(read)
     queue = np.argsort(read.jobs.arrival_s, kind="stable")
-    return Rounds(read, slot_s, first_slots(read.jobs.arrival_s, slot_s), picked(read, queue.tolist()))
+    return RawRounds(read, slot_s, first_slots(read.jobs.arrival_s, slot_s), picked(read, queue.tolist()))
 
 
 def picked(read: Sensitive, queue: Sequence[int]) -> Array:

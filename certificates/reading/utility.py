@@ -16,7 +16,7 @@ THROUGHPUT, SIGMOID, DEADLINE = range(3)
 falling linearly to 0 within ``c`` seconds."""
 
 
-class Utilities(NamedTuple):
+class RawUtilities(NamedTuple):
     """Shapes and parameters ``(n,)`` of the jobs' utilities."""
 
     shape: Array
@@ -34,10 +34,10 @@ class Utilities(NamedTuple):
         return np.asarray(np.choose(shape, worth))
 
 
-def utilities_of(jobs: Sequence[Data], begin_s: Array, best: Array) -> Utilities:
+def utilities_of(jobs: Sequence[Data], begin_s: Array, best: Array) -> RawUtilities:
     """Return the utilities of jobs; their time counts from `begin_s`, and `best` has their largest rates, ``(n,)``."""
     rows = [_shape(*row) for row in zip(jobs, begin_s.tolist(), best.tolist(), strict=True)]
-    return Utilities(*(np.array(column) for column in zip(*rows, strict=True)))
+    return RawUtilities(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
 def _shape(job: Data, begin_s: float, best: float) -> tuple[int, float, float, float]:

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ..basics import LESS, Array, Data
-from .elastic import RESOURCES, Elastic, Hardware, able, amounts
+from .elastic import RESOURCES, Hardware, RawElastic, able, amounts
 from .jobs import first_slots
 
 HOUR_S = 3600.0
@@ -24,7 +24,7 @@ PARTS = 11
 """Loads of ``zhou.*.cost`` are elevenths of a capacity."""
 
 
-class Architecture(Elastic):
+class RawArchitecture(RawElastic):
     """The jobs under one architecture, parameter servers or rings.
 
     `timespan` is T; `due` and `worth` are τ and F if the instance states them.
@@ -101,7 +101,7 @@ class Zhou:
     slot_s: float
     slots: int
     arrival: Array
-    architectures: Mapping[str, Architecture]
+    architectures: Mapping[str, RawArchitecture]
 
 
 def zhou_of(data: Data) -> Zhou:
@@ -112,5 +112,5 @@ def zhou_of(data: Data) -> Zhou:
         slot_s = HOUR_S
     arrival = 1 + first_slots([job.get("submit_s", 0.0) for job in data["jobs"]], slot_s)
     slots = max(math.ceil(end_s / slot_s * LESS), int(arrival.max()))
-    both = {name: Architecture(data, slot_s, slots, ring=name == "ra") for name in ("ps", "ra")}
+    both = {name: RawArchitecture(data, slot_s, slots, ring=name == "ra") for name in ("ps", "ra")}
     return Zhou(slot_s, slots, arrival, both)

@@ -184,7 +184,7 @@ def returned(path: Path, beside: Path | None = None) -> tuple[Export, Any, tuple
     return export, decision, violations
 
 
-def _values(where: str, answer: files.Answer, export: Export) -> Any:
+def _values(where: str, answer: files.SolutionFile, export: Export) -> Any:
     """Return the values of all columns; raise `UsageError` if they do not fit the model or the stated objective."""
     model = f"{export.spec.id} on {export.instance.name}"
     names = set(export.names.columns)

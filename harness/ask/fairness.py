@@ -22,14 +22,14 @@ from typing import Literal
 
 import numpy as np
 
-from schedgap.certificates.fairness import Finding, envy_free, equal_efficiency, sharing_incentive
+from schedgap.certificates.fairness import PropertyCheck, envy_free, equal_efficiency, sharing_incentive
 from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import number
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, OefView, efficiency
 
 __all__ = [
-    "REACH", "TOLERANCE", "Direction", "Finding", "Mechanism", "Misreport", "Worth", "adjacent", "envy_free",
+    "REACH", "TOLERANCE", "Direction", "Mechanism", "Misreport", "PropertyCheck", "Worth", "adjacent", "envy_free",
     "equal_efficiency", "least_worth", "optimal_efficiency", "own_worth", "pareto_efficient", "sharing_incentive",
     "strategy_proof", "support_size", "truthful", "whole_tenants",
 ]  # fmt: skip
@@ -69,7 +69,7 @@ def whole_tenants(view: OefView, devices: Array) -> tuple[OefView, Array]:
     return seen, bundle
 
 
-def pareto_efficient(view: OefView, devices: Array) -> Finding[Array]:
+def pareto_efficient(view: OefView, devices: Array) -> PropertyCheck[Array]:
     """Check that no other allocation gives some tenant more and no tenant less.
 
     Witness: the ``(v, k)`` allocation of the largest total that hurts nobody. Margin: minus its gain in total.
@@ -80,10 +80,10 @@ def pareto_efficient(view: OefView, devices: Array) -> Finding[Array]:
     total = float(efficiency(view.speedups, devices).sum())
     holds = gain <= TOLERANCE * total
     text = "nobody can gain" if holds else f"the total can grow by {gain:.4g}"
-    return Finding("Pareto-efficient", holds, better, -gain, f"{text} without hurting anybody")
+    return PropertyCheck("Pareto-efficient", holds, better, -gain, f"{text} without hurting anybody")
 
 
-def optimal_efficiency(view: OefView, devices: Array, best: float | None = None) -> Finding[float]:
+def optimal_efficiency(view: OefView, devices: Array, best: float | None = None) -> PropertyCheck[float]:
     """Check that the total efficiency reaches `best`, an optimum under fairness rules, or the optimum without rules.
 
     Without fairness rules, each type goes to the tenant with the largest speedup on it.
@@ -94,10 +94,10 @@ def optimal_efficiency(view: OefView, devices: Array, best: float | None = None)
     total = float(efficiency(view.speedups, devices).sum())
     short = total / most - 1
     text = f"total {total:.6g} of at most {number(most, 6, 'at most')}"
-    return Finding("optimal efficiency", short >= -TOLERANCE, most, short, text)
+    return PropertyCheck("optimal efficiency", short >= -TOLERANCE, most, short, text)
 
 
-def adjacent(view: OefView, devices: Array) -> Finding[dict[str, tuple[str, ...]]]:
+def adjacent(view: OefView, devices: Array) -> PropertyCheck[dict[str, tuple[str, ...]]]:
     """Check that each tenant's types are adjacent in speed (Theorem 5.2).
 
     Witness: the types of each tenant that skips one, by label. Margin: minus the number of such tenants.
@@ -106,17 +106,17 @@ def adjacent(view: OefView, devices: Array) -> Finding[dict[str, tuple[str, ...]
     skipping = [l for l, types in enumerate(used) if types.size and np.ptp(types) >= types.size]
     gaps = {view.labels[l]: tuple(view.gpu_types[j] for j in used[l]) for l in skipping}
     text = f"{len(gaps)} of {view.size} skip a type"
-    return Finding("adjacent types", not gaps, gaps, -float(len(gaps)), text)
+    return PropertyCheck("adjacent types", not gaps, gaps, -float(len(gaps)), text)
 
 
-def support_size(view: OefView, devices: Array) -> Finding[int]:
+def support_size(view: OefView, devices: Array) -> PropertyCheck[int]:
     """Check that at most ``n + k − 1`` shares are positive (§4.4, Extreme Point Theorem).
 
     Witness: the number of positive shares. Margin: ``n + k − 1`` minus it.
     """
     size = int((devices > _support_tolerance(devices)).sum())
     bound = view.size + len(view.gpu_types) - 1
-    return Finding("support ≤ n + k − 1", size <= bound, size, bound - size, f"{size} shares, bound {bound}")
+    return PropertyCheck("support ≤ n + k − 1", size <= bound, size, bound - size, f"{size} shares, bound {bound}")
 
 
 def _support_tolerance(devices: Array) -> float:
@@ -162,7 +162,7 @@ def strategy_proof(
     trials: int = 60,
     steps: int = 40,
     least: Worth | None = None,
-) -> Finding[Misreport]:
+) -> PropertyCheck[Misreport]:
     """Search for a tenant that gains by misreporting while the others tell the truth.
 
     Only refutations are proofs. For every tenant the search tries the others' speedups and random factors, then
@@ -207,7 +207,7 @@ def strategy_proof(
         candidates.append(best)
     best = max(candidates, key=lambda m: m.gain)
     text = f"{view.labels[best.tenant]} gains {best.gain:.2%} by reporting {np.round(best.report, 4).tolist()}"
-    return Finding("strategy-proof", best.gain <= TOLERANCE, best, -best.gain, text)
+    return PropertyCheck("strategy-proof", best.gain <= TOLERANCE, best, -best.gain, text)
 
 
 def own_worth(view: OefView, row: int) -> Array:

@@ -44,7 +44,7 @@ def envy(instance: Reference, allocation: oef.Allocation) -> nx.DiGraph[str]:
     return graph
 
 
-def support(instance: Reference, round_: synergy.Schedule) -> nx.Graph[Any]:
+def support(instance: Reference, round_: synergy.SynergySchedule) -> nx.Graph[Any]:
     """Return the bipartite graph of a round of Synergy: jobs and the servers that hold parts of them.
 
     Nodes are pairs such as ``("job", "J1")`` and ``("server", "S0")``; the attribute ``share`` of an edge is the part
@@ -100,7 +100,7 @@ def flow(instance: Reference, runs: Runs, slot: int) -> nx.DiGraph[Any]:
     return graph
 
 
-def windows(instance: Reference, schedule: zhou.Schedule, arch: str = "ps") -> nx.DiGraph[int]:
+def windows(instance: Reference, schedule: zhou.ZhouSchedule, arch: str = "ps") -> nx.DiGraph[int]:
     """Return the windows of a run of A_online (Zhou, Algorithm 1) in their order of precedence.
 
     A node is the τ of a window, by which its jobs had arrived. Its attributes:

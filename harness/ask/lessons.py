@@ -64,7 +64,7 @@ def stored(name: str) -> Comparison:
 
 
 @dataclass(frozen=True)
-class Checked:
+class AnswerCheck:
     """The verdict on an answer: if it is right, and what the notebook prints, which is nothing for an open exercise."""
 
     right: bool
@@ -81,7 +81,7 @@ class Checked:
             print(self.text)
 
 
-def check(answer: Any, sealed: str, hint: str = "", *, before: float | None = None) -> Checked:
+def check(answer: Any, sealed: str, hint: str = "", *, before: float | None = None) -> AnswerCheck:
     """Return whether the answer to an exercise is right, to within 0.1 %, and say so; an open exercise says nothing.
 
     The cell has the right answer as its :func:`seal` only, so that nobody reads it by accident.
@@ -99,11 +99,11 @@ def check(answer: Any, sealed: str, hint: str = "", *, before: float | None = No
         exercise adds a row. With it, the exercise is open.
     """
     if answer is ... or (before is not None and answer is not None and math.isclose(answer, before, rel_tol=1e-6)):
-        return Checked(False, "")
+        return AnswerCheck(False, "")
     if answer is None:
-        return Checked(False, "✗ There is no number: is the model infeasible?")
+        return AnswerCheck(False, "✗ There is no number: is the model infeasible?")
     right = sealed in {_seal(answer, step + near) for step in [_step(answer)] for near in (-1, 0, 1)}
-    return Checked(right, "✓ Right." if right else f"✗ {answer:g} is not it yet. {hint}")
+    return AnswerCheck(right, "✓ Right." if right else f"✗ {answer:g} is not it yet. {hint}")
 
 
 def seal(answer: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedgap.certificates.reading.admission import Admission, admission_of
+from schedgap.certificates.reading.admission import RawAdmission, admission_of
 from schedgap.harness.check import elastic
 from schedgap.harness.check.registry import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import refusing
@@ -12,12 +12,12 @@ from schedgap.instances.elastic import Runs
 
 
 @refusing
-def check(facts: Admission, decision: Runs, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check(facts: RawAdmission, decision: Runs, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check the schedule of the admitted jobs.
 
     In ``admission.utility`` a job starts after its arrival slot; in ``admission.from_arrival`` it may start in it.
     """
-    plan = elastic.Plan(decision, facts.elastic, first=0)
+    plan = elastic.PlannedRuns(decision, facts.elastic, first=0)
     runs, due = plan.runs, facts.deadline[plan.runs.job]
     lines = [
         *elastic.placements(plan),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedgap.certificates.reading.elastic import Elastic, Layout
+from schedgap.certificates.reading.elastic import Layout, RawElastic
 from schedgap.harness.check.rules import EXCESS, LARGEST, SHORTFALL, Range, Rows, refuse, well_formed
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
@@ -16,7 +16,7 @@ from schedgap.instances.elastic import Runs
 AT = "{job} from slot {start}: "
 
 
-class Plan:
+class PlannedRuns:
     """The runs of a decision on the servers, with derived quantities; malformed decisions are refused.
 
     Slots count from `first`. Every run of a job except its first begins with `restart` slots without work.
@@ -29,7 +29,7 @@ class Plan:
     per job: the number of its `runs`, and its mini-batches `done` and to do (`work`).
     """
 
-    def __init__(self, decision: Runs, read: Elastic, first: int, restart: int = 0) -> None:
+    def __init__(self, decision: Runs, read: RawElastic, first: int, restart: int = 0) -> None:
         self.read, hardware = read, read.hardware
         of_runs: dict[str, Range] = {
             "job": read.size,
@@ -85,7 +85,7 @@ class Plan:
         entries.takes = entries.workers[:, None] * worker + entries.ps[:, None] * ps
 
 
-def _per_batch(read: Elastic, runs: Rows) -> Array:
+def _per_batch(read: RawElastic, runs: Rows) -> Array:
     """Return each run's ``(a,)`` slots per mini-batch of a worker."""
     per_batch, alone = np.full(runs.job.size, np.inf), runs.hosts == 1
     for m, p, one in {*zip(runs.worker_type.tolist(), runs.ps_type.tolist(), alone.tolist(), strict=True)}:
@@ -97,7 +97,7 @@ def _per_batch(read: Elastic, runs: Rows) -> Array:
 # ---------------------------------------------------------------- rules of all problems
 
 
-def placements(plan: Plan) -> list[str]:
+def placements(plan: PlannedRuns) -> list[str]:
     """Check the workers and PSs of each run; Zhou's (2b) and (2c) hold by the form of a decision."""
     read, runs, entries = plan.read, plan.runs, plan.entries
     workers, ps = read.hardware.workers, read.hardware.ps
@@ -119,7 +119,7 @@ def placements(plan: Plan) -> list[str]:
     ]
 
 
-def capacity(plan: Plan) -> list[str]:
+def capacity(plan: PlannedRuns) -> list[str]:
     """Report each resource that some server lacks in some slot, (2h)."""
     entries, read = plan.entries, plan.read
     events = Rows(entries.names, server=np.tile(entries.server, 2), slot=np.concatenate((entries.start, entries.end)))
@@ -133,19 +133,19 @@ def capacity(plan: Plan) -> list[str]:
     return lines
 
 
-def early(plan: Plan, first: Ints) -> list[str]:
+def early(plan: PlannedRuns, first: Ints) -> list[str]:
     """Report a job that runs before its slot in `first`, ``(n,)``."""
     runs, first = plan.runs, first[plan.runs.job]
     return runs.broken(runs.start < first, AT + "starts too early, its first possible slot is {first}", first=first)
 
 
-def several(plan: Plan) -> list[str]:
+def several(plan: PlannedRuns) -> list[str]:
     """Report a job that has more than one run."""
     jobs = plan.jobs
     return jobs.broken(jobs.runs > 1, "{job}: {runs} runs; a job runs once, without interruption")
 
 
-def unfinished(plan: Plan) -> list[str]:
+def unfinished(plan: PlannedRuns) -> list[str]:
     """Report a job whose runs do less than its work, (2f)."""
     jobs = plan.jobs
     return jobs.broken(

@@ -10,7 +10,7 @@ from schedgap.certificates.reading.gangs import Gangs, gangs_of
 from schedgap.harness.check.registry import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import SHORTFALL, WHOLE, Range, Rows, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
-from schedgap.instances.views.hadar import Schedule
+from schedgap.instances.views.hadar import HadarSchedule
 
 AT = "{job} in slot {slot}: "
 
@@ -18,7 +18,7 @@ FORKED, COMPLETE = "hadar.forked", "hadar.complete"
 
 
 @refusing
-def check(facts: Gangs, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check(facts: Gangs, decision: HadarSchedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check a schedule of gangs.
 
     In ``hadar.forked`` copies may run separately; in the other problems gangs run whole, and in ``hadar.complete``
@@ -110,7 +110,7 @@ TIMES |= dict.fromkeys(("gavel.p99", "gavel.p99_copies"), "jct_p99_s")
 """The objective of each problem in which every job completes."""
 
 
-def check_times(facts: Gangs, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check_times(facts: Gangs, decision: HadarSchedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check a schedule that completes every job; the objective is the problem's time, see :data:`TIMES`.
 
     A job completes at the end of its last slot; its JCT counts from its arrival, in seconds.

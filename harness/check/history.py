@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.certificates.reading.jobs import Jobs
-from schedgap.certificates.reading.servers import Servers
+from schedgap.certificates.reading.servers import RawServers
 from schedgap.certificates.reading.simulated import Simulated, simulated_of
 from schedgap.harness.check.registry import TOLERANCE, Verdict, facts_of
 from schedgap.harness.check.rules import Rows, refuse, refusing, well_formed
@@ -38,7 +38,7 @@ OF_SERVERS = ("names", "gpu_type", "gpus", "cpus", "memory_gb", "machine")
 AT = "{job} in the round at {row}: "
 
 
-class Tables:
+class HistoryTables:
     """The records of a history as tables, with quantities derived from the instance.
 
     `sensitive` has rates by CPUs and memory if the rules are sensitive. `held` has one row per job, round (`row`) and
@@ -95,7 +95,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     }
     refuse(f"{name}: differs from what was to be simulated" for name, other in foreign.items() if other)
     _readable(trace, work, cluster)
-    tables = Tables(trace, facts)
+    tables = HistoryTables(trace, facts)
     runs, jobs = tables.runs, tables.jobs
     held, gang = tables.held, work.gpus[tables.held.job]
     if rules.forks:
@@ -134,7 +134,7 @@ def _equal(claimed: Any, read: Any, names: tuple[str, ...]) -> bool:
     return all(np.array_equal(getattr(claimed, name), getattr(read, name)) for name in names)
 
 
-def _readable(trace: Trace, work: Jobs, cluster: Servers) -> None:
+def _readable(trace: Trace, work: Jobs, cluster: RawServers) -> None:
     """Refuse records of wrong shapes, and indices out of range."""
     for name, columns in {"allocation": 4, "progress": 3, "offered": 2}.items():
         table = getattr(trace, name)
@@ -168,7 +168,7 @@ def _readable(trace: Trace, work: Jobs, cluster: Servers) -> None:
 # ---------------------------------------------------------------- allocations
 
 
-def _times(tables: Tables) -> list[str]:
+def _times(tables: HistoryTables) -> list[str]:
     """Check that rounds begin at multiples of the round length, in order, before the horizon."""
     start_s, rules, decision_s = tables.trace.start_s, tables.trace.rules, tables.trace.decision_s
     number, rounds = start_s / rules.round_s, tables.rounds
@@ -181,7 +181,7 @@ def _times(tables: Tables) -> list[str]:
     ]
 
 
-def _entries(tables: Tables) -> list[str]:
+def _entries(tables: HistoryTables) -> list[str]:
     """Report entries without GPUs, duplicate entries, and servers beyond their capacity."""
     held, cluster = tables.held, tables.cluster
     odd = ~np.isfinite(held.cpus + held.memory_gb) | (held.cpus < 0) | (held.memory_gb < 0)
@@ -195,7 +195,7 @@ def _entries(tables: Tables) -> list[str]:
     ]
 
 
-def _absent(tables: Tables, rows: Rows, does: str) -> list[str]:
+def _absent(tables: HistoryTables, rows: Rows, does: str) -> list[str]:
     """Report jobs that are absent: before their arrival, after their completion, or after their tenant has left."""
     trace, work = tables.trace, tables.work
     start_s, profiling_s = trace.start_s[rows.row], trace.rules.profiling_s
@@ -207,7 +207,7 @@ def _absent(tables: Tables, rows: Rows, does: str) -> list[str]:
     ]
 
 
-def _speeds(tables: Tables) -> list[str]:
+def _speeds(tables: HistoryTables) -> list[str]:
     """Check each run's factor on its rate: it is in (0, 1], or follows from the job's CPUs and memory."""
     runs = tables.runs
     if tables.sensitive is None:
@@ -228,7 +228,7 @@ def _speeds(tables: Tables) -> list[str]:
 # ---------------------------------------------------------------- progress
 
 
-def _run(tables: Tables) -> None:
+def _run(tables: HistoryTables) -> None:
     """Compute iterations and computing seconds of each run, and first start and completion of each job.
 
     Progress is a fraction of the job's work, summed separately for each job over its earlier runs, so that large jobs
@@ -268,7 +268,7 @@ def _first_round(at_s: Array, round_s: float) -> Array:
     return np.asarray(np.where(number * round_s < at_s, number + 1, number))
 
 
-def _stays(tables: Tables) -> tuple[Array, Array]:
+def _stays(tables: HistoryTables) -> tuple[Array, Array]:
     """Return the number of each job's first round, and of the first round after it left; equal if it never came."""
     rules, work, runs, jobs = tables.trace.rules, tables.work, tables.runs, tables.jobs
     comes = _first_round((work.arrival_s + rules.profiling_s) / (1 + ROUNDING), rules.round_s)
@@ -280,7 +280,7 @@ def _stays(tables: Tables) -> tuple[Array, Array]:
     return comes, np.where(jobs.possible, gone, comes)
 
 
-def _counts(tables: Tables) -> list[str]:
+def _counts(tables: HistoryTables) -> list[str]:
     """Report missing and empty rounds, and rounds whose recorded counts are wrong."""
     trace, runs, rounds, size = tables.trace, tables.runs, tables.rounds, tables.trace.rounds
     comes, gone = _stays(tables)
@@ -302,7 +302,7 @@ def _counts(tables: Tables) -> list[str]:
     return lines
 
 
-def _ending(tables: Tables) -> list[str]:
+def _ending(tables: HistoryTables) -> list[str]:
     """Report a simulation that ends too early, and jobs whose recorded reason for not completing is wrong."""
     trace, rules, work, jobs, number = tables.trace, tables.trace.rules, tables.work, tables.jobs, tables.rounds.number
     comes, gone = _stays(tables)

@@ -9,20 +9,20 @@ import numpy as np
 
 from schedgap.certificates.fairness import TOLERANCE as UNMET
 from schedgap.certificates.fairness import (
-    Finding,
+    PropertyCheck,
     efficiency,
     envy_free,
     equal_efficiency,
     equal_split,
     sharing_incentive,
 )
-from schedgap.certificates.reading.oef import Shares, shares_of
+from schedgap.certificates.reading.oef import RawTenants, shares_of
 from schedgap.harness.check.registry import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import refuse, refusing
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation
 
-JUDGES: tuple[Callable[[Shares, Array], Finding[Any]], ...] = (envy_free, sharing_incentive, equal_efficiency)
+JUDGES: tuple[Callable[[RawTenants, Array], PropertyCheck[Any]], ...] = (envy_free, sharing_incentive, equal_efficiency)
 """Checkers of the claims of methods; a claim is the name of its checker."""
 
 RULES = {f"oef.{rule}": rule for rule in ("equal_efficiency", "sharing_incentive", "envy_free")}
@@ -30,7 +30,7 @@ RULES = {f"oef.{rule}": rule for rule in ("equal_efficiency", "sharing_incentive
 
 
 @refusing
-def check(facts: Shares, decision: Allocation, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check an allocation; in all problems the objective is the total efficiency at reported speedups.
 
     ``gain_max`` is the largest gain of a tenant over an equal split (Fig. 5); ``preference_max`` is the largest factor
@@ -65,7 +65,7 @@ def check(facts: Shares, decision: Allocation, problem: str, claims: tuple[str, 
     )
 
 
-def _capacity(facts: Shares, x: Array) -> Iterator[str]:
+def _capacity(facts: RawTenants, x: Array) -> Iterator[str]:
     """Yield a line for negative shares and for each type that exceeds its capacity."""
     if x.min() < 0:
         l, j = map(int, np.unravel_index(x.argmin(), x.shape))
@@ -75,7 +75,7 @@ def _capacity(facts: Shares, x: Array) -> Iterator[str]:
             yield f"{used:.12g} devices of {facts.gpu_types[j]} given out, {available:.12g} available"
 
 
-def _rounds(facts: Shares, decision: Allocation) -> Iterator[str]:
+def _rounds(facts: RawTenants, decision: Allocation) -> Iterator[str]:
     """Check that rounds are integer, within capacity, and average to the shares."""
     if decision.rounds is None:
         return

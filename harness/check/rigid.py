@@ -10,7 +10,7 @@ from schedgap.certificates.reading.rigid import SHORT_S, FixedGangs, fixed_gangs
 from schedgap.harness.check.registry import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import LARGEST, Groups, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.arrays import Ints
-from schedgap.instances.rigid import Schedule
+from schedgap.instances.rigid import RigidSchedule
 
 HORIZON = 2**61
 """Ticks stay below this value, so that sums of two fit in 64 bits."""
@@ -25,7 +25,7 @@ def metric(objective: str) -> str:
 
 
 @refusing
-def check(facts: FixedGangs, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check(facts: FixedGangs, decision: RigidSchedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check the intervals in which jobs hold their gangs, and measure all objectives.
 
     Each job runs for its duration in a single pool that can run it, not before its release, never twice at once, and
@@ -83,7 +83,7 @@ def _in_pools(facts: FixedGangs, runs: Rows, jobs: Groups, pool: Ints) -> tuple[
     return moments.broken(used > room, text, used=used, room=room), idle
 
 
-def _on_servers(facts: FixedGangs, runs: Rows, decision: Schedule) -> list[str]:
+def _on_servers(facts: FixedGangs, runs: Rows, decision: RigidSchedule) -> list[str]:
     """Report servers of the wrong pool or with too many GPUs in use, if the decision names servers."""
     if not np.size(decision.run):
         return []

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.certificates.reading.synergy import Rounds, rounds_of
+from schedgap.certificates.reading.synergy import RawRounds, rounds_of
 from schedgap.harness.check.registry import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import EXCESS, LARGEST, SHORTFALL, Range, Rows, refuse, refusing, well_formed
 from schedgap.harness.check.sensitive import beyond, gangs, most_progress, offered, overfull
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.synergy import Schedule
+from schedgap.instances.views.synergy import SynergySchedule
 
 EVEN = 1e-6
 """Relative tolerance for a server's CPUs and memory to be in proportion to its GPUs."""
@@ -38,7 +38,7 @@ EVERYBODY = FLOORED | {ORACLE}
 AT = "{job} in round {row}: "
 
 
-class Tables:
+class RoundTables:
     """A well-formed schedule as tables, with quantities that follow from the instance.
 
     `machines` has the ``(h, 3)`` GPUs, CPUs and gigabytes of the servers that the schedule refers to. `held` has one
@@ -47,7 +47,7 @@ class Tables:
     second. A row of `offers` is a round and a picked job.
     """
 
-    def __init__(self, facts: Rounds, decision: Schedule, problem: str) -> None:
+    def __init__(self, facts: RawRounds, decision: SynergySchedule, problem: str) -> None:
         work, hosts, pools = facts.jobs, facts.read.servers, problem in SUPER
         there = len(work.gpu_types) if pools else hosts.size
         entries: dict[str, Range] = {"round": (0, LARGEST), "job": work.size, "server": there}
@@ -73,12 +73,12 @@ class Tables:
 
 
 @refusing
-def check(facts: Rounds, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check(facts: RawRounds, decision: SynergySchedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check the schedule of a round or of a whole run.
 
     ``synergy.placement`` requires fair progress of every job, but not the CPUs and memory of an optimal ILP1.
     """
-    tables = Tables(facts, decision, problem)
+    tables = RoundTables(facts, decision, problem)
     entries = tables.held.by("row", "job", "server")
     lines = entries.broken(entries.count > 1, AT + "a server occurs twice")
     lines += [*overfull(tables.held, tables.machines, "round {row}"), *_gangs(tables), *_offers(tables)]  # (2), (3)
@@ -94,7 +94,7 @@ def check(facts: Rounds, decision: Schedule, problem: str, claims: tuple[str, ..
 # ---------------------------------------------------------------- rules of all problems
 
 
-def _gangs(tables: Tables) -> list[str]:
+def _gangs(tables: RoundTables) -> list[str]:
     """Report incomplete gangs, several GPU types, uneven shares, too large shares, and gangs without progress."""
     runs = tables.gangs
     # A placed gang that holds more GPUs than it has may hold more of everything.
@@ -112,14 +112,14 @@ def _gangs(tables: Tables) -> list[str]:
     return [line for odd, text in rules for line in runs.broken(odd, f"{AT}{text}{{more}}", " ({count} of this kind)")]
 
 
-def _below(tables: Tables, least: Array, what: str) -> list[str]:
+def _below(tables: RoundTables, least: Array, what: str) -> list[str]:
     """Report gangs that make less progress than `least`, ``(g,)``."""
     text = f"{AT}{{rate:.9g}} iterations/s, its {what} is {{least:.9g}}{{more}}"
     short = tables.gangs.rate < least * (1 - SHORTFALL)
     return tables.gangs.broken(short, text, " ({count} fall short)", least=least)
 
 
-def _offers(tables: Tables) -> list[str]:
+def _offers(tables: RoundTables) -> list[str]:
     """Report picked jobs that occur twice or are absent, and rounds that pick nothing or too much.
 
     A schedule lists the picked jobs either nowhere or in every round in which a job runs.
@@ -143,7 +143,7 @@ def _offers(tables: Tables) -> list[str]:
 # ---------------------------------------------------------------- claims of methods
 
 
-def _all_offered(tables: Tables) -> list[str]:
+def _all_offered(tables: RoundTables) -> list[str]:
     """Report jobs that run without being picked for the round, and picked jobs that wait."""
     runs, offers = tables.gangs, tables.offers
     run, offered = (rows.row * tables.jobs.size + rows.job for rows in (runs, offers))
@@ -153,7 +153,7 @@ def _all_offered(tables: Tables) -> list[str]:
     ]
 
 
-def _no_idle_gpu(tables: Tables) -> list[str]:
+def _no_idle_gpu(tables: RoundTables) -> list[str]:
     """Report a picked job that waits although enough GPUs of a type on which it can run are free."""
     runs, offers, there = tables.gangs, tables.offers, tables.facts.runnable
     if not offers.row.size and tables.problem not in RUNS:
@@ -169,18 +169,18 @@ def _no_idle_gpu(tables: Tables) -> list[str]:
     return offers.broken(waits & fits, "round {row}: GPUs are idle, {job} with its {gang} waits", gang=gang)
 
 
-def _fragments(tables: Tables) -> int:
+def _fragments(tables: RoundTables) -> int:
     return int((tables.gangs.count > 1).sum())
 
 
-def _three_per_server(tables: Tables) -> list[str]:
+def _three_per_server(tables: RoundTables) -> list[str]:
     """Report more than three fragmented jobs per server (Theorem A.2)."""
     fragments, most = _fragments(tables), 3 * int((tables.facts.read.servers.gpus > 0).sum())
     text = f"{fragments} jobs are fragmented, more than three per server ({most})"
     return [text] if fragments > most else []
 
 
-CLAIMS: dict[str, Callable[[Tables], list[str]]] = {
+CLAIMS: dict[str, Callable[[RoundTables], list[str]]] = {
     "proportional": lambda tables: _below(  # (5)
         tables, tables.pooled.fair[tables.gangs.job, tables.gangs.gpu_type], "fair progress"
     ),
@@ -195,7 +195,7 @@ gang idle; in every round exactly the picked jobs run; at most three jobs per se
 # ---------------------------------------------------------------- one round
 
 
-def _round(tables: Tables) -> list[str]:
+def _round(tables: RoundTables) -> list[str]:
     """Report rounds other than 0, jobs that do not belong to the round, and jobs that are left out, (4)."""
     runs, there = tables.gangs, tables.facts.runnable
     jobs = Rows(runs.names, job=there)
@@ -209,7 +209,7 @@ def _round(tables: Tables) -> list[str]:
     ]
 
 
-def _judged_round(tables: Tables, lines: list[str]) -> Verdict:
+def _judged_round(tables: RoundTables, lines: list[str]) -> Verdict:
     """Return the verdict on one round: the objective is its throughput or, for a placement, the fragmented jobs."""
     runs, total = tables.gangs, tables.pooled.total
     throughput, fragments = float((tables.pooled.weight[runs.job] * runs.rate).sum()), _fragments(tables)
@@ -234,7 +234,7 @@ def _judged_round(tables: Tables, lines: list[str]) -> Verdict:
 # ---------------------------------------------------------------- the run
 
 
-def _judged_run(tables: Tables, lines: list[str]) -> Verdict:
+def _judged_run(tables: RoundTables, lines: list[str]) -> Verdict:
     """Return the verdict on a run, in which every possible job completes; the objective is a JCT or the makespan."""
     runs = tables.gangs
     jobs = runs.by("job")
@@ -275,7 +275,7 @@ def _judged_run(tables: Tables, lines: list[str]) -> Verdict:
     return Verdict(objective[tables.problem.split(".")[1]], (), metrics, quantities)
 
 
-def _shares(tables: Tables) -> dict[str, float]:
+def _shares(tables: RoundTables) -> dict[str, float]:
     """Return the mean and the smallest ratio of a round's progress to LP1's bound for its picked jobs.
 
     A job that completes within a round counts as if it ran to the end. If a mechanism runs jobs that were not picked,

@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from schedgap.certificates.reading.zhou import Architecture, Zhou, zhou_of
+from schedgap.certificates.reading.zhou import RawArchitecture, Zhou, zhou_of
 from schedgap.harness.check import elastic
-from schedgap.harness.check.elastic import AT, Plan
+from schedgap.harness.check.elastic import AT, PlannedRuns
 from schedgap.harness.check.registry import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import EXCESS, LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
-from schedgap.instances.views.zhou import Schedule
+from schedgap.instances.views.zhou import ZhouSchedule
 
 WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
 
@@ -25,7 +25,7 @@ all servers idle while jobs wait: a slot must be wrong."""
 
 
 @refusing
-def check(facts: Zhou, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+def check(facts: Zhou, decision: ZhouSchedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check a schedule of elastic jobs.
 
     Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job has one run), ``preemptive`` (or several),
@@ -35,7 +35,7 @@ def check(facts: Zhou, decision: Schedule, problem: str, claims: tuple[str, ...]
     _, name, kind = problem.split(".")
     of = facts.architectures[name]
     restart = max((int(claim.split("_")[2]) for claim in claims if claim.startswith("restarts_take_")), default=0)
-    plan = Plan(decision, of, 1, restart)
+    plan = PlannedRuns(decision, of, 1, restart)
     twice = AT + "its previous run ends with slot {before}"
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
@@ -67,7 +67,7 @@ def check(facts: Zhou, decision: Schedule, problem: str, claims: tuple[str, ...]
 # ---------------------------------------------------------------- completion times
 
 
-def _windows(facts: Zhou, plan: Plan, windows: Rows) -> list[str]:
+def _windows(facts: Zhou, plan: PlannedRuns, windows: Rows) -> list[str]:
     """Check the windows of Algorithm 1, and that each run lies within one round of a window.
 
     A window has rounds of ``τ_i = 2^(i−1)`` slots and begins at τ_i or later, after the previous window. A window of α
@@ -108,7 +108,7 @@ def _windows(facts: Zhou, plan: Plan, windows: Rows) -> list[str]:
     ]
 
 
-def _measured(facts: Zhou, plan: Plan, windows: Rows, kind: str, lines: list[str]) -> Verdict:
+def _measured(facts: Zhou, plan: PlannedRuns, windows: Rows, kind: str, lines: list[str]) -> Verdict:
     """Return the verdict on completion times or on completed weight; times are in slots.
 
     ``workers_mean`` is the mean over jobs of each job's mean number of workers over time.
@@ -136,7 +136,7 @@ def _measured(facts: Zhou, plan: Plan, windows: Rows, kind: str, lines: list[str
     return Verdict(float(objective), tuple(lines), metrics, {"completion": completion, **metrics})
 
 
-def _priced(of: Architecture, plan: Plan, lines: list[str]) -> Verdict:
+def _priced(of: RawArchitecture, plan: PlannedRuns, lines: list[str]) -> Verdict:
     """Return the verdict on the run of the heaviest job on loaded servers; the objective is its cost at prices (11)."""
     runs, entries, wanted = plan.runs, plan.entries, int(of.weight.argmax())
     other = f"the heaviest job runs, {of.ids[wanted]}, and no other"

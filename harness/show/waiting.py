@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.rigid import RigidView, Schedule, completions, first_starts, steps
+from schedgap.instances.rigid import RigidSchedule, RigidView, completions, first_starts, steps
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 PARTS = ("night", "morning", "afternoon", "evening")
@@ -28,7 +28,7 @@ CANDIDATES = 500
 """Number of decisions whose cost is computed: the starts of the jobs with the most GPU time."""
 
 
-class Decision(NamedTuple):
+class StartDecision(NamedTuple):
     """A start of a job: the job's index, the time in ticks, and how many other jobs it delayed by how many hours."""
 
     job: int
@@ -42,7 +42,7 @@ class Why:
     """Waiting of the jobs in a schedule compared with the completion times ``(n,)`` of a bound."""
 
     view: RigidView
-    schedule: Schedule
+    schedule: RigidSchedule
     bound: Array
 
     @cached_property
@@ -111,7 +111,7 @@ class Why:
             total += float((np.maximum(free, 0)[:-1] * fits[:-1] * np.diff(times).astype(float)).sum())
         return total / view.ticks_of_hour
 
-    def decisions(self, most: int = 10) -> list[Decision]:
+    def decisions(self, most: int = 10) -> list[StartDecision]:
         """Return the starts with the highest cost: hours that shorter jobs with no more GPUs waited while the job ran.
 
         The cost counts jobs that waited in the same pool when the job started, each until its own start or the job's
@@ -125,7 +125,7 @@ class Why:
             waited = np.minimum(starts[passed], ends[j]) - starts[j]
             cost = float(waited.sum()) / view.ticks_of_hour
             if cost > 0:
-                found.append(Decision(j, int(starts[j]), int(passed.sum()), cost))
+                found.append(StartDecision(j, int(starts[j]), int(passed.sum()), cost))
         return sorted(found, key=lambda decision: -decision.cost_h)[:most]
 
     def week(self) -> Array | None:
@@ -135,7 +135,7 @@ class Why:
         return np.asarray(np.bincount(self.hours, np.maximum(self.avoidable, 0.0), 168).reshape(7, 24), float)
 
 
-def occupancy(view: RigidView, schedule: Schedule, edges: Array) -> Array:
+def occupancy(view: RigidView, schedule: RigidSchedule, edges: Array) -> Array:
     """Return the mean share of all GPUs in use between consecutive `edges`, which are in ticks."""
     gpus = view.gpus[schedule.job]
     times, used = steps(np.concatenate([schedule.start, schedule.end]), np.concatenate([gpus, -gpus]))

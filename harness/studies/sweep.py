@@ -75,7 +75,7 @@ def query(values: Mapping[str, Value]) -> str:
     return urlencode(pairs, safe="+:", quote_via=quote)
 
 
-class Grid(Record):
+class SweepGrid(Record):
     """An instance, method or policy, and lists of parameter values; every combination is run."""
 
     base: Reference = rule("a reference or id, such as gen/zhou-ps, gen/200jobs?load=1.2 or hadar.online")
@@ -89,11 +89,11 @@ class Grid(Record):
         yield from (self.base + joined + query(values) for values in combinations(self.vary))
 
 
-Choice = Name | Grid
+Choice = Name | SweepGrid
 """An id, a pattern, or a grid of ids."""
 
 
-class Rules(Record):
+class SweepRules(Record):
     """Options of simulations (:class:`schedgap.harness.studies.simulate.run.Options`), each a value or a list."""
 
     round_s: float | tuple[float, ...] | None = None
@@ -162,7 +162,7 @@ class Sweep(Record):
     plugins: tuple[Reference, ...] = ()
     instances: tuple[Reference, ...] = ()
     traces: tuple[TraceFile, ...] = ()
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[SweepGrid, ...] = ()
     methods: tuple[Choice, ...] = ()
     policies: tuple[Choice, ...] = ()
     papers: tuple[Name, ...] = ()
@@ -172,7 +172,7 @@ class Sweep(Record):
     nodes: int | None = rule("nodes per search or MIP, 0 or more", ge=0, default=None)
     all_sizes: bool = False
     limits: tuple[LimitSet, ...] = ()
-    options: Rules = Rules()
+    options: SweepRules = SweepRules()
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -41,7 +41,7 @@ class AdmissionGoal(NamedTuple):
     share: Array
 
 
-class Best(NamedTuple):
+class BestSchedules(NamedTuple):
     """The best schedule found so far: entry 0 of each array is over several servers, entry 1 on one server.
 
     The option is :data:`NONE` where no schedule was found.
@@ -55,13 +55,13 @@ class Best(NamedTuple):
     ps: Ints
 
 
-def nothing() -> Best:
-    """Return a :class:`Best` without a schedule of either layout."""
-    return Best(np.zeros(2), np.zeros(2), *(np.full(2, NONE) for _ in range(4)))
+def nothing() -> BestSchedules:
+    """Return a :class:`BestSchedules` without a schedule of either layout."""
+    return BestSchedules(np.zeros(2), np.zeros(2), *(np.full(2, NONE) for _ in range(4)))
 
 
 @njit(cache=True)
-def search(choices: AdmissionOptions, goal: AdmissionGoal, free: Ints, paid: Array, best: Best) -> None:
+def search(choices: AdmissionOptions, goal: AdmissionGoal, free: Ints, paid: Array, best: BestSchedules) -> None:
     """Find a job's schedules of highest payoff in the `free` resources ``(h, R, T)``; write them to an empty `best`.
 
     `paid` ``(R, T + 1)`` sums the prices of one unit up to each slot. Of schedules with equal payoffs, the one with the
@@ -92,7 +92,7 @@ def consider(
     least: Ints,
     paid: Array,
     tie: float,
-    best: Best,
+    best: BestSchedules,
 ) -> None:
     """Place an option at a start, and write it to `best` if no schedule of the same layout found so far beats it.
 
@@ -120,7 +120,14 @@ def consider(
 
 @njit(cache=True)
 def better(
-    payoff: float, choices: AdmissionOptions, option: int, start: int, ps: int, tie: float, best: Best, layout: int
+    payoff: float,
+    choices: AdmissionOptions,
+    option: int,
+    start: int,
+    ps: int,
+    tie: float,
+    best: BestSchedules,
+    layout: int,
 ) -> bool:
     """Return whether a schedule beats the best one found so far for its layout."""
     other = best.option[layout]

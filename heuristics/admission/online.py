@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array
-from schedgap.instances.elastic import FoundRun, Options, options_of
+from schedgap.instances.elastic import FoundRun, RunOptions, options_of
 from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 TIE = 1e-9
@@ -84,7 +84,7 @@ class Desk:
         self.divisor = np.append(np.full(workers, m.total[:workers].sum()), m.total[workers:])[:, None]
 
     @cached_property
-    def options(self) -> Options:
+    def options(self) -> RunOptions:
         """All options of the jobs, including dominated ones, because θ is the largest utility over all of them.
 
         Spread options have at least two workers: COST_D puts at most ``D_w − 1`` of them on one server.

@@ -26,7 +26,7 @@ from schedgap.heuristics.hadar.prices import guarantee
 from schedgap.heuristics.hadar.slotted import simulated
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.views.hadar import BETA, FORKED, HadarView, Schedule
+from schedgap.instances.views.hadar import BETA, FORKED, HadarSchedule, HadarView
 
 PARAMETERS = (
     Parameter(
@@ -85,7 +85,7 @@ def _theorem(view: HadarView, **settings: Any) -> Guarantee | None:
     return None if settings else guarantee(view)
 
 
-def _unchecked(view: HadarView, decision: Schedule, **settings: Any) -> None:
+def _unchecked(view: HadarView, decision: HadarSchedule, **settings: Any) -> None:
     """Return ``None``: no ratio is claimed for a run, although Theorem 2 states one for the algorithm.
 
     Theorem 2 credits a job with its utility when it is scheduled. Algorithm 1 as printed plans all jobs anew in each

@@ -16,7 +16,7 @@ CLOSED = 0x5851F42D4C957F2D
 """Added to the hash of a state in which planning has stopped (a *closed* state)."""
 
 
-class Pool(NamedTuple):
+class BeamStates(NamedTuple):
     """Storage for states of the cluster and their hashes.
 
     `rows` is a permutation of the row numbers: first the rows of the current states, then the free rows.
@@ -27,7 +27,7 @@ class Pool(NamedTuple):
     rows: Ints
 
 
-class Ways(NamedTuple):
+class BeamPaths(NamedTuple):
     """The best path to each state that can follow the decision on a job (take it or skip it).
 
     `row` is the row of the state, `value` the payoff so far, and `origin` twice the index of the state before, plus one
@@ -189,8 +189,8 @@ def search(hosts, queue, order, used, width):  # type: ignore[no-untyped-def]
     room, h, kinds, slots = 2 * width, used.size, queue.rate.shape[1], 8
     while slots < 4 * width:
         slots *= 2
-    pool = Pool(states(room, h + 1, kinds), np.empty(room, np.int64), np.arange(room))
-    ways = Ways(np.empty(room, np.int64), np.empty(room), np.empty(room, np.int64), np.empty(slots, np.int64))
+    pool = BeamStates(states(room, h + 1, kinds), np.empty(room, np.int64), np.arange(room))
+    ways = BeamPaths(np.empty(room, np.int64), np.empty(room), np.empty(room, np.int64), np.empty(slots, np.int64))
     values, gains, kept = np.empty(width), np.empty(width), np.empty(width, np.int64)
     scratch, origins = np.empty((4, h), np.int64), np.empty((order.size, width), np.int64)
     copy(used, pool.states.used[0], h)

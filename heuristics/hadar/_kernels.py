@@ -23,7 +23,7 @@ A compiled function that can raise would spend most of its time counting referen
 """
 
 
-class Hosts(NamedTuple):
+class HadarHosts(NamedTuple):
     """The ``h`` servers and their prices.
 
     The price of a GPU on server ``h`` with ``u`` GPUs taken is ``price[first[h] + u]``. A server with GPUs of several

@@ -44,7 +44,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from schedgap.heuristics.hadar.planning import Plan, Planner, Planning, Round
+from schedgap.heuristics.hadar.planning import GangPlan, Planner, Planning, RoundToPlan
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State
 from schedgap.instances.arrays import ROUNDING, Ints
@@ -122,7 +122,7 @@ class Hadar:
         self._instance, self._period, self._mode, self._conserving = instance, prices, mode, conserving
         self._planner: Planner | None = None
         self._counted: Ints | None = None
-        self.plans: list[Plan] = []
+        self.plans: list[GangPlan] = []
 
     def __call__(self, state: State) -> Assignment:
         """Return the gangs that run this round."""
@@ -134,7 +134,7 @@ class Hadar:
         used = np.bincount(fixed[:, 1], fixed[:, 2], state.servers.size).astype(np.int64)
         held = movable[np.argsort(movable[:, 0], kind="stable")]
         held[:, 0] = np.searchsorted(state.jobs, held[:, 0])
-        around = Round(state.jobs[queued], state.remaining[queued], state.round, used, held)
+        around = RoundToPlan(state.jobs[queued], state.remaining[queued], state.round, used, held)
         if not around.jobs.size:
             return Assignment.of(fixed)
         line = planner.line_up(around)

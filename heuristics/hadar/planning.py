@@ -47,13 +47,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from schedgap.heuristics.hadar.prices import Prices
+from schedgap.heuristics.hadar.prices import ExtremePrices
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import HadarView
 from schedgap.instances.workload import Servers
 
 if TYPE_CHECKING:
-    from schedgap.heuristics.hadar._kernels import Hosts, Queue
+    from schedgap.heuristics.hadar._kernels import HadarHosts, Queue
 
 Payoff = Literal["lifetime", "round"]
 Alloc = Literal["payoff", "cost"]
@@ -71,7 +71,7 @@ MEMO_STATES = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class RoundToPlan:
     """The jobs to plan in a round and the GPUs that they hold.
 
     `jobs` ``(q,)`` are in the queue, ascending, with `remaining` ``(q,)`` iterations left. `used` ``(h,)`` GPUs are
@@ -87,20 +87,20 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class PlanningQueue:
     """The jobs of a round in the order in which they are planned.
 
     `queue` holds the data of the jobs of `around` for compiled functions; `order` are the rows of the jobs that fit, in
     the order of planning.
     """
 
-    around: Round
+    around: RoundToPlan
     queue: Queue
     order: Ints
 
 
 @dataclass(frozen=True)
-class Plan:
+class GangPlan:
     """A round's plan by DP_allocation: the GPUs of the chosen jobs, and the sum of their payoffs.
 
     `entries` ``(entries, 3)`` are job, server and GPUs. `search` is ``"exact"`` if no state was dropped, ``"greedy"``
@@ -151,15 +151,15 @@ class Planning:
 class Planner:
     """A planner for Hadar's rounds: it holds the prices and plans one round at a time, in the slots of one view."""
 
-    def __init__(self, view: HadarView, prices: Prices, how: Planning = Planning()) -> None:
+    def __init__(self, view: HadarView, prices: ExtremePrices, how: Planning = Planning()) -> None:
         self.view, self.how = view, how
         self.reprice(prices)
 
-    def reprice(self, prices: Prices) -> None:
+    def reprice(self, prices: ExtremePrices) -> None:
         """Replace the prices of GPUs in later plans."""
         self.hosts = price_list(self.view.servers, prices)
 
-    def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
+    def find_alloc(self, around: RoundToPlan, row: int) -> tuple[Ints, float]:
         """Return the best ``(entries, 3)`` allocation of one job of the queue and its payoff, ``-inf`` if none fits."""
         from schedgap.heuristics.hadar._kernels import find, state
 
@@ -169,7 +169,7 @@ class Planner:
         job = np.full(count, around.jobs[row])
         return np.column_stack((job, scratch[0, :count], scratch[1, :count])), float(payoff)
 
-    def line_up(self, around: Round) -> Line:
+    def line_up(self, around: RoundToPlan) -> PlanningQueue:
         """Sort the queue of a round for planning, by the setting `order`; ties go by arrival, then index."""
         from schedgap.heuristics.hadar._kernels import payoffs
 
@@ -180,9 +180,9 @@ class Planner:
         first = np.zeros(payoff.size) if self.how.order == "arrival" else -payoff
         order = np.lexsort((around.jobs, self.view.arrival[around.jobs], first))
         # A job that fits nowhere now fits nowhere later in this round; it stays in line only if it stops the others.
-        return Line(around, queue, order[(payoff[order] > -np.inf) | self.how.stop])
+        return PlanningQueue(around, queue, order[(payoff[order] > -np.inf) | self.how.stop])
 
-    def dp_allocation(self, line: Line) -> Plan:
+    def dp_allocation(self, line: PlanningQueue) -> GangPlan:
         """Plan a queue by DP_allocation; the plan has the largest total payoff if the queue is short enough."""
         from schedgap.heuristics.hadar._beam import search
 
@@ -191,9 +191,9 @@ class Planner:
         chosen, payoff, states, dropped = search(self.hosts, line.queue, line.order, line.around.used, width)
         entries = self._placed(line, line.order[chosen], line.around.used)
         how: Search = "greedy" if beam == 1 else "beam" if dropped else "exact"
-        return Plan(entries, float(payoff), how, int(states))
+        return GangPlan(entries, float(payoff), how, int(states))
 
-    def leftovers(self, line: Line, plan: Plan, all_jobs: bool = False) -> Ints:
+    def leftovers(self, line: PlanningQueue, plan: GangPlan, all_jobs: bool = False) -> Ints:
         """Give the GPUs that a plan leaves idle to jobs outside the plan; return their ``(entries, 3)`` allocations.
 
         Jobs of highest payoff come first. Only jobs of utility 0 get GPUs, unless `all_jobs` is set or the cluster
@@ -207,7 +207,7 @@ class Planner:
             outside &= line.queue.worth.max(axis=1) <= 0
         return self._placed(line, line.order[outside[line.order]], used)
 
-    def _placed(self, line: Line, rows: Ints, used: Ints) -> Ints:
+    def _placed(self, line: PlanningQueue, rows: Ints, used: Ints) -> Ints:
         """Place the jobs in `rows` of a queue one after another; return their ``(entries, 3)`` allocations."""
         from schedgap.heuristics.hadar._kernels import place
 
@@ -215,7 +215,7 @@ class Planner:
         entries[:, 0] = line.around.jobs[entries[:, 0]]
         return entries
 
-    def memo_entries(self, around: Round) -> int:
+    def memo_entries(self, around: RoundToPlan) -> int:
         """Return the number of entries that the exact dynamic program puts into its memo (Theorem 1: polynomial)."""
         from schedgap.heuristics.hadar._beam import search
 
@@ -226,7 +226,7 @@ class Planner:
             raise ValueError(f"more than {MEMO_STATES} states after one of {line.order.size} jobs")
         return int(states)
 
-    def queue(self, around: Round) -> Queue:
+    def queue(self, around: RoundToPlan) -> Queue:
         """Return the jobs of a round with the data from which compiled functions compute their payoffs."""
         from schedgap.heuristics.hadar._kernels import Queue, worths
 
@@ -252,15 +252,15 @@ class Planner:
         )
 
 
-def price_list(servers: Servers, prices: Prices) -> Hosts:
+def price_list(servers: Servers, prices: ExtremePrices) -> HadarHosts:
     """Return the servers with their prices for every number of GPUs taken."""
-    from schedgap.heuristics.hadar._kernels import Hosts
+    from schedgap.heuristics.hadar._kernels import HadarHosts
 
     kinds, kind = np.unique(np.column_stack((servers.gpu_type, servers.gpus)), axis=0, return_inverse=True)
     lists = [prices.price(r, np.arange(gpus + 1), max(gpus, 1)) for r, gpus in kinds.tolist()]
     first = np.cumsum([0, *map(len, lists)])
     machine = np.zeros(0, np.int64) if servers.host is None else servers.host
-    return Hosts(servers.gpu_type, servers.gpus, machine, first[kind.ravel()], np.concatenate(lists))
+    return HadarHosts(servers.gpu_type, servers.gpus, machine, first[kind.ravel()], np.concatenate(lists))
 
 
 AS_PRINTED = Planning(payoff="round", alloc="cost", keep=False, order="arrival", stop=True)
@@ -271,7 +271,7 @@ lifetime (lines 28 to 31). A job without an allocation ends the planning (lines 
 """
 
 
-def literal_dp(planner: Planner, around: Round) -> Ints:
+def literal_dp(planner: Planner, around: RoundToPlan) -> Ints:
     """Run lines 1 to 23 of Algorithm 2 as printed; return the ``(q, h)`` GPUs that jobs get, which are none.
 
     The audit of the paper uses it. Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over the jobs
@@ -282,7 +282,7 @@ def literal_dp(planner: Planner, around: Round) -> Ints:
     return _branch(planner, around, 0, np.zeros(shape, np.int64), around.used)[0]
 
 
-def _branch(planner: Planner, around: Round, index: int, placed: Ints, used: Ints) -> tuple[Ints, Ints]:
+def _branch(planner: Planner, around: RoundToPlan, index: int, placed: Ints, used: Ints) -> tuple[Ints, Ints]:
     """Decide on job `index` and all later ones by the printed recursion.
 
     Returns the ``(q, h)`` GPUs of the jobs, and the GPUs taken on each server.

@@ -40,7 +40,7 @@ FLOOR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class ExtremePrices:
     """The prices of a GPU for one slot, by type ``(k,)``, on an idle and on a full server.
 
     `low` is ``U_min^r``, the price on an idle server; `high` is ``U_max^r``, the price on a full server. `floored` says
@@ -63,7 +63,7 @@ class Prices:
         return np.asarray(np.exp(low + (high - low) * share))
 
 
-def prices(view: HadarView, counted: Ints | None = None) -> Prices:
+def prices(view: HadarView, counted: Ints | None = None) -> ExtremePrices:
     """Compute the prices (6) and (7) from a view's jobs; they are positive and finite for any utilities.
 
     The smallest and largest utilities are taken over the jobs `counted`, by default all.
@@ -78,7 +78,7 @@ def prices(view: HadarView, counted: Ints | None = None) -> Prices:
     if counted is not None:
         able &= np.isin(jobs, counted)
     if not able.any():
-        return Prices(np.ones(exists.size), np.ones(exists.size))
+        return ExtremePrices(np.ones(exists.size), np.ones(exists.size))
     last = _value(view, np.maximum(left, shortest))
     floored = able & (last < FLOOR * best)
     last = np.where(floored, FLOOR * best, last)
@@ -90,7 +90,7 @@ def prices(view: HadarView, counted: Ints | None = None) -> Prices:
     with np.errstate(divide="ignore", invalid="ignore"):
         high = np.where(uses, (best / gangs)[:, None], -np.inf).max(axis=0)
         low = np.where(uses, (last / demand)[:, None], np.inf).min(axis=0) * one_by_eta / 4
-    return Prices(np.maximum(low, np.finfo(float).tiny), high, bool(floored.any()))
+    return ExtremePrices(np.maximum(low, np.finfo(float).tiny), high, bool(floored.any()))
 
 
 def _value(view: HadarView, slots: Array) -> Array:

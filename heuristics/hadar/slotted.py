@@ -18,12 +18,12 @@ from schedgap.heuristics.simulator.gangs import built
 from schedgap.heuristics.simulator.policies import policy
 from schedgap.heuristics.simulator.state import Policy
 from schedgap.instances.parameters import passing
-from schedgap.instances.views.hadar import UTILITY, HadarView, Schedule
+from schedgap.instances.views.hadar import UTILITY, HadarSchedule, HadarView
 
 Build = TypeVar("Build", bound=Callable[..., Policy])
 
 
-def schedule(view: HadarView, policy: Policy, forks: bool = False) -> Schedule:
+def schedule(view: HadarView, policy: Policy, forks: bool = False) -> HadarSchedule:
     """Simulate a fresh policy in the slots of `view`; return the schedule of the jobs that complete.
 
     Raises `NotApplicableError` if a slot is too short or too long for a round.
@@ -32,7 +32,7 @@ def schedule(view: HadarView, policy: Policy, forks: bool = False) -> Schedule:
     trace, slot = in_slots(view.workload, view.servers, policy, view.slot_s, until_s=end_s, forks=forks)
     row, job, server, gpus = trace.allocation.T
     completed = np.isfinite(trace.completion_s)[job]
-    return Schedule(job[completed], slot[row[completed]], server[completed], gpus[completed])
+    return HadarSchedule(job[completed], slot[row[completed]], server[completed], gpus[completed])
 
 
 def simulated(
@@ -51,7 +51,7 @@ def simulated(
     """
 
     def register(build: Build) -> Build:
-        def run(view: HadarView, context: Context, **settings: Any) -> Schedule:
+        def run(view: HadarView, context: Context, **settings: Any) -> HadarSchedule:
             return schedule(view, build(view.instance, context.oracle, **settings), forks)
 
         policy(id, forks=forks, **fields)(build)

@@ -33,7 +33,7 @@ class Entries(NamedTuple):
     gpus: Ints
 
 
-class Limits(NamedTuple):
+class AssignmentLimits(NamedTuple):
     """The data of jobs and servers against which assignments are checked.
 
     These are the ``(n,)`` gang sizes, the ``(n, k)`` rates of one GPU, the ``(h,)`` types, GPUs, CPUs and gigabytes of
@@ -49,7 +49,7 @@ class Limits(NamedTuple):
     largest: Array
 
 
-class Held(NamedTuple):
+class Holdings(NamedTuple):
     """The GPUs that running jobs hold in a round.
 
     `server` and `gpus` are those of the entries, sorted by job and server; `first` is the first entry of each running
@@ -221,7 +221,7 @@ def entries_fault(entries: Entries, present: Bools, server_gpus: Ints) -> tuple[
 
 @compiled
 def examine(
-    entries: Entries, present: Bools, limits: Limits, spread_factor: float, forks: bool
+    entries: Entries, present: Bools, limits: AssignmentLimits, spread_factor: float, forks: bool
 ) -> tuple[int, int, Ints, Array, Bools]:
     """Check an assignment's entries, and compute the rates of the jobs that run.
 
@@ -259,7 +259,7 @@ def examine(
 
 
 @compiled
-def moved(now: Held, g: int, before: Held, old: int) -> bool:
+def moved(now: Holdings, g: int, before: Holdings, old: int) -> bool:
     """Return whether a job holds other GPUs `now` (as gang `g`) than in the round `before` (as gang `old`)."""
     entries = now.first[g + 1] - now.first[g]
     if entries != before.first[old + 1] - before.first[old]:
@@ -273,8 +273,8 @@ def moved(now: Held, g: int, before: Held, old: int) -> bool:
 
 @compiled
 def advance(
-    now: Held,
-    before: Held,
+    now: Holdings,
+    before: Holdings,
     width: Ints,
     rate: Array,
     clock: tuple[float, float, float, float],
@@ -329,7 +329,7 @@ def level(levels: Array, amount: float) -> int:
 
 @compiled
 def speeds(
-    entries: Entries, cpus: Array, memory_gb: Array, first: Ints, limits: Limits, tables: Profiles
+    entries: Entries, cpus: Array, memory_gb: Array, first: Ints, limits: AssignmentLimits, tables: Profiles
 ) -> tuple[int, int, Array]:
     """Check the CPUs and memory of valid entries, and compute how they change the rates of gangs.
 

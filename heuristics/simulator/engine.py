@@ -17,7 +17,7 @@ from schedgap.instances.sensitivity import Profiles, advancing
 from schedgap.instances.workload import Servers, Workload
 
 if TYPE_CHECKING:
-    from schedgap.heuristics.simulator._kernels import Held
+    from schedgap.heuristics.simulator._kernels import Holdings
 
 ROUNDING = 1e-12
 """Times, or amounts of work, that differ by at most this fraction count as equal."""
@@ -117,7 +117,7 @@ class _Run:
         self.kernels = _kernels
         self.work, self.cluster, self.rules = work, cluster, rules
         largest = cluster.largest(len(work.gpu_types))
-        self.limits = _kernels.Limits(
+        self.limits = _kernels.AssignmentLimits(
             work.gpus, work.rates, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb, largest
         )
         self.ready_s = work.arrival_s + rules.profiling_s
@@ -127,7 +127,7 @@ class _Run:
         self.progress = _kernels.Progress(
             work.work.astype(float), np.zeros(work.size), *np.full((2, work.size), math.nan)
         )
-        self.previous, self.before = NOTHING, _kernels.Held(_NO_INTS, _NO_INTS, np.zeros(1, np.int64), _NO_INTS)
+        self.previous, self.before = NOTHING, _kernels.Holdings(_NO_INTS, _NO_INTS, np.zeros(1, np.int64), _NO_INTS)
         self.possible = runnable(work, cluster, rules.forks)
         self.tables = profiles if rules.sensitive else None
         if self.tables:
@@ -194,7 +194,7 @@ class _Run:
         self.round += 1
         return ran.size > 0
 
-    def _checked(self, assignment: Assignment) -> tuple[Held, Array, _Record]:
+    def _checked(self, assignment: Assignment) -> tuple[Holdings, Array, _Record]:
         """Check an assignment; return the GPUs that jobs hold, their iterations per second, and the record so far."""
         order = np.argsort(assignment.job * self.cluster.size + assignment.server, kind="stable")
         columns = (assignment.job, assignment.server, assignment.gpus)
@@ -228,7 +228,7 @@ class _Run:
             memory_gb=memory_gb,
             offered=(offered,),
         )
-        return self.kernels.Held(entries.server, entries.gpus, first, jobs), rate * speed, record
+        return self.kernels.Holdings(entries.server, entries.gpus, first, jobs), rate * speed, record
 
     def _refuse(self, fault: int, where: int) -> None:
         """Raise the error of a fault code unless it is 0; `where` is the index of the job or server at fault."""

@@ -27,7 +27,7 @@ from typing import Literal
 
 from schedgap.heuristics.registry import Guarantee, heuristic
 from schedgap.heuristics.simulator.policies import policy
-from schedgap.heuristics.synergy.online import Scheduler, built, one_round, whole_run
+from schedgap.heuristics.synergy.online import SynergyScheduler, built, one_round, whole_run
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.synergy import FAIR, ROUND, RUN, SynergyView
 
@@ -91,13 +91,13 @@ PROFILES = (
 )
 
 
-def _settings(scheduler: Scheduler) -> tuple[Parameter, ...]:
+def _settings(scheduler: SynergyScheduler) -> tuple[Parameter, ...]:
     """Return the parameters that one-round and whole-run schedulers share."""
     tuned = scheduler.mechanism in {"tune", "refill"}
     return (*(PACKING if tuned else ()), *((BY,) if scheduler.policy == "drf" else ()))
 
 
-def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
+def _register_round(name: str, scheduler: SynergyScheduler, kind: Kind, source: str) -> None:
     promised = Guarantee(PROMISED) if name == "tune" else None
     heuristic(
         f"synergy.{name}",
@@ -110,7 +110,7 @@ def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) ->
     )(one_round(scheduler))
 
 
-def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, reference: str) -> None:
+def _register_run(name: str, scheduler: SynergyScheduler, kind: Kind, source: str, reference: str) -> None:
     """Register a scheduler for whole runs, as a policy and, in model time, as a heuristic."""
     profiled = scheduler.mechanism != "proportional"
     own = {"ftf": (FIRST,), "srtf": (SPEED,) if profiled else ()}
@@ -154,16 +154,18 @@ _MECHANISMS: tuple[tuple[str, Kind, str], ...] = (
 )
 
 for _name, _kind, _source in _MECHANISMS:
-    _register_round(_name, Scheduler("fifo", _name), _kind, _source)
+    _register_round(_name, SynergyScheduler("fifo", _name), _kind, _source)
     for _policy in POLICIES:
         _source_of_run = f"{_source}; {_policy.upper()}"
-        _register_run(f"{_name}.{_policy}", Scheduler(_policy, _name), _kind, _source_of_run, f"proportional.{_policy}")
+        _register_run(
+            f"{_name}.{_policy}", SynergyScheduler(_policy, _name), _kind, _source_of_run, f"proportional.{_policy}"
+        )
 
 for _name, _mechanism, _source in (
     ("drf", "greedy", "DRF (Ghodsi et al., NSDI 2011)"),
     ("tetris", "tetris", "Tetris (Grandl et al., 2014)"),
 ):
-    _static, _tuned = Scheduler(_name, _mechanism), Scheduler(_name, "tune")
+    _static, _tuned = SynergyScheduler(_name, _mechanism), SynergyScheduler(_name, "tune")
     _register_round(_name, _static, "baseline", f"{_source}, static demands")
     _register_run(f"{_name}.static", _static, "baseline", f"{_source}, static demands", f"{_name}.static")
     _register_run(f"{_name}.tune", _tuned, "baseline", f"{_source}, with Synergy-Tune (§5.7)", f"{_name}.static")

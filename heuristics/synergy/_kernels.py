@@ -16,7 +16,7 @@ from schedgap.instances.sensitivity import Profiles
 compiled = njit(cache=True)
 
 
-class Hosts(NamedTuple):
+class SynergyHosts(NamedTuple):
     """The servers: their GPU types and free GPUs ``(h,)``, and their free and total CPUs and gigabytes ``(h, 2)``."""
 
     types: Ints
@@ -41,7 +41,7 @@ class PlacedGangs(NamedTuple):
 
 
 @compiled
-def fits(hosts: Hosts, h: int, gpus: int, want: Array) -> bool:
+def fits(hosts: SynergyHosts, h: int, gpus: int, want: Array) -> bool:
     """Return whether server `h` has `gpus` free GPUs, and the CPUs and gigabytes of `want`."""
     enough = hosts.free[h] >= gpus
     for r in range(2):
@@ -50,7 +50,7 @@ def fits(hosts: Hosts, h: int, gpus: int, want: Array) -> bool:
 
 
 @compiled
-def whole(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool) -> int:
+def whole(hosts: SynergyHosts, kind: int, gpus: int, want: Array, tight: bool) -> int:
     """Return one server of a type on which a whole gang fits, −1 if there is none.
 
     With `tight` it is the fullest such server (fewest free GPUs, then CPUs, then memory), otherwise the first.
@@ -69,7 +69,7 @@ def whole(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool) -> int:
 
 
 @compiled
-def room(hosts: Hosts, h: int, gpus: int, want: Array) -> int:
+def room(hosts: SynergyHosts, h: int, gpus: int, want: Array) -> int:
     """Return how many of a gang's GPUs fit on server `h` if each GPU brings its part of the gang's CPUs and memory."""
     most = min(hosts.free[h], gpus)
     for r in range(2):
@@ -80,7 +80,7 @@ def room(hosts: Hosts, h: int, gpus: int, want: Array) -> int:
 
 
 @compiled
-def split(hosts: Hosts, kind: int, gpus: int, want: Array, parts: Ints) -> int:
+def split(hosts: SynergyHosts, kind: int, gpus: int, want: Array, parts: Ints) -> int:
     """Spread a gang over the fewest servers of a type; return the number of `parts` (server, GPUs), 0 if none fits.
 
     Each GPU keeps its part of the gang's CPUs and memory. The servers with the most room come first; the last one is
@@ -111,7 +111,7 @@ def split(hosts: Hosts, kind: int, gpus: int, want: Array, parts: Ints) -> int:
 
 
 @compiled
-def locate(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool, parts: Ints) -> int:
+def locate(hosts: SynergyHosts, kind: int, gpus: int, want: Array, tight: bool, parts: Ints) -> int:
     """Find one server for a gang or, if there is none, the fewest servers; return the number of `parts`, 0 for none."""
     h = whole(hosts, kind, gpus, want, tight)
     if h >= 0:
@@ -121,7 +121,7 @@ def locate(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool, parts: 
 
 
 @compiled
-def hold(hosts: Hosts, gangs: PlacedGangs, p: int, count: int, amount: Array) -> None:
+def hold(hosts: SynergyHosts, gangs: PlacedGangs, p: int, count: int, amount: Array) -> None:
     """Take CPUs and memory from the servers of gang `p`, in proportion to its GPUs there; give back if negative."""
     for e in range(count):
         if gangs.entries[e, 0] == p:
@@ -130,7 +130,7 @@ def hold(hosts: Hosts, gangs: PlacedGangs, p: int, count: int, amount: Array) ->
 
 
 @compiled
-def reclaim(hosts: Hosts, gangs: PlacedGangs, h: int, count: int) -> bool:
+def reclaim(hosts: SynergyHosts, gangs: PlacedGangs, h: int, count: int) -> bool:
     """Let gangs on server `h` fall back to their base, until they hold no more CPUs and memory than the server has.
 
     Gangs furthest above their base fall first. Returns whether a gang that fell now holds more CPUs or more memory than
@@ -158,7 +158,7 @@ def reclaim(hosts: Hosts, gangs: PlacedGangs, h: int, count: int) -> bool:
 
 
 @compiled
-def reclaim_all(hosts: Hosts, gangs: PlacedGangs, count: int) -> None:
+def reclaim_all(hosts: SynergyHosts, gangs: PlacedGangs, count: int) -> None:
     """Let gangs fall back until no server is overfull.
 
     This ends, because gangs that all hold at most their shares fit on every server.
@@ -171,7 +171,7 @@ def reclaim_all(hosts: Hosts, gangs: PlacedGangs, count: int) -> None:
 
 
 @compiled
-def put(hosts: Hosts, gangs: PlacedGangs, p: int, parts: Ints, found: int, count: int) -> int:
+def put(hosts: SynergyHosts, gangs: PlacedGangs, p: int, parts: Ints, found: int, count: int) -> int:
     """Place gang `p`: append its parts to the first `count` entries, take what it holds, and return the new count."""
     for i in range(found):
         h, part = parts[i]
@@ -184,7 +184,7 @@ def put(hosts: Hosts, gangs: PlacedGangs, p: int, parts: Ints, found: int, count
 
 @compiled
 def pack(
-    gpus: Ints, options: Ints, want: Array, base: Array, tight: bool, fungible: bool, servers: Hosts
+    gpus: Ints, options: Ints, want: Array, base: Array, tight: bool, fungible: bool, servers: SynergyHosts
 ) -> tuple[Ints, Array]:
     """Place ``(m,)`` gangs in order; return ``(entries, 3)`` gang, server and GPUs, and the ``(m, 2)`` amounts held.
 
@@ -194,9 +194,9 @@ def pack(
     type; if that does not fit either, it is placed by GPUs alone, and gangs above their base on its servers fall back.
     The `servers` must be empty and are not changed.
     """
-    hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
+    hosts = SynergyHosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
     nothing = np.zeros(2)
-    bare = Hosts(hosts.types, hosts.free, np.zeros(hosts.left.shape), hosts.capacity)
+    bare = SynergyHosts(hosts.types, hosts.free, np.zeros(hosts.left.shape), hosts.capacity)
     fallen, entries = np.zeros(gpus.size, np.bool_), np.empty((gpus.sum(), 3), np.int64)
     gangs = PlacedGangs(gpus, np.zeros((gpus.size, 2)), base[:, 0].copy(), fallen, entries)
     parts = np.empty((hosts.free.size, 2), np.int64)
@@ -223,17 +223,17 @@ def pack(
 
 
 @compiled
-def occupied(servers: Hosts, gangs: PlacedGangs) -> Hosts:
+def occupied(servers: SynergyHosts, gangs: PlacedGangs) -> SynergyHosts:
     """Return the servers with the CPUs and memory that placed gangs hold taken, but with all GPUs free."""
     left = servers.left.copy()
     for p, h, part in gangs.entries:
         for r in range(2):
             left[h, r] -= gangs.amount[p, r] * part / gangs.gpus[p]
-    return Hosts(servers.types, servers.free, left, servers.capacity)
+    return SynergyHosts(servers.types, servers.free, left, servers.capacity)
 
 
 @compiled
-def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts) -> Array:
+def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: SynergyHosts) -> Array:
     """Let placed gangs on overfull servers fall back to their base; return the ``(m, 2)`` amounts that all gangs hold.
 
     `entries` ``(entries, 3)`` are gang, server and GPUs; `amount` and `base` ``(m, 2)`` are CPUs and gigabytes.
@@ -245,7 +245,7 @@ def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts
 
 
 @compiled
-def spare(hosts: Hosts, gangs: PlacedGangs, p: int, r: int) -> float:
+def spare(hosts: SynergyHosts, gangs: PlacedGangs, p: int, r: int) -> float:
     """Return how much of resource `r` gang `p` could hold: what it holds, plus what its servers have left for it."""
     most = np.inf
     for q, h, part in gangs.entries:
@@ -256,7 +256,14 @@ def spare(hosts: Hosts, gangs: PlacedGangs, p: int, r: int) -> float:
 
 @compiled
 def refill(
-    entries: Ints, gpus: Ints, amount: Array, want: Array, servers: Hosts, kind: Ints, types: Ints, tables: Profiles
+    entries: Ints,
+    gpus: Ints,
+    amount: Array,
+    want: Array,
+    servers: SynergyHosts,
+    kind: Ints,
+    types: Ints,
+    tables: Profiles,
 ) -> Array:
     """Let placed gangs, one after another, take CPUs and memory that are left on their servers; return what they hold.
 
@@ -285,7 +292,7 @@ def refill(
 
 
 @compiled
-def alignment(hosts: Hosts, server_gpus: Ints, h: int, gpus: int, want: Array) -> float:
+def alignment(hosts: SynergyHosts, server_gpus: Ints, h: int, gpus: int, want: Array) -> float:
     """Return Tetris's alignment ``Σ_r demand_r · free_r`` of a gang with server `h`, over GPUs, CPUs and memory.
 
     Demand and free amounts are fractions of the server.
@@ -299,7 +306,7 @@ def alignment(hosts: Hosts, server_gpus: Ints, h: int, gpus: int, want: Array) -
 
 @compiled
 def spot(
-    hosts: Hosts, server_gpus: Ints, gpus: int, options: Ints, want: Array, scratch: Ints, parts: Ints
+    hosts: SynergyHosts, server_gpus: Ints, gpus: int, options: Ints, want: Array, scratch: Ints, parts: Ints
 ) -> tuple[float, int, int]:
     """Find the servers with which a gang is best aligned; return the alignment, the option, and the number of `parts`.
 
@@ -331,14 +338,16 @@ def spot(
 
 
 @compiled
-def align(gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, servers: Hosts) -> tuple[Ints, Array]:
+def align(
+    gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, servers: SynergyHosts
+) -> tuple[Ints, Array]:
     """Place gangs by Tetris: repeatedly place the gang with the largest score on the servers that attain it.
 
     The score is the alignment, ``Σ_r demand_r · free_r`` as fractions of the server, minus the gang's `penalty` for its
     remaining work. Gangs of a group are alike, so only the one of least penalty can be next: gangs are sorted by group,
     then by ascending penalty, and group ``k`` starts at ``first[k]``. Other arguments are those of :func:`pack`.
     """
-    hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
+    hosts = SynergyHosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
     amount = np.zeros((gpus.size, 2))
     gangs = PlacedGangs(gpus, amount, amount, np.zeros(gpus.size, np.bool_), np.empty((gpus.sum(), 3), np.int64))
     scratch, parts, chosen = np.empty((3, hosts.types.size, 2), np.int64)

@@ -29,7 +29,7 @@ import numpy as np
 from schedgap.heuristics.registry import Oracle
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.synergy import Schedule, SynergyView
+from schedgap.instances.views.synergy import SynergySchedule, SynergyView
 
 PLACEMENT = "synergy.lp2.vertex"
 """The model whose optimal decision Synergy-Opt rounds to whole GPUs."""
@@ -53,7 +53,7 @@ class Placement:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class Request:
     """The jobs of a round, which a policy asks a mechanism to place.
 
     `queue` ``(a,)`` are the jobs that may run, in the policy's order, and `left_s` ``(a,)`` the seconds that they still
@@ -67,7 +67,7 @@ class Round:
     left_s: Array
 
 
-Mechanism = Callable[[Round], Placement]
+Mechanism = Callable[[Request], Placement]
 
 
 class Mechanisms:
@@ -84,7 +84,7 @@ class Mechanisms:
         self.by_demand, self.tight = order == "demand", fit == "best"
         self.kind, self.gpus, servers = view.profiles.kind, view.workload.gpus, view.servers
         capacity = np.ascontiguousarray(servers.amounts[:, 1:])
-        self.hosts = _kernels.Hosts(servers.gpu_type, servers.gpus, capacity, capacity)
+        self.hosts = _kernels.SynergyHosts(servers.gpu_type, servers.gpus, capacity, capacity)
         # GPU types of each kind by preference, padded with −1.
         self.options: Ints = np.full((view.profiles.kinds, view.types), -1, np.int64)
         for kind, types in enumerate(view.preference):
@@ -97,7 +97,7 @@ class Mechanisms:
                 self.static[kind, i] = view.needs.base[kind, i]
         self._last: dict[str, tuple[bytes, Placement]] = {}
 
-    def _options(self, request: Round) -> tuple[Ints, Array]:
+    def _options(self, request: Request) -> tuple[Ints, Array]:
         """Return the ``(a, k)`` GPU types of queued jobs by preference, and their ``(a, k, 2)`` demands on these types.
 
         A type that the policy has chosen for a job comes first.
@@ -125,14 +125,14 @@ class Mechanisms:
             self._last[mechanism] = key, place()
         return self._last[mechanism][1]
 
-    def proportional(self, request: Round) -> Placement:
+    def proportional(self, request: Request) -> Placement:
         """Give every picked job its GPU-proportional share of CPUs and memory (§2)."""
         order = np.argsort(request.jobs)
         jobs, types = request.jobs[order], request.types[order]
         share = self.view.needs.share[self.kind[jobs], types]
         return self._cached("proportional", jobs, types, lambda: self._packed(jobs, types, share, share))
 
-    def tune(self, request: Round) -> Placement:
+    def tune(self, request: Request) -> Placement:
         """Give every picked job its demand or, if that does not fit, its base (Synergy-Tune, §4.2).
 
         Jobs are placed by descending GPUs, CPUs and memory, each on the fullest server that holds its demand; with
@@ -145,7 +145,7 @@ class Mechanisms:
         jobs, types = request.jobs[order], request.types[order]
         return self._cached("tune", jobs, types, lambda: self._tuned(jobs, types))
 
-    def refill(self, request: Round) -> Placement:
+    def refill(self, request: Request) -> Placement:
         """Place jobs as `tune`, then give CPUs and memory that are left to jobs that fell back (not in the paper).
 
         Jobs take leftovers in the policy's order.
@@ -186,7 +186,7 @@ class Mechanisms:
         want = view.needs.demand[kind, types]
         return self.kernels.refill(entries, self.gpus[jobs], amount, want, self.hosts, kind, types, view.profiles)
 
-    def greedy(self, request: Round) -> Placement:
+    def greedy(self, request: Request) -> Placement:
         """Give jobs their whole demands, in the queue's order, each on the first server on which it fits (§3.3).
 
         A job that fits nowhere is skipped.
@@ -195,7 +195,7 @@ class Mechanisms:
         packed = self.kernels.pack(self.gpus[request.queue], options, want, want, False, False, self.hosts)
         return self._placement(request.queue, *packed)
 
-    def tetris(self, request: Round) -> Placement:
+    def tetris(self, request: Request) -> Placement:
         """Give jobs their whole demands by the scores of Tetris (Grandl et al., SIGCOMM 2014), the largest score first.
 
         The score of a job on a server is their alignment minus a penalty for the remaining work.
@@ -209,7 +209,7 @@ class Mechanisms:
         table = (self.gpus[jobs], options[order], want[order], penalty[order])
         return self._placement(jobs, *self.kernels.align(*table, first, self.hosts))
 
-    def opt(self, request: Round) -> Placement:
+    def opt(self, request: Request) -> Placement:
         """Give picked jobs the CPUs and memory of ILP1, placed by the vertex of LP2 (Synergy-Opt, §4.1).
 
         The vertex may give a job fractions of GPUs, which are rounded by largest remainder. Jobs on overfull servers
@@ -230,7 +230,7 @@ class Mechanisms:
         options = (self._whole(jobs, optimum), self._fitted(jobs, optimum, self.hosts.types[optimum.server]))
         return max(options, key=self._progress)
 
-    def _whole(self, jobs: Ints, optimum: Schedule) -> Placement:
+    def _whole(self, jobs: Ints, optimum: SynergySchedule) -> Placement:
         """Place jobs as in the optimum of LP2, with its fractional GPUs rounded to whole ones."""
         table = whole_gangs(optimum, self.gpus, self.hosts.free, self.hosts.types)
         table[:, 0] = np.searchsorted(jobs, table[:, 0])
@@ -240,7 +240,7 @@ class Mechanisms:
         held = self.kernels.settle(table, self.gpus[jobs], _totals(jobs, optimum), base, self.hosts)
         return self._placement(jobs, table, self._refilled(jobs, types, table, held))
 
-    def _fitted(self, jobs: Ints, optimum: Schedule, gpu_type: Ints) -> Placement:
+    def _fitted(self, jobs: Ints, optimum: SynergySchedule, gpu_type: Ints) -> Placement:
         """Place the CPUs and memory that an optimum gives to jobs, on its GPU types, as Synergy-Tune places demands."""
         wanted, types = _totals(jobs, optimum), np.zeros(jobs.size, np.int64)
         types[np.searchsorted(jobs, optimum.job)] = gpu_type
@@ -258,7 +258,7 @@ class Mechanisms:
         return float(self.view.weight[jobs] @ rate)
 
 
-def _totals(jobs: Ints, placed: Schedule | Placement) -> Array:
+def _totals(jobs: Ints, placed: SynergySchedule | Placement) -> Array:
     """Return the ``(m, 2)`` CPUs and gigabytes that each job holds on all its servers together."""
     amount = np.zeros((jobs.size, 2))
     np.add.at(amount, np.searchsorted(jobs, placed.job), np.column_stack((placed.cpus, placed.memory_gb)))
@@ -303,7 +303,7 @@ def penalties(view: SynergyView, jobs: Ints, left_s: Array) -> Array:
     return np.asarray(work * (alignments(view, jobs).sum() / total if total > 0 else 0.0))
 
 
-def whole_gangs(optimum: Schedule, gangs: Ints, server_gpus: Ints, server_type: Ints) -> Ints:
+def whole_gangs(optimum: SynergySchedule, gangs: Ints, server_gpus: Ints, server_type: Ints) -> Ints:
     """Round the fractional GPUs of gangs by largest remainder; return ``(entries, 3)`` job, server and GPUs.
 
     Every gang stays whole and on its GPU type. The fractional GPUs of each gang must sum to its size, and the GPUs on

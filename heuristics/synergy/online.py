@@ -11,7 +11,7 @@ import numpy as np
 from schedgap.heuristics.registry import Context, Oracle
 from schedgap.heuristics.simulator import Assignment, Shares, State
 from schedgap.heuristics.simulator.engine import in_slots
-from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Round
+from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Request
 from schedgap.heuristics.synergy.profiling import believed
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.arrays import Array, Ints
@@ -19,11 +19,11 @@ from schedgap.instances.parameters import passing
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, SynergyView
+from schedgap.instances.views.synergy import SynergySchedule, SynergyView
 
 
 @dataclass(frozen=True)
-class Scheduler:
+class SynergyScheduler:
     """One scheduler of Synergy: the names of its policy and its mechanism, and their settings.
 
     Attributes
@@ -68,7 +68,7 @@ class Scheduler:
 class Policy:
     """A scheduler as a policy of the simulator; it decides by the tables of `view`, jobs advance by the true ones."""
 
-    def __init__(self, scheduler: Scheduler, view: SynergyView, oracle: Oracle) -> None:
+    def __init__(self, scheduler: SynergyScheduler, view: SynergyView, oracle: Oracle) -> None:
         self.view, self.scheduler, self.place = view, scheduler, scheduler.place(view, oracle)
 
     def __call__(self, state: State) -> Assignment:
@@ -92,7 +92,7 @@ class Policy:
         return Assignment(placement.job, placement.server, placement.gpus, shares=shares)
 
 
-def asked_round(view: SynergyView, queue: Ints, left_s: Array) -> Round:
+def asked_round(view: SynergyView, queue: Ints, left_s: Array) -> Request:
     """Pick the jobs at the head of a queue that fill the GPUs, and return the round with which to ask a mechanism.
 
     On clusters with several GPU types, types are chosen so that these jobs make a large total progress with their
@@ -105,10 +105,10 @@ def asked_round(view: SynergyView, queue: Ints, left_s: Array) -> Round:
         kind = view.profiles.kind[jobs]
         worth = np.where(view.needs.able[kind], view.needs.fair[kind] * view.weight[jobs, None], -1.0)
         types = _kernels.choose_types(view.workload.gpus[jobs], worth, types, view.pools.gpus)
-    return Round(queue, jobs, types, left_s)
+    return Request(queue, jobs, types, left_s)
 
 
-def built(scheduler: Scheduler) -> Callable[..., Policy]:
+def built(scheduler: SynergyScheduler) -> Callable[..., Policy]:
     """Return a function that builds the scheduler's policy for the simulator."""
 
     def build(
@@ -127,36 +127,38 @@ def built(scheduler: Scheduler) -> Callable[..., Policy]:
             view = synergy.view(instance, tables=tables, saturation=saturation)
         return Policy(replace(scheduler, **settings), view, oracle)
 
-    return passing(build, Scheduler)
+    return passing(build, SynergyScheduler)
 
 
-def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
+def one_round(scheduler: SynergyScheduler) -> Callable[..., SynergySchedule]:
     """Return the heuristic that places the jobs of a view for a single round."""
 
-    def run(view: SynergyView, context: Context, **settings: str) -> Schedule:
+    def run(view: SynergyView, context: Context, **settings: str) -> SynergySchedule:
         configured, jobs = replace(scheduler, **settings), view.runnable
         alone_s = view.workload.work[jobs] / view.fair[jobs]
         zero = np.zeros(jobs.size)
         queue = np.argsort(configured.ranks(view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
         placement = configured.place(view, context.oracle)(asked_round(view, jobs[queue], alone_s[queue]))
         job, server, held = placement.job, placement.server, (placement.cpus, placement.memory_gb)
-        return Schedule(np.zeros_like(job), job, server, placement.gpus.astype(float), *held, np.zeros_like(jobs), jobs)
+        return SynergySchedule(
+            np.zeros_like(job), job, server, placement.gpus.astype(float), *held, np.zeros_like(jobs), jobs
+        )
 
     run.__doc__ = scheduler.statement
-    return passing(run, Scheduler)
+    return passing(run, SynergyScheduler)
 
 
-def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
+def whole_run(scheduler: SynergyScheduler) -> Callable[..., SynergySchedule]:
     """Return the heuristic that simulates all jobs of a view in its rounds, without restarts or profiling."""
 
-    def run(view: SynergyView, context: Context, **settings: str) -> Schedule:
+    def run(view: SynergyView, context: Context, **settings: str) -> SynergySchedule:
         policy = Policy(replace(scheduler, **settings), view, context.oracle)
         trace, number = in_slots(
             view.workload, view.servers, policy, view.slot_s, profiles=view.profiles, sensitive=True
         )
         (row, job, server, gpus), (offered_row, offered) = trace.allocation.T, trace.offered.T
         held = gpus.astype(float), trace.cpus, trace.memory_gb
-        return Schedule(number[row], job, server, *held, number[offered_row], offered)
+        return SynergySchedule(number[row], job, server, *held, number[offered_row], offered)
 
     run.__doc__ = scheduler.statement
-    return passing(run, Scheduler)
+    return passing(run, SynergyScheduler)

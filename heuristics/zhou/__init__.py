@@ -12,10 +12,10 @@ from schedgap.heuristics.registry import Guarantee, heuristic
 from schedgap.heuristics.zhou import baselines, batches
 from schedgap.heuristics.zhou.batches import Way
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.views.zhou import ARCHITECTURES, RESTARTS, Architecture, Schedule
+from schedgap.instances.views.zhou import ARCHITECTURES, RESTARTS, Architecture, ZhouSchedule
 
 
-def _planned(decide: Callable[[Architecture, Way], Schedule]) -> Callable[..., Schedule]:
+def _planned(decide: Callable[[Architecture, Way], ZhouSchedule]) -> Callable[..., ZhouSchedule]:
     return passing(lambda a, context, **settings: decide(a, Way(**settings)), decide, Way)
 
 
@@ -100,7 +100,7 @@ def _register(
     name: str,
     problem: str,
     kind: Literal["online", "baseline"],
-    run: Callable[..., Schedule],
+    run: Callable[..., ZhouSchedule],
     source: str,
     parameters: tuple[Parameter, ...] = (),
     variants: tuple[str, ...] = (),

@@ -24,9 +24,9 @@ import numpy as np
 
 from schedgap.heuristics.registry import Context
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints, members
-from schedgap.instances.elastic import FoundRun, Ledger, Options, runs_of
+from schedgap.instances.elastic import FoundRun, Ledger, RunOptions, runs_of
 from schedgap.instances.elastic.options import largest
-from schedgap.instances.views.zhou import Architecture, Schedule
+from schedgap.instances.views.zhou import Architecture, ZhouSchedule
 
 MOST_WORKERS = 30
 """Largest number of workers of a job under FIFO (§7)."""
@@ -43,7 +43,7 @@ def ideal(a: Architecture) -> list[FoundRun]:
 
 
 @dataclass(frozen=True, eq=False)
-class Configurations:
+class WorkerChoices:
     """The ways in which jobs can run in a slot: with 1, 2, … workers of their ideal types, on one server or on several.
 
     A job with N workers has the `options` ``2·(N − 1)`` and ``2·N − 1``, counted from its first; each takes one slot.
@@ -52,13 +52,13 @@ class Configurations:
     the ideal case.
     """
 
-    options: Options
+    options: RunOptions
     rate: Array
     most: Ints
     wanted: Ints
 
     @staticmethod
-    def of(a: Architecture) -> Configurations:
+    def of(a: Architecture) -> WorkerChoices:
         """Compute the configurations of all jobs of an architecture."""
         best = ideal(a)
         wanted = np.array([int(run.workers.sum()) for run in best])
@@ -70,7 +70,7 @@ class Configurations:
         rows = zip(*(x.tolist() for x in (job, worker_type, ps_type, workers, together)), strict=True)
         rate = workers / np.array([a.rates.slots(*row) for row in rows])
         first, slots = np.cumsum([0, *(2 * most)]), np.ones(len(job), np.int64)
-        return Configurations(Options(first, slots, worker_type, ps_type, together, workers), rate, most, wanted)
+        return WorkerChoices(RunOptions(first, slots, worker_type, ps_type, together, workers), rate, most, wanted)
 
     def among(self, job: int, workers: int) -> slice:
         """Return where the options of a job with `workers` workers are, as a slice of `options`."""
@@ -94,7 +94,7 @@ class SlotCluster:
     def __init__(self, a: Architecture, restart_slots: int = 0) -> None:
         self.a, self.restart_slots = a, restart_slots
         self.started: set[int] = set()
-        self.configurations = Configurations.of(a)
+        self.configurations = WorkerChoices.of(a)
         self.ledger = Ledger(a.machines, self.configurations.options, 1)
         self.left = a.work.copy()
         self.running: dict[int, _Running] = {}
@@ -180,16 +180,16 @@ class SlotCluster:
             later = self.a.arrival[self.left > 0]
             self.slot = int(later.min()) if later.size else self.slot
 
-    def run(self, plan: Callable[[SlotCluster], None]) -> Schedule:
+    def run(self, plan: Callable[[SlotCluster], None]) -> ZhouSchedule:
         """Return the schedule until all jobs are done; `plan` is called at the start of every slot."""
         self.slot = int(self.a.arrival.min())
         while (self.left > 0).any():
             plan(self)
             self.advance()
-        return Schedule(**vars(runs_of(self.log, 1)))
+        return ZhouSchedule(**vars(runs_of(self.log, 1)))
 
 
-def fifo(a: Architecture, context: Context) -> Schedule:
+def fifo(a: Architecture, context: Context) -> ZhouSchedule:
     """Return FIFO's schedule: strictly by arrival, each job with a fixed random number of workers.
 
     The number is at most the largest that fits on the empty cluster. Otherwise the job would block the head of the
@@ -206,7 +206,7 @@ def fifo(a: Architecture, context: Context) -> Schedule:
     return cluster.run(plan)
 
 
-def drf(a: Architecture, context: Context) -> Schedule:
+def drf(a: Architecture, context: Context) -> ZhouSchedule:
     """Return DRF's schedule: workers go one by one to the waiting job with the smallest dominant share."""
 
     def plan(cluster: SlotCluster) -> None:
@@ -244,7 +244,7 @@ def _fair(cluster: SlotCluster, waiting: list[int]) -> dict[int, int]:
     return workers
 
 
-def tiresias(a: Architecture, context: Context, *, restart_slots: int = 0, know_remaining: bool = True) -> Schedule:
+def tiresias(a: Architecture, context: Context, *, restart_slots: int = 0, know_remaining: bool = True) -> ZhouSchedule:
     """Return Tiresias's schedule: in every slot, jobs by remaining time times GPUs, with preemption.
 
     Without `know_remaining`, jobs are ordered by their attained GPU slots, rounded down to a power of two, then by
@@ -269,7 +269,7 @@ def tiresias(a: Architecture, context: Context, *, restart_slots: int = 0, know_
     return cluster.run(plan)
 
 
-def antman(a: Architecture, context: Context, *, restart_slots: int = 0) -> Schedule:
+def antman(a: Architecture, context: Context, *, restart_slots: int = 0) -> ZhouSchedule:
     """Return AntMan's schedule: guaranteed jobs, then opportunistic ones with as many workers as fit, each by arrival.
 
     A running guaranteed job is never preempted for a waiting one.
@@ -288,7 +288,7 @@ def antman(a: Architecture, context: Context, *, restart_slots: int = 0) -> Sche
     return SlotCluster(a, restart_slots).run(plan)
 
 
-def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = "any") -> Schedule:
+def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = "any") -> ZhouSchedule:
     """Return the schedule by τ of the greedy algorithm of Jain et al., which serves jobs by weight per consumption.
 
     Each job takes the schedule that completes first, in any configuration of workers and PSs (``any``) or in that of
@@ -307,4 +307,4 @@ def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = 
         if run:
             ledger.book(run)
             plan.append((job, run))
-    return Schedule(**vars(runs_of(plan, 1)))
+    return ZhouSchedule(**vars(runs_of(plan, 1)))

@@ -37,9 +37,9 @@ import numpy as np
 
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import ROUNDING, Ints
-from schedgap.instances.elastic import FoundRun, Ledger, Options, runs_of
+from schedgap.instances.elastic import FoundRun, Ledger, RunOptions, runs_of
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.zhou import Architecture, Schedule
+from schedgap.instances.views.zhou import Architecture, ZhouSchedule
 
 LEAST = float(np.nextafter(0.0, 1.0))
 """Smallest positive number, the cost limit of jobs of weight 0: only schedules that cost nothing are below it."""
@@ -87,7 +87,7 @@ class Way:
         """Whether the first of several schedules of equal cost is taken."""
         return self.ties == "first"
 
-    def options(self, a: Architecture) -> Options:
+    def options(self, a: Architecture) -> RunOptions:
         """Return the options of the jobs, in the order in which they are tried."""
         if self.printed:
             return a.printed_looped_options if self.first else a.printed_options
@@ -140,7 +140,7 @@ def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way, rounds: int | None =
     return plans
 
 
-def online(a: Architecture, way: Way) -> Schedule:
+def online(a: Architecture, way: Way) -> ZhouSchedule:
     r"""Return the schedule of A_online (Algorithm 1), with the windows of its batches.
 
     Result rows state the :math:`4 \alpha` of Lemma 1 if the run is shown to meet its conditions (:func:`shown`). Raises
@@ -178,15 +178,15 @@ def online(a: Architecture, way: Way) -> Schedule:
         tau *= 2
     starts, lengths, realised, taus = np.array(windows, np.int64).reshape(-1, 4).T
     columns = vars(runs_of(chosen, 1))
-    return Schedule(**columns, window_start=starts, window_slots=lengths, window_rounds=realised, window_tau=taus)
+    return ZhouSchedule(**columns, window_start=starts, window_slots=lengths, window_rounds=realised, window_tau=taus)
 
 
-def maxweight(a: Architecture, way: Way) -> Schedule:
+def maxweight(a: Architecture, way: Way) -> ZhouSchedule:
     """Return the schedule by τ of A_maxweight, as if all jobs were available from slot 1 on."""
-    return Schedule(**vars(runs_of(a_maxweight(a, range(a.size), a.deadline, way), 1)))
+    return ZhouSchedule(**vars(runs_of(a_maxweight(a, range(a.size), a.deadline, way), 1)))
 
 
-def mincost(a: Architecture, way: Way) -> Schedule:
+def mincost(a: Architecture, way: Way) -> ZhouSchedule:
     """Return the cheapest schedule of the priced job at the view's loads (problem (12); Algorithms 4 to 7).
 
     As printed, Algorithm 4 may use no PS at all, and Algorithm 7 places only as many workers as slots; the exact
@@ -207,7 +207,7 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     run = ledger.find(a.priced_job, 0, printed=way.printed, first=way.first)
     if run is None:
         raise NotApplicableError(f"no schedule of {a.ids[a.priced_job]} fits with the loads by τ = {a.deadline}")
-    return Schedule(**vars(runs_of([(a.priced_job, run)], 1)))
+    return ZhouSchedule(**vars(runs_of([(a.priced_job, run)], 1)))
 
 
 def most_weight(a: Architecture, jobs: Ints, tau: int) -> float:
@@ -225,7 +225,7 @@ def most_weight(a: Architecture, jobs: Ints, tau: int) -> float:
     return min(bounds)
 
 
-def lacking(a: Architecture, schedule: Schedule) -> int | None:
+def lacking(a: Architecture, schedule: ZhouSchedule) -> int | None:
     """Return the τ_i of the first batch for which property (ii) of Lemma 1 is not shown; ``None`` if it is for all.
 
     Property (ii): the batch's schedule has at least the weight that an optimal schedule completes by τ_i.
@@ -241,7 +241,7 @@ def lacking(a: Architecture, schedule: Schedule) -> int | None:
     return None
 
 
-def shown(a: Architecture, schedule: Schedule) -> Guarantee:
+def shown(a: Architecture, schedule: ZhouSchedule) -> Guarantee:
     """Return the guarantee ``4α`` that Lemma 1 gives for this run; it has no factor if property (ii) is not shown.
 
     Jobs of batch i complete by the end of its window, which is ``α·τ_(i+1)`` as printed. The largest ratio of that end

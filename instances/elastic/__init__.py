@@ -4,7 +4,7 @@ Zhou et al. and the admission scheduler of the walk-through make the same decisi
 type ``p``, number of workers ``N``, their placement and that of the PSs, start and number of slots. Their views share:
 
 - :class:`Machines`: capacities of servers, and the resources of a worker and a PS;
-- :class:`Options`: for each job the choices ``(m, p, together, N, d)`` worth considering;
+- :class:`RunOptions`: for each job the choices ``(m, p, together, N, d)`` worth considering;
 - :class:`Runs`: the decision;
 - :class:`Ledger`: free resources and prices of all servers in all slots, and the exact cheapest run of a job (Zhou's
   problem (12)); in pricing, where nothing runs yet, a class of equal servers is one entry.
@@ -14,10 +14,10 @@ The search is here, among data, because pricing in :mod:`schedgap.models` and th
 """
 
 from schedgap.instances.elastic.machines import Machines, classes, fitting, machines_of
-from schedgap.instances.elastic.options import Elastic, Options, Rates, Runs, options_of, printed_rings
+from schedgap.instances.elastic.options import Elastic, Rates, RunOptions, Runs, options_of, printed_rings
 from schedgap.instances.elastic.search import FoundRun, Ledger, runs_of
 
 __all__ = [
-    "Elastic", "FoundRun", "Ledger", "Machines", "Options", "Rates", "Runs", "classes", "fitting", "machines_of",
+    "Elastic", "FoundRun", "Ledger", "Machines", "Rates", "RunOptions", "Runs", "classes", "fitting", "machines_of",
     "options_of", "printed_rings", "runs_of",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ FIRST = 2
 """Flag: among equal runs, take the first in the order of options, then starts, then servers."""
 
 
-class Servers(NamedTuple):
+class ServerArrays(NamedTuple):
     """Machines as arrays: ``copies (h,)``, ``capacity (h, R)``, ``worker (M, R)``, ``ps (P, R)``, ``total (R,)``."""
 
     copies: Ints
@@ -36,7 +36,7 @@ class Servers(NamedTuple):
     total: Array
 
 
-class Tables(NamedTuple):
+class PlacementTables(NamedTuple):
     """Free resources ``free (T, h, R)``, workers that fit ``room (M, T, h)``, summed prices ``(types, h, T + 1)``.
 
     ``least_free`` and ``least_room`` are minima over blocks of slots; ``total (M, T)`` is the number of workers that
@@ -56,7 +56,7 @@ class Tables(NamedTuple):
 
 
 class JobOptions(NamedTuple):
-    """The options of one job, see :class:`schedgap.instances.elastic.options.Options`."""
+    """The options of one job, see :class:`schedgap.instances.elastic.options.RunOptions`."""
 
     slots: Ints
     worker_type: Ints
@@ -81,7 +81,7 @@ class SearchGoal(NamedTuple):
     extra: Array
 
 
-class Window(NamedTuple):
+class WorkerWindow(NamedTuple):
     """Workers of one type in one window: room and cost per server ``(h,)``, and their sums by ascending cost.
 
     ``free (h, R)`` are the resources that are free in all slots of the window. ``at`` holds begin and end, first and
@@ -98,7 +98,7 @@ class Window(NamedTuple):
     at: Ints
 
 
-class Best(NamedTuple):
+class BestRun(NamedTuple):
     """Best run so far. ``value``: total, cost, turn, share. ``where``: option, begin, end, host, workers and PSs there.
 
     Among equal totals, the smaller turn (:func:`turn`) is better, then the smaller share of the cluster.
@@ -109,7 +109,7 @@ class Best(NamedTuple):
 
 
 @njit(cache=True)
-def recount(h: int, first: int, last: int, servers: Servers, able: Bools, tables: Tables) -> None:
+def recount(h: int, first: int, last: int, servers: ServerArrays, able: Bools, tables: PlacementTables) -> None:
     """Update the number of workers that fit on a server in slots ``[first, last)``, whose free resources changed."""
     free, room = tables.free, tables.room
     begin = first
@@ -134,7 +134,7 @@ def recount(h: int, first: int, last: int, servers: Servers, able: Bools, tables
 
 
 @njit(cache=True)
-def fitting(free: Array, servers: Servers, m: int, h: int, t: int) -> int:
+def fitting(free: Array, servers: ServerArrays, m: int, h: int, t: int) -> int:
     """Return the number of workers that fit on a server in one slot."""
     number = 1_000_000.0
     for r in range(servers.capacity.shape[1]):
@@ -171,7 +171,7 @@ def floors(summed: Array, floor: Array) -> None:
 
 
 @njit(cache=True)
-def survey(window: Window, tables: Tables) -> None:
+def survey(window: WorkerWindow, tables: PlacementTables) -> None:
     """Fill in the resources that are free on each server in all slots of a window, unless they have been computed."""
     at, known = window.at, window.free
     if at[5] == 1:
@@ -195,7 +195,7 @@ def paid_in(summed: Array, k: int, h: int, at: Ints) -> float:
 
 
 @njit(cache=True)
-def holds(window: Window, servers: Servers, m: int, p: int, h: int, workers: int, ps: int) -> bool:
+def holds(window: WorkerWindow, servers: ServerArrays, m: int, p: int, h: int, workers: int, ps: int) -> bool:
     """Return whether these numbers of workers and parameter servers fit on a server in all slots of a window."""
     for r in range(servers.capacity.shape[1]):
         need = workers * servers.worker[m, r]
@@ -207,7 +207,7 @@ def holds(window: Window, servers: Servers, m: int, p: int, h: int, workers: int
 
 
 @njit(cache=True)
-def share(servers: Servers, m: int, p: int, workers: int, ps: int, slots: int) -> float:
+def share(servers: ServerArrays, m: int, p: int, workers: int, ps: int, slots: int) -> float:
     """Return the fraction of the cluster that a run takes, summed over resources and slots."""
     total = 0.0
     for r in range(servers.total.size):
@@ -226,7 +226,7 @@ def needed(workers: int, worker_bandwidth: float, ps_bandwidth: float) -> int:
 
 
 @njit(cache=True)
-def sort(window: Window, count: Ints) -> None:
+def sort(window: WorkerWindow, count: Ints) -> None:
     """Sort the servers of a window by the cost of a worker, those without room last; accumulate their room and cost."""
     window.order[:] = np.argsort(np.where(window.room > 0, window.cost, np.inf), kind="mergesort")
     running, paid = 0, 0.0
@@ -240,7 +240,7 @@ def sort(window: Window, count: Ints) -> None:
 
 
 @njit(cache=True)
-def cheapest(window: Window, workers: int) -> float:
+def cheapest(window: WorkerWindow, workers: int) -> float:
     """Return the least cost of `workers` workers, infinite if they do not fit."""
     if workers <= 0:
         return 0.0
@@ -252,7 +252,7 @@ def cheapest(window: Window, workers: int) -> float:
 
 
 @njit(cache=True)
-def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> float:
+def cheapest_elsewhere(window: WorkerWindow, count: Ints, workers: int, host: int) -> float:
     """Return the least cost of `workers` workers without one server of entry `host`."""
     fit = window.room[host]
     if fit == 0:
@@ -271,7 +271,7 @@ def turn(goal: SearchGoal, o: int, begin: int, end: int) -> int:
 
 
 @njit(cache=True)
-def wanted(best: Best, value: float, turn: int) -> bool:
+def wanted(best: BestRun, value: float, turn: int) -> bool:
     """Return whether a run of this total (or a lower bound on it) and turn may be better than the best run so far."""
     if value != best.value[0]:
         return bool(value < best.value[0])
@@ -280,7 +280,12 @@ def wanted(best: Best, value: float, turn: int) -> bool:
 
 @njit(cache=True)
 def offer(
-    best: Best, window: Window, value: float, paid: float, rank: tuple[int, float], where: tuple[int, int, int, int]
+    best: BestRun,
+    window: WorkerWindow,
+    value: float,
+    paid: float,
+    rank: tuple[int, float],
+    where: tuple[int, int, int, int],
 ) -> None:
     """Store a run if it is better than the best by total, then by rank, which is its turn and its cluster share."""
     equal = value == best.value[0] and best.where[0] >= 0
@@ -293,7 +298,7 @@ def offer(
 
 
 @njit(cache=True)
-def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[int, int]:
+def look(window: WorkerWindow, tables: PlacementTables, count: Ints, m: int) -> tuple[int, int]:
     """Fill in the room for workers of a type; return the most that fit on one server, and on all servers."""
     at, room = window.at, window.room
     room[:] = tables.room[m, at[2]]
@@ -312,7 +317,7 @@ def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[int, int]
 
 
 @njit(cache=True)
-def ask(window: Window, tables: Tables, m: int) -> float:
+def ask(window: WorkerWindow, tables: PlacementTables, m: int) -> float:
     """Fill in the cost of a worker of a type on servers with room; return the least."""
     least = np.inf
     for h in range(window.room.size):
@@ -324,10 +329,10 @@ def ask(window: Window, tables: Tables, m: int) -> float:
 
 @njit(cache=True)
 def try_together(
-    best: Best,
-    window: Window,
-    tables: Tables,
-    servers: Servers,
+    best: BestRun,
+    window: WorkerWindow,
+    tables: PlacementTables,
+    servers: ServerArrays,
     late: float,
     turn: int,
     o: int,
@@ -353,7 +358,15 @@ def try_together(
 
 @njit(cache=True)
 def try_ring(
-    best: Best, window: Window, servers: Servers, late: float, turn: int, o: int, m: int, number: int, how: int
+    best: BestRun,
+    window: WorkerWindow,
+    servers: ServerArrays,
+    late: float,
+    turn: int,
+    o: int,
+    m: int,
+    number: int,
+    how: int,
 ) -> None:
     """Offer a ring on at least two servers: if the cheapest fits on one server, its last worker goes to another.
 
@@ -373,10 +386,10 @@ def try_ring(
 
 @njit(cache=True)
 def try_spread(
-    best: Best,
-    window: Window,
-    tables: Tables,
-    servers: Servers,
+    best: BestRun,
+    window: WorkerWindow,
+    tables: PlacementTables,
+    servers: ServerArrays,
     late: float,
     turn: int,
     how: int,
@@ -412,7 +425,7 @@ def try_spread(
 
 
 @njit(cache=True)
-def alike(window: Window, a: int, b: int) -> bool:
+def alike(window: WorkerWindow, a: int, b: int) -> bool:
     """Return whether two servers have the same room, price of a worker and free resources in a window."""
     if window.room[a] != window.room[b] or (window.room[a] > 0 and window.cost[a] != window.cost[b]):
         return False
@@ -421,7 +434,7 @@ def alike(window: Window, a: int, b: int) -> bool:
 
 @njit(cache=True)
 def exact(
-    window: Window, servers: Servers, host: int, choice: tuple[int, int, int], price: float
+    window: WorkerWindow, servers: ServerArrays, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
     """Return the cheapest numbers of workers and PSs on `host`, if a worker is elsewhere, and the cost of the run."""
     m, p, number = choice
@@ -439,7 +452,7 @@ def exact(
 
 @njit(cache=True)
 def printed(
-    window: Window, servers: Servers, host: int, choice: tuple[int, int, int], price: float
+    window: WorkerWindow, servers: ServerArrays, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
     """Return the workers and PSs that Algorithm 4 puts on `host` (lines 10 to 29), and the cost, infinite for none.
 
@@ -470,7 +483,14 @@ def printed(
 
 
 @njit(cache=True)
-def search(choices: JobOptions, goal: SearchGoal, servers: Servers, tables: Tables, window: Window, best: Best) -> None:
+def search(
+    choices: JobOptions,
+    goal: SearchGoal,
+    servers: ServerArrays,
+    tables: PlacementTables,
+    window: WorkerWindow,
+    best: BestRun,
+) -> None:
     """Find the option, start and placement of least ``late[end] + cost`` below the limit; `late` is non-decreasing.
 
     Ties are broken by the earliest end, then the least share of the cluster, then the order of options, starts and
@@ -510,7 +530,7 @@ def search(choices: JobOptions, goal: SearchGoal, servers: Servers, tables: Tabl
 
 
 @njit(cache=True)
-def start(window: Window, tables: Tables, begin: int, end: int) -> None:
+def start(window: WorkerWindow, tables: PlacementTables, begin: int, end: int) -> None:
     """Move the window to new slots and mark everything in it as not computed."""
     window.at[0], window.at[1] = begin, end
     window.at[2], window.at[3] = (0, 1) if len(tables.free) == 1 else (begin, end)
@@ -524,7 +544,7 @@ def lateness(goal: SearchGoal, o: int, begin: int, end: int) -> float:
 
 
 @njit(cache=True)
-def floored(choices: JobOptions, o: int, goal: SearchGoal, tables: Tables, begin: int, end: int) -> float:
+def floored(choices: JobOptions, o: int, goal: SearchGoal, tables: PlacementTables, begin: int, end: int) -> float:
     """Return a lower bound on the cost of an option in a window, whatever its placement."""
     m, p = choices.worker_type[o], choices.ps_type[o]
     paid = choices.workers[o] * (tables.worker_floor[m, end] - tables.worker_floor[m, begin])
@@ -539,10 +559,10 @@ def search_window(
     first: int,
     last: int,
     goal: SearchGoal,
-    servers: Servers,
-    tables: Tables,
-    window: Window,
-    best: Best,
+    servers: ServerArrays,
+    tables: PlacementTables,
+    window: WorkerWindow,
+    best: BestRun,
 ) -> None:
     """Offer the options of one duration and worker type in one window."""
     begin, end, m = window.at[0], window.at[1], choices.worker_type[first]
@@ -571,7 +591,14 @@ def search_window(
 
 
 @njit(cache=True)
-def place(choices: JobOptions, servers: Servers, tables: Tables, window: Window, best: Best, workers: Ints) -> None:
+def place(
+    choices: JobOptions,
+    servers: ServerArrays,
+    tables: PlacementTables,
+    window: WorkerWindow,
+    best: BestRun,
+    workers: Ints,
+) -> None:
     """Write the number of workers of the best run on each server ``(h,)``: on the host, the others where cheapest."""
     o, begin, end, host, inside = best.where[0], best.where[1], best.where[2], best.where[3], best.where[4]
     workers[:] = 0

@@ -99,7 +99,7 @@ def _seconds(
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
+class RunOptions:
     """Options of ``n`` jobs, concatenated: those of job j are at ``first[j] … first[j + 1] − 1``.
 
     Attributes
@@ -125,11 +125,11 @@ class Options:
         """Return the slice of a job's options."""
         return slice(int(self.first[job]), int(self.first[job + 1]))
 
-    def take(self, which: Ints) -> Options:
+    def take(self, which: Ints) -> RunOptions:
         """Return only the options with these ascending indices, for the same jobs."""
         first = np.concatenate(([0], np.cumsum(np.bincount(self.job[which], minlength=len(self.first) - 1))))
         names = ("slots", "worker_type", "ps_type", "together", "workers")
-        return Options(first, **{name: getattr(self, name)[which] for name in names})
+        return RunOptions(first, **{name: getattr(self, name)[which] for name in names})
 
     @cached_property
     def shortest(self) -> Ints:
@@ -170,7 +170,7 @@ class Elastic:
         return len(self.ids)
 
     @cached_property
-    def options(self) -> Options:
+    def options(self) -> RunOptions:
         """Undominated options of all jobs."""
         return options_of(self.machines, self.work, self.most, self.rates)
 
@@ -217,7 +217,7 @@ def options_of(
     prune: bool = True,
     loops: bool = False,
     lone: bool = True,
-) -> Options:
+) -> RunOptions:
     """Return the options of all jobs that fit on the empty machines.
 
     Parameters
@@ -274,15 +274,15 @@ def _loop_order(table: Ints) -> Ints:
     return np.lexsort((inner, table[3], table[2], -table[4], table[0]))
 
 
-def _sorted(table: Ints, jobs: int, loops: bool) -> Options:
+def _sorted(table: Ints, jobs: int, loops: bool) -> RunOptions:
     """Return the options of a table ``(6, o)``: job, slots, worker type, PS type, together, workers."""
     order = _loop_order(table) if loops else np.lexsort((-table[4], table[2], table[1], table[0]))
     job, slots, worker_type, ps_type, together, workers = table[:, order]
     first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=jobs))])
-    return Options(first, slots, worker_type, ps_type, together.astype(bool), workers)
+    return RunOptions(first, slots, worker_type, ps_type, together.astype(bool), workers)
 
 
-def printed_rings(options: Options, work: Array, most: Ints, rates: Rates, loops: bool = False) -> Options:
+def printed_rings(options: RunOptions, work: Array, most: Ints, rates: Rates, loops: bool = False) -> RunOptions:
     """Return the options of rings by Zhou's Algorithm 7 as printed: on several servers, as many workers as slots.
 
     Its line 5 sets N̂ = d̂, where N̂ = Φ′ would place the Φ′ workers for which d̂ was computed. It tries every Φ′ up to

@@ -22,7 +22,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic.machines import Machines
-from schedgap.instances.elastic.options import Options, Runs
+from schedgap.instances.elastic.options import RunOptions, Runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Ledger:
     pricing).
     """
 
-    def __init__(self, machines: Machines, options: Options, slots: int, constant: bool = False) -> None:
+    def __init__(self, machines: Machines, options: RunOptions, slots: int, constant: bool = False) -> None:
         from schedgap.instances.elastic import _kernels as kernels
 
         self._kernels: Any = kernels
@@ -77,18 +77,18 @@ class Ledger:
         self.free = free.transpose(1, 2, 0)
         self.price = np.zeros((h, resources, slots))
         m = machines
-        self._servers = kernels.Servers(
+        self._servers = kernels.ServerArrays(
             m.count, m.capacity, m.worker, m.ps, m.worker_bandwidth, m.ps_bandwidth, m.total
         )
         sums = (np.zeros((*shape, slots + 1)) for shape in [(types, h), (servers, h), (types,), (servers,)])
         room: Any = np.zeros((types, length, h), np.int32)  # half the memory traffic of 64 bits
         blocks = -(-length // kernels.BLOCK)
         least = free[:blocks].copy(), room[:, :blocks].copy()
-        self._tables = kernels.Tables(free, room, *least, np.zeros((types, length), np.int64), *sums)
+        self._tables = kernels.PlacementTables(free, room, *least, np.zeros((types, length), np.int64), *sums)
         order, rank, filled = (np.zeros(h, np.int64) for _ in range(3))
         scratch = order, rank, filled, np.zeros(h), np.zeros((h, resources)), np.zeros(6, np.int64)
-        self._window = kernels.Window(np.zeros(h), room[0, 0].copy(), *scratch)
-        self._best = kernels.Best(np.zeros(4), np.zeros(6, np.int64))
+        self._window = kernels.WorkerWindow(np.zeros(h), room[0, 0].copy(), *scratch)
+        self._best = kernels.BestRun(np.zeros(4), np.zeros(6, np.int64))
         self._everywhere = np.arange(h)
         self._all_stops = np.ones(slots + 1, bool)
         self._changed(self._everywhere, 0, length)

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, Options, Trace, TraceJob
-from schedgap.instances.importers.table import CONTROL, Column, check_unique, parse_headed, read_text
+from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, ImportedTrace, Options, TraceJob
+from schedgap.instances.importers.table import CONTROL, TraceColumn, check_unique, parse_headed, read_text
 from schedgap.instances.model_catalogue import gpu_type
 from schedgap.instances.schema import Cluster, Instance, Job, Tenant
 from schedgap.instances.text import counted
@@ -30,11 +30,11 @@ UNDISCLOSED = ("G1", "G2", "G3")
 that no guess makes one of them better or worse."""
 
 NODE_COLUMNS = (
-    Column("sn", "text", "the name of a server"),
-    Column("cpu_milli", "number", "thousandths of a CPU, 0 or more"),
-    Column("memory_mib", "number", "memory in MiB, 0 or more"),
-    Column("gpu", "whole", "a whole number of GPUs, 0 to 10000", high=10_000),
-    Column("model", "text", "a GPU type", blank=True),
+    TraceColumn("sn", "text", "the name of a server"),
+    TraceColumn("cpu_milli", "number", "thousandths of a CPU, 0 or more"),
+    TraceColumn("memory_mib", "number", "memory in MiB, 0 or more"),
+    TraceColumn("gpu", "whole", "a whole number of GPUs, 0 to 10000", high=10_000),
+    TraceColumn("model", "text", "a GPU type", blank=True),
 )
 
 LARGEST_HOST = 10_000
@@ -48,7 +48,7 @@ NODE_LIST = {
 """Accepted column names of node lists, including those of openb, Philly and PAI."""
 
 
-def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derived: list[str]) -> Cluster:
+def cluster_for(trace: ImportedTrace, jobs: Sequence[TraceJob], options: Options, derived: list[str]) -> Cluster:
     """Return the user's cluster, or the format's default, grown until the largest gang fits on each type."""
     if options.nodes is not None:
         return read_nodes(Path(options.nodes), derived)
@@ -139,8 +139,8 @@ def node_list(path: Path) -> pd.DataFrame:
     header = [name.strip() for name in text.splitlines()[0].split(",")]
     gpus, *rest = (next((name for name in names if name in header), names[0]) for names in NODE_LIST.values())
     columns = (
-        Column(gpus, "whole", "a whole number of GPUs, 0 to 10000", high=LARGEST_HOST),
-        *(Column(name, "text", "a name", blank=True, optional=True) for name in rest),
+        TraceColumn(gpus, "whole", "a whole number of GPUs, 0 to 10000", high=LARGEST_HOST),
+        *(TraceColumn(name, "text", "a name", blank=True, optional=True) for name in rest),
     )
     nodes = parse_headed(path, text, columns)
     if rest[-1] in nodes:

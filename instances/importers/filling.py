@@ -30,7 +30,7 @@ from typing import Literal
 
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import chip, cluster_for, instance_of, left_out_notes
-from schedgap.instances.importers.registry import REFERENCE, Options, Trace, TraceJob
+from schedgap.instances.importers.registry import REFERENCE, ImportedTrace, Options, TraceJob
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 from schedgap.instances.schema import Instance, Job, limits
 from schedgap.instances.text import counted, some
@@ -58,7 +58,7 @@ class Filled:
     rating: Rating
 
 
-def to_instance(trace: Trace, options: Options) -> Instance:
+def to_instance(trace: ImportedTrace, options: Options) -> Instance:
     """Return the instance of a trace, with a note on every filling; raise if no job is left or one does not fit."""
     if not trace.jobs:
         reasons = "; ".join(left_out_notes(trace.left_out, 0))
@@ -96,7 +96,7 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     return instance_of(trace.format, trace.path, trace.path.stem, options, derived, tenants, records, cluster=cluster)
 
 
-def by_split(job: TraceJob, split: Sequence[float], trace: Trace) -> TraceJob:
+def by_split(job: TraceJob, split: Sequence[float], trace: ImportedTrace) -> TraceJob:
     """Return the job with one of Synergy's models: a hash of the id draws a task by the shares, then a model of it."""
     if job.duration_s is None:
         raise InstanceError(f"{trace.path}: job {job.id} has no duration, which the option split needs")
@@ -130,7 +130,7 @@ def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str])
 # Models, rates and work
 
 
-def with_rates(job: TraceJob, trace: Trace) -> Filled:
+def with_rates(job: TraceJob, trace: ImportedTrace) -> Filled:
     """Return the job with its stand-in and its rates, by the rules in this module's docstring."""
     named = find(job.model, suite=trace.suite or trace.format) if job.model is not None else None
     number = int.from_bytes(hashlib.sha256(job.id.encode()).digest()[:8])
@@ -154,7 +154,7 @@ def rates_for(stand_in: CatalogueModel, rates: Mapping[str, float], types: Seque
     return [rates[name] for name in chips]
 
 
-def to_job(f: Filled, tenant: str, types: Sequence[str], trace: Trace, start: float) -> Job:
+def to_job(f: Filled, tenant: str, types: Sequence[str], trace: ImportedTrace, start: float) -> Job:
     """Return the job of the instance: all work in one epoch of one chunk, arrival counted from `start`."""
     job, iterations = f.job, f.job.iterations
     if iterations is None:
@@ -197,7 +197,7 @@ def tenant_of(f: Filled) -> str:
 # Notes on fillings
 
 
-def filling_notes(filled: Sequence[Filled], types: Sequence[str], trace: Trace) -> Iterator[str]:
+def filling_notes(filled: Sequence[Filled], types: Sequence[str], trace: ImportedTrace) -> Iterator[str]:
     """Yield a note on each source of rates, work, deadlines, sensitivity and tenants."""
     unknown = some(sorted({f.job.model for f in filled if f.naming == "unknown" and f.job.model}), 8)
     source = {

@@ -22,14 +22,21 @@ from schedgap.instances.importers import history, mapped, philly_json, sacct, sw
 from schedgap.instances.importers.clusters import chip
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.mapped import read_as
-from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, NO_GPU, ImporterSpec, Options, Trace
+from schedgap.instances.importers.registry import (
+    IMPORTERS,
+    MAX_GANG,
+    NO_GPU,
+    ImportedTrace,
+    ImporterSpec,
+    Options,
+)
 from schedgap.instances.importers.table import (
     CONTROL,
     KINDS,
     LARGEST,
     NUMBER,
-    Column,
     Jobs,
+    TraceColumn,
     check_format,
     check_run_times,
     check_unique,
@@ -45,7 +52,7 @@ from schedgap.instances.text import counted
 
 
 @dataclass(frozen=True)
-class Format:
+class TableLayout:
     """Layout of a table, in addition to its :class:`~schedgap.instances.importers.registry.ImporterSpec`.
 
     Attributes
@@ -60,13 +67,13 @@ class Format:
     per_s
         Units of time per second, for arrivals and durations.
     about
-        Further fields of :class:`~schedgap.instances.importers.registry.Trace`.
+        Further fields of :class:`~schedgap.instances.importers.registry.ImportedTrace`.
     history
         Map of columns that record how jobs ran (:mod:`~schedgap.instances.importers.mapped`); empty if there are none.
     """
 
     id: str
-    columns: Sequence[Column]
+    columns: Sequence[TraceColumn]
     header: bool = True
     delimiter: str = ","
     places: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -105,7 +112,7 @@ class Format:
             if key in frame:
                 frame[key] /= self.per_s
         jobs, left_out, about = MORE.get(self.id, plain)(path, frame, options)
-        return to_instance(Trace(self.id, path, jobs_of(jobs), left_out, **{**self.about, **about}), options)
+        return to_instance(ImportedTrace(self.id, path, jobs_of(jobs), left_out, **{**self.about, **about}), options)
 
     def table(self, path: Path, text: str) -> pd.DataFrame:
         """Return the columns of a table, with or without a header."""
@@ -250,12 +257,12 @@ def whole_rates(path: Path, gpu: str, kinds: object) -> dict[tuple[str, int], fl
     return rates
 
 
-PAI_JOBS = Format(
+PAI_JOBS = TableLayout(
     "pai2020",
     (
-        Column("job_name", "text", "the name of the job"),
-        Column("user", "text", "the name of a user", blank=True),
-        Column("start_time", "number", "seconds, 0 or more", blank=True),
+        TraceColumn("job_name", "text", "the name of the job"),
+        TraceColumn("user", "text", "the name of a user", blank=True),
+        TraceColumn("start_time", "number", "seconds, 0 or more", blank=True),
     ),
     places={"6": (0, 2, 4)},
     numbers=(4,),
@@ -266,7 +273,7 @@ SHANGHAI_S = 8 * 3600
 """Seconds by which local time in Shanghai is ahead of UTC."""
 
 
-def pai2020_ran(table: Format, path: Path, options: Options) -> Instance:
+def pai2020_ran(table: TableLayout, path: Path, options: Options) -> Instance:
     """Return the instance of a task table with its history; the job table in the same folder has the submissions."""
     text, job_path = read_text(path), path.with_name(path.name.replace("task", "job"))
     check_format(path, text, table.id, table.form)
@@ -299,7 +306,11 @@ def pai2020_ran(table: Format, path: Path, options: Options) -> Instance:
     return history.to_instance(history.Log(table.id, path, frame, left_out | unknown, tuple(notes)), options)
 
 
-MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": gavel, "openb": openb, "pai2020": pai2020}
+MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {
+    "gavel": gavel,
+    "openb": openb,
+    "pai2020": pai2020,
+}
 """Functions that turn the lines of a table into jobs, for formats where :func:`plain` does not suffice."""
 
 
@@ -317,8 +328,8 @@ def spec_of(id: str, facts: dict[str, Any]) -> ImporterSpec:
         return ImporterSpec(
             id, read=reader.read, recognise=recognise, history=getattr(reader, facts["history"]), **words
         )
-    columns = [Column(name, **{**of, **KINDS.get(of["kind"], {})}) for name, of in facts.pop("columns").items()]
-    table = Format(id, columns, **facts)
+    columns = [TraceColumn(name, **{**of, **KINDS.get(of["kind"], {})}) for name, of in facts.pop("columns").items()]
+    table = TableLayout(id, columns, **facts)
     ran = partial(read_as, id, table.history) if table.history else None
     ran = partial(pai2020_ran, table) if id == PAI_JOBS.id else ran
     return ImporterSpec(id, read=table.read, recognise=table.recognise, history=ran, **words)

@@ -26,7 +26,7 @@ from schedgap.instances.canonical import describe, shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history, registry
 from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import NO_GPU, Options, Trace
+from schedgap.instances.importers.registry import NO_GPU, ImportedTrace, Options
 from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
@@ -35,20 +35,20 @@ DATE = "a date such as 2017-10-07 01:12:09"
 NO_DATE = {None, "", "None"}
 
 
-class Entry(BaseModel):
+class PhillyEntry(BaseModel):
     """Base of the records of the log: unknown fields are ignored, types are not converted."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class Server(Entry):
+class Server(PhillyEntry):
     """The GPUs of an attempt on one server."""
 
     ip: Any = None
     gpus: tuple[str, ...] = rule("a list of GPU names", max_length=registry.MAX_GANG)
 
 
-class Attempt(Entry):
+class Attempt(PhillyEntry):
     """One execution of a job."""
 
     start_time: str | None = rule(f"{DATE}, or null", default=None)
@@ -56,7 +56,7 @@ class Attempt(Entry):
     detail: tuple[Server, ...] = rule("a list of {ip, gpus}", max_length=registry.MAX_GANG, default=())
 
 
-class LoggedJob(Entry):
+class LoggedJob(PhillyEntry):
     """One job of the log."""
 
     jobid: Name = rule("the name of the job")
@@ -108,7 +108,7 @@ def read_history(path: Path, options: Options) -> Instance:
     return history.to_instance(history.Log("philly_json", path, frame, left_out), options)
 
 
-def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
+def trace_of(path: Path, log: Sequence[LoggedJob]) -> ImportedTrace:
     """Return the trace of the jobs that had GPUs and ran, with counts of the others."""
     first: dict[str, int] = {}
     gangs = []
@@ -132,7 +132,7 @@ def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
         }
     )
     jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0, NEVER_RAN: frame["duration_s"].isna()})
-    return Trace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters")
+    return ImportedTrace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters")
 
 
 def attempts(path: Path, log: Sequence[LoggedJob]) -> pd.DataFrame:

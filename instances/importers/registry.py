@@ -156,7 +156,7 @@ class TraceJob:
 
 
 @dataclass(frozen=True)
-class Trace:
+class ImportedTrace:
     """A trace as read from its file; rules then fill in what it does not record, and make it an instance.
 
     Attributes

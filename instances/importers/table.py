@@ -38,7 +38,7 @@ Jobs = tuple[pd.DataFrame, dict[str, int], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Column:
+class TraceColumn:
     """A column that an importer reads.
 
     Parameters
@@ -121,7 +121,7 @@ def first_line(text: str) -> str:
     return next((line for line in re.split(r"[\r\n]+", text[:LOOK_AHEAD]) if line.strip()), "")
 
 
-def parse_headed(path: Path, text: str, columns: Sequence[Column], least: int = 1) -> pd.DataFrame:
+def parse_headed(path: Path, text: str, columns: Sequence[TraceColumn], least: int = 1) -> pd.DataFrame:
     """Return the named columns of CSV `text`, whose first line is the header; see :func:`parse`."""
     _, names = next(split(path, text, ",", '"'))
     at = {name: place for place, name in enumerate(names)}
@@ -146,7 +146,7 @@ def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[
 def parse(
     path: Path,
     text: str,
-    columns: Mapping[int, Column],
+    columns: Mapping[int, TraceColumn],
     width: int,
     delimiter: str = ",",
     headed: bool = False,
@@ -181,7 +181,7 @@ def framed(
     return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(places), dtype=object)
 
 
-def convert(path: Path, raw: pd.Series, column: Column, at: str = "line") -> pd.Series:
+def convert(path: Path, raw: pd.Series, column: TraceColumn, at: str = "line") -> pd.Series:
     """Return the values of a column by kind, or raise on the first invalid one; `at` is the word for lines."""
     empty = raw == ""
     good: pd.Series

@@ -13,7 +13,7 @@ from schedgap.instances.schema import Instance
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class RigidSchedule:
     """Intervals ``(k,)`` in which jobs hold all their GPUs in a pool, from `start` to `end`, in ticks of the view.
 
     If placement is known, interval `run` ``(m,)`` (counted from 0) certainly holds `gpus` GPUs on `server`.
@@ -63,7 +63,7 @@ class RigidView:
     weight: Array
     pools: tuple[str, ...]
     capacity: Ints
-    executed: Schedule | None
+    executed: RigidSchedule | None
     asked: bool
     moves: Ints | None = None
 
@@ -147,19 +147,19 @@ OBJECTIVES = {
 """Objectives to minimise: title and unit."""
 
 
-def starts_of(view: RigidView, starts: Ints) -> Schedule:
+def starts_of(view: RigidView, starts: Ints) -> RigidSchedule:
     """Return the schedule in which each job runs once, from its start in `starts` ``(n,)``."""
-    return Schedule(np.arange(view.size), starts, starts + view.duration, view.pool)
+    return RigidSchedule(np.arange(view.size), starts, starts + view.duration, view.pool)
 
 
-def completions(view: RigidView, schedule: Schedule) -> Ints:
+def completions(view: RigidView, schedule: RigidSchedule) -> Ints:
     """Return ``(n,)`` completion time of each job."""
     ends = np.zeros(view.size, np.int64)
     np.maximum.at(ends, schedule.job, schedule.end)
     return ends
 
 
-def first_starts(view: RigidView, schedule: Schedule) -> Ints:
+def first_starts(view: RigidView, schedule: RigidSchedule) -> Ints:
     """Return ``(n,)`` first start of each job."""
     starts = np.full(view.size, np.iinfo(np.int64).max)
     np.minimum.at(starts, schedule.job, schedule.start)

@@ -12,7 +12,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
-from schedgap.instances.views.hadar import HadarView, Schedule
+from schedgap.instances.views.hadar import HadarSchedule, HadarView
 
 
 def view(instance: Instance) -> HadarView:
@@ -47,7 +47,7 @@ PAPERS.register(
         title="Narayanan et al.: Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads",
         view=view,
         problems=(COPIES, MAKESPAN, COPIES_MEAN, MEAN, COPIES_P99, P99),
-        decision=Schedule,
+        decision=HadarSchedule,
         describe=describe,
         mixed=True,
     )

@@ -71,7 +71,7 @@ class HadarView(GangView):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Schedule(Decision):
+class HadarSchedule(Decision):
     """Allocation of GPUs on servers to jobs by slot: four arrays of equal length, in any order.
 
     A job that appears completes: its last slot is its finish slot. A rejected job does not appear.
@@ -88,13 +88,13 @@ class Schedule(Decision):
     gpus: Ints
 
     @staticmethod
-    def of(entries: Ints) -> Schedule:
+    def of(entries: Ints) -> HadarSchedule:
         """Return the schedule of an ``(entries, 4)`` table of job, slot, server, GPUs."""
         table = np.asarray(entries, np.int64).reshape(-1, 4)
-        return Schedule(table[:, 0], table[:, 1], table[:, 2], table[:, 3])
+        return HadarSchedule(table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 
 
-def placed(view: HadarView, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Schedule:
+def placed(view: HadarView, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> HadarSchedule:
     """Return a schedule with the given GPUs by type placed on servers, which are filled in order.
 
     If spreading costs nothing, as in P1, capacity by type suffices for a placement. Within a slot and type, entries are
@@ -130,7 +130,7 @@ def placed(view: HadarView, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -
         begin = np.maximum(a[which], ends[host] - view.servers.gpus[hosts[host]])
         count = np.minimum(b[which], ends[host]) - begin
         rows.append(np.column_stack((job[mine][which], slot[mine][which], hosts[host], count)))
-    return Schedule.of(np.concatenate(rows))
+    return HadarSchedule.of(np.concatenate(rows))
 
 
 def view(instance: Instance) -> HadarView:
@@ -240,7 +240,7 @@ PAPERS.register(
         title="Sultana et al.: Resource Heterogeneity-Aware and Utilization-Enhanced Scheduling for DL Clusters",
         view=view,
         problems=(FORKED, UTILITY, COMPLETE),
-        decision=Schedule,
+        decision=HadarSchedule,
         describe=describe,
         mixed=True,
     )

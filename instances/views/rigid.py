@@ -20,7 +20,7 @@ import numpy as np
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
-from schedgap.instances.rigid import OBJECTIVES, RigidView, Schedule
+from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView
 from schedgap.instances.schema import History, Instance
 from schedgap.instances.workload import server_names, workload
 
@@ -91,7 +91,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> RigidView:
     tick_s = 1.0 if (times == np.round(times)).all() else FINE_S
     which = ran[:, 0].astype(np.int64)
     placed = _placed(instance, histories)
-    executed = Schedule(which, ticks(ran[:, 1], tick_s), ticks(ran[:, 2], tick_s), pool[which], *placed)
+    executed = RigidSchedule(which, ticks(ran[:, 1], tick_s), ticks(ran[:, 2], tick_s), pool[which], *placed)
     complete = len(set(executed.job.tolist())) == len(jobs)
     duration = ticks(lasted, tick_s)
     if complete:
@@ -165,7 +165,7 @@ PAPERS.register(
         title="Gangs of fixed duration: what ran in a log, and how much better it could have run",
         view=view,
         problems=tuple(sorted(_problems, key=lambda p: (p.id.partition(".flow")[1] == "", p.restricts is None))),
-        decision=Schedule,
+        decision=RigidSchedule,
         describe=describe,
         usual=lambda instance: any(job.history for job in instance.jobs),
     )

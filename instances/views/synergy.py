@@ -43,7 +43,7 @@ ROUNDS = 5000
 
 
 @dataclass(frozen=True, eq=False)
-class Pools:
+class TypePools:
     """Servers by GPU type, as totals ``(k,)`` of ``k`` types; servers without GPUs are ignored.
 
     Attributes
@@ -62,12 +62,12 @@ class Pools:
     largest: Array
 
     @staticmethod
-    def of(cluster: Servers, types: int) -> Pools:
+    def of(cluster: Servers, types: int) -> TypePools:
         """Return the pools of a cluster."""
         hosts, amounts = cluster.with_gpus(types), cluster.amounts
         total = np.array([amounts[h].sum(axis=0) for h in hosts])
         least = least_per_gpu(cluster, types)
-        return Pools(
+        return TypePools(
             total[:, 0].astype(np.int64), total[:, 1], total[:, 2], least[:, 0], least[:, 1], cluster.largest(types)
         )
 
@@ -125,7 +125,7 @@ class SynergyView(GangView):
 
     profiles: Profiles
     rounds: int
-    pools: Pools
+    pools: TypePools
     needs: Needs
     fair: Array
     weight: Array
@@ -188,7 +188,7 @@ class SynergyView(GangView):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Schedule(Decision):
+class SynergySchedule(Decision):
     """Allocations by round (six arrays of equal length, in any order), and the jobs that the policy picked.
 
     In problems of one round, the round is 0. In ``synergy.free`` and ``synergy.ideal``, where all servers of a GPU type
@@ -243,7 +243,7 @@ def view(
         tables = tables or profiles(instance, jobs, hosts)
     except (InstanceError, NotApplicableError) as error:
         raise NotApplicableError(f"Synergy: {error}") from error
-    pools = Pools.of(hosts, len(jobs.gpu_types))
+    pools = TypePools.of(hosts, len(jobs.gpu_types))
     needs = _needs(tables, pools, max(saturation, ROUNDING))
     reasons = tuple(_hopeless(jobs, tables, pools, needs))
     if all(reasons):
@@ -276,7 +276,7 @@ def view(
     return replace(result, runnable=result.pick(queue.tolist())[0])
 
 
-def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
+def _needs(tables: Profiles, pools: TypePools, saturation: float) -> Needs:
     shape = (tables.kinds, len(pools.gpus))
     pairs = {name: np.zeros((*shape, 2)) for name in ("limit", "share", "demand", "base")}
     needs = Needs(able=np.zeros(shape, bool), fair=np.zeros(shape), best=np.zeros(shape), **pairs)
@@ -302,7 +302,7 @@ def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
     return needs
 
 
-def _hopeless(jobs: Workload, tables: Profiles, pools: Pools, needs: Needs) -> Iterable[str | None]:
+def _hopeless(jobs: Workload, tables: Profiles, pools: TypePools, needs: Needs) -> Iterable[str | None]:
     """Yield the reason why a job can never run, or ``None``, for each job."""
     for name, kind, gpus, rates in zip(jobs.ids, tables.kind, jobs.gpus, jobs.rates, strict=True):
         if needs.able[kind].any():
@@ -368,7 +368,7 @@ PAPERS.register(
         title="Mohan et al.: Synergy: Resource Sensitive DNN Scheduling in Multi-Tenant Clusters",
         view=view,
         problems=(FREE, IDEAL, FAIR, ROUND, ORACLE, PLACEMENT, RUN, P99, MAKESPAN),
-        decision=Schedule,
+        decision=SynergySchedule,
         describe=describe,
     )
 )

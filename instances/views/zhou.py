@@ -20,7 +20,16 @@ from functools import cached_property, partial
 import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints, nothing
-from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, options_of, printed_rings
+from schedgap.instances.elastic import (
+    Elastic,
+    Ledger,
+    Machines,
+    RunOptions,
+    Runs,
+    machines_of,
+    options_of,
+    printed_rings,
+)
 from schedgap.instances.elastic.machines import able, fitting, takes
 from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
@@ -64,12 +73,12 @@ class Architecture(Elastic):
     given_deadline: int | None
 
     @cached_property
-    def looped_options(self) -> Options:
+    def looped_options(self) -> RunOptions:
         """Options in the order of the loops of Algorithms 3 to 7, without those that an earlier option dominates."""
         return options_of(self.machines, self.work, self.most, self.rates, loops=True)
 
     @cached_property
-    def printed_options(self) -> Options:
+    def printed_options(self) -> RunOptions:
         """Options for Algorithms 4 to 7 as printed; with PSs, those that are undominated with the exact placement.
 
         Algorithm 4 as printed tries all types and durations, up to hundreds of times as many. Its placement depends on
@@ -80,7 +89,7 @@ class Architecture(Elastic):
         return printed_rings(self.options, self.work, self.most, self.rates) if rings else self.options
 
     @cached_property
-    def printed_looped_options(self) -> Options:
+    def printed_looped_options(self) -> RunOptions:
         """Options of Algorithms 4 to 7 as printed, in the order of the loops."""
         options = self.looped_options
         return printed_rings(options, self.work, self.most, self.rates, loops=True) if self.id == "ra" else options
@@ -106,7 +115,7 @@ class Architecture(Elastic):
             ``(classes, R)`` per unit and slot.
         """
         o = self.options
-        one_slot = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)
+        one_slot = RunOptions(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)
         ledger = Ledger(self.classes, one_slot, 1, constant=True)
         ledger.post(price[:, :, None])
         least = np.full(self.size, np.inf)
@@ -304,7 +313,7 @@ class ZhouView:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Schedule(Runs):
+class ZhouSchedule(Runs):
     """Runs of jobs in slots numbered from 1; for A_online, also the windows in which they were planned.
 
     Attributes
@@ -406,7 +415,7 @@ PAPERS.register(
         title="Zhou et al.: Online Scheduling Algorithm for Heterogeneous Distributed Machine Learning Jobs",
         view=view,
         problems=tuple(p for name, title in ARCHITECTURES.items() for p in _problems(name, title)),
-        decision=Schedule,
+        decision=ZhouSchedule,
         describe=describe,
     )
 )

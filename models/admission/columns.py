@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
 from schedgap.models.engine.columns import generate, statement
-from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing, solve, too_large
+from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing, solve, too_large
 from schedgap.models.engine.elastic.placements import elastic_schedules
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import SEEDED, Outcome, model
@@ -48,7 +48,7 @@ def build_master(view: AdmissionView, problem: str) -> pyo.ConcreteModel:
     of every job is a Lagrangian bound on the ILP.
     """
     jobs = admitting(view, problem)
-    pricing = Pricing(jobs, Grid(view.classes, jobs.slots))
+    pricing = ElasticPricing(jobs, CapacityGrid(view.classes, jobs.slots))
     return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 

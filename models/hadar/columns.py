@@ -16,15 +16,15 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarView, Schedule, placed
+from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarSchedule, HadarView, placed
 from schedgap.models.engine.columns import (
-    Answer,
     Choice,
     Columns,
     Generated,
     Inserting,
     Oracle,
     Packing,
+    PackingAnswer,
     PackingOptions,
     PackingProblem,
     generate,
@@ -32,7 +32,7 @@ from schedgap.models.engine.columns import (
 )
 from schedgap.models.engine.columns import statement as master
 from schedgap.models.engine.gangs.periods import ByPeriod
-from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.gangs.pricing import GangPricing
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.hadar.common import somebody_rejected, too_large
 from schedgap.models.hadar.fluid import OverIntervals
@@ -81,7 +81,7 @@ def build_master(view: HadarView, complete: bool = False) -> pyo.ConcreteModel:
     k^r_t`. At any prices, :math:`\sum_t \sum_r C^r \cdot k^r_t + \sum_j \max(0, \max_s \varphi_j(s))` is a bound on P1
     and P2.
     """
-    pricing = Pricing(view, complete)
+    pricing = GangPricing(view, complete)
     return master(pricing.packing, generate(pricing.anything, pricing).columns)
 
 
@@ -114,7 +114,7 @@ def columns(view: HadarView, options: SolveOptions, complete: bool = False, *, s
     solve_in_phases : the phases of the search, and what it can prove.
     """
     budget = clock.Budget(options.time_limit_s)
-    pricing = Pricing(view, complete)
+    pricing = GangPricing(view, complete)
     effort = PackingOptions(hot=HOT, cold=COLD)
     few = view.possible.size <= FEW or (options.time_limit_s is None and options.nodes is None)
     fluid = None if few or view.size * view.slots <= CELLS else OverIntervals(view, complete, options)
@@ -161,7 +161,7 @@ def search(
     built_s: float,
     seeded: bool,
     substitute: Substitute | None = None,
-) -> Answer:
+) -> PackingAnswer:
     """Solve a problem by branch and price, given its pricing problem and the `kind` ``(h,)`` of each server.
 
     `built_s` is the time that it took to build the pricing problem. If `substitute` is given, it provides the bound and
@@ -185,7 +185,7 @@ def search(
     return solve_in_phases(posed, options, built_s, seeded)
 
 
-def read(worth: Array, kind: Ints, decision: Schedule) -> dict[int, Choice]:
+def read(worth: Array, kind: Ints, decision: HadarSchedule) -> dict[int, Choice]:
     """Return the columns of a decision by job, given the `worth` of jobs by last slot and the `kind` of each server."""
     size, slots = worth.shape
     row = kind[decision.server] * slots + decision.slot
@@ -200,7 +200,7 @@ def read(worth: Array, kind: Ints, decision: Schedule) -> dict[int, Choice]:
     return columns
 
 
-def decode(view: HadarView, chosen: Columns) -> Schedule:
+def decode(view: HadarView, chosen: Columns) -> HadarSchedule:
     """Return the schedule of chosen columns, with their GPUs placed on servers."""
     use = chosen.use.tocoo()
     gpus = np.rint(use.data).astype(np.int64)

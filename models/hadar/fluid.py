@@ -15,8 +15,8 @@ from schedgap.models.engine.columns import Generated
 from schedgap.models.engine.fluid.intervals import (
     NOBODY,
     Fluid,
+    IntervalPricing,
     IntervalValues,
-    Pricing,
     Tightest,
     first_edges,
     stated,
@@ -131,9 +131,9 @@ def utilities(view: HadarView, run: FluidGangs, edges: Array) -> IntervalValues:
     return IntervalValues(value, slope, free)
 
 
-def posed(view: HadarView, run: FluidGangs, must: bool, edges: Array) -> Pricing:
+def posed(view: HadarView, run: FluidGangs, must: bool, edges: Array) -> IntervalPricing:
     """Return the pricing oracle of the fluid relaxation over intervals with the given edges, in whole slots."""
-    return Pricing(Fluid(run, edges, utilities(view, run, edges), must))
+    return IntervalPricing(Fluid(run, edges, utilities(view, run, edges), must))
 
 
 def build_fluid(view: HadarView, complete: bool = False, forks: bool = False) -> pyo.ConcreteModel:

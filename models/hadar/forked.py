@@ -17,7 +17,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import ROUNDING
-from schedgap.instances.views.hadar import FORKED, HadarView, Schedule
+from schedgap.instances.views.hadar import FORKED, HadarSchedule, HadarView
 from schedgap.models.engine.columns import (
     Columns,
     GenerationOptions,
@@ -118,7 +118,7 @@ def some_columns(view: HadarView) -> tuple[float, bool]:
     return float(logsumexp(total)) / math.log(10), True
 
 
-def decode(pricing: ForkedPricing, chosen: Columns) -> Schedule:
+def decode(pricing: ForkedPricing, chosen: Columns) -> HadarSchedule:
     """Return the schedule of chosen columns, with the GPUs of a class dealt out to its servers in turn."""
     use = chosen.use.tocoo()
     each = np.repeat(np.arange(use.nnz), np.rint(use.data).astype(np.int64))
@@ -131,7 +131,7 @@ def decode(pricing: ForkedPricing, chosen: Columns) -> Schedule:
         server[mine] = hosts[turn[mine] % len(hosts)]
     table = np.column_stack((chosen.block[use.col[each]], cell % pricing.view.slots, server))
     entries, gpus = np.unique(table, axis=0, return_counts=True)
-    return Schedule.of(np.column_stack((entries, gpus)))
+    return HadarSchedule.of(np.column_stack((entries, gpus)))
 
 
 model(

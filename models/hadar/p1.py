@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, Ints
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.hadar import BETA, COMPLETE, UTILITY, HadarView, Schedule, placed
+from schedgap.instances.views.hadar import BETA, COMPLETE, UTILITY, HadarSchedule, HadarView, placed
 from schedgap.models.engine.gangs.progress import usable
 from schedgap.models.engine.solve import Solution, counted
 from schedgap.models.engine.statements import grouped
@@ -272,15 +272,15 @@ def _add_work(m: pyo.ConcreteModel) -> None:
     counted(m, ((part[j, t], m.EN[j] / WORK) for part in (m.done, m.done_by, m.work_1a) for j, t in part))
 
 
-def decode(view: HadarView, model: pyo.ConcreteModel, solution: Solution, by_server: bool) -> Schedule:
+def decode(view: HadarView, model: pyo.ConcreteModel, solution: Solution, by_server: bool) -> HadarSchedule:
     """Return the schedule of an incumbent."""
     gpus = np.rint(solution.array(model.w)).astype(np.int64)
     job, slot, place = np.array(list(model.w.keys()), np.int64).reshape(-1, 3)[gpus > 0].T
     gpus = gpus[gpus > 0]
-    return Schedule(job, slot, place, gpus) if by_server else placed(view, job, slot, place, gpus)
+    return HadarSchedule(job, slot, place, gpus) if by_server else placed(view, job, slot, place, gpus)
 
 
-def start(view: HadarView, model: pyo.ConcreteModel, decision: Schedule, by_server: bool) -> Start | None:
+def start(view: HadarView, model: pyo.ConcreteModel, decision: HadarSchedule, by_server: bool) -> Start | None:
     """Return the values of a schedule, or ``None`` if a gang is slower than every level of its job."""
     place = decision.server if by_server else view.servers.gpu_type[decision.server]
     rate = view.workload.rates[decision.job, view.servers.gpu_type[decision.server]]

@@ -15,11 +15,11 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarView, Schedule, placed
+from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarSchedule, HadarView, placed
 from schedgap.models.engine.solve import Solution, SolveOptions, TracePoint, build, checked, compile_model, solvers
 from schedgap.models.engine.statements import bounding, grouped
 from schedgap.models.hadar.common import nobody_completes, somebody_rejected
-from schedgap.models.hadar.schedules import Prices, Schedules, schedules
+from schedgap.models.hadar.schedules import LeastPayoffs, Schedules, schedules
 from schedgap.models.registry import Outcome, model, no_decision, solve_built, total
 
 SLACK = 0.01
@@ -129,7 +129,7 @@ def build_p3(view: HadarView, columns: Schedules) -> pyo.ConcreteModel:
     return m
 
 
-def decode(view: HadarView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+def decode(view: HadarView, model: pyo.ConcreteModel, solution: Solution) -> HadarSchedule:
     """Return the schedule of an incumbent of P2."""
     chosen = solution.array(model.x) > 0.5
     owner = {s: j for j in model.JOBS for s in model.OWN[j] if chosen[s]}
@@ -147,7 +147,7 @@ def _builder(complete: bool, relaxed: bool = False) -> Callable[[HadarView], pyo
     return wraps(build_p2)(lambda view: build_p2(view, schedules(view, extreme=relaxed), complete, relaxed))
 
 
-def prices(view: HadarView, relaxed: Solution, slack: float) -> Prices:
+def prices(view: HadarView, relaxed: Solution, slack: float) -> LeastPayoffs:
     """Return the GPU prices of a solved relaxation, and each job's payoff less `slack` as its least payoff."""
     gpu = np.zeros((view.slots, len(view.capacity)))
     payoff = np.zeros(view.size)
@@ -157,7 +157,7 @@ def prices(view: HadarView, relaxed: Solution, slack: float) -> Prices:
             gpu[row.index()] = max(dual, 0.0)
         else:
             payoff[row.index()] = dual
-    return Prices(gpu, payoff - slack)
+    return LeastPayoffs(gpu, payoff - slack)
 
 
 def enumerated(complete: bool) -> Callable[[HadarView, SolveOptions], Outcome]:

@@ -11,7 +11,7 @@ from schedgap.instances.views import hadar
 from schedgap.models.engine.columns import Domain
 from schedgap.models.engine.gangs.copies import ForkedPricing
 from schedgap.models.engine.gangs.periods import ByPeriod
-from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.gangs.pricing import GangPricing
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.fluid import over_intervals
 from schedgap.models.provers.prices import by_prices, grown
@@ -33,7 +33,7 @@ def gangs(view: hadar.HadarView, outcome: Outcome, options: SolveOptions, *, pro
     elif problem == hadar.FORKED.id:
         pricing = oracle = ForkedPricing(view)
     else:
-        pricing = oracle = Pricing(view, problem == hadar.COMPLETE.id)
+        pricing = oracle = GangPricing(view, problem == hadar.COMPLETE.id)
     domain = Domain.of(pricing.packing)
     tree = grown(outcome, domain, oracle, options)
     return by_prices(outcome, domain, oracle, tree, content)

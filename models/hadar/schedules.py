@@ -54,7 +54,7 @@ class Schedules:
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class LeastPayoffs:
     """Prices by which schedules are left out of the enumeration: those that pay a job less than its `least` payoff.
 
     `gpu` ``(T, k)`` is the price of one GPU by slot and type, 0 or more; `least` is ``(n,)``. A payoff is utility less
@@ -65,9 +65,9 @@ class Prices:
     least: Array
 
     @staticmethod
-    def none(view: HadarView) -> Prices:
+    def none(view: HadarView) -> LeastPayoffs:
         """Return prices that exclude no schedule."""
-        return Prices(np.zeros((view.slots, len(view.capacity))), np.full(view.size, -math.inf))
+        return LeastPayoffs(np.zeros((view.slots, len(view.capacity))), np.full(view.size, -math.inf))
 
 
 def mixes(view: HadarView, job: int, extreme: bool = False) -> list[tuple[Mix, float]]:
@@ -106,7 +106,7 @@ def _splits(total: int, room: list[int]) -> Iterator[list[int]]:
 
 
 def job_schedules(
-    view: HadarView, job: int, prices: Prices | None = None, extreme: bool = False
+    view: HadarView, job: int, prices: LeastPayoffs | None = None, extreme: bool = False
 ) -> Iterator[list[tuple[int, Mix]]]:
     """Yield every minimal schedule of `job`: its slots in ascending order, each with the GPUs held by type.
 
@@ -117,7 +117,7 @@ def job_schedules(
     TooManyError
         After :data:`MOST_STEPS` partial schedules.
     """
-    prices = prices or Prices.none(view)
+    prices = prices or LeastPayoffs.none(view)
     options = mixes(view, job, extreme)
     progress = [p for _, p in options]
     best = max(progress, default=0.0)
@@ -150,7 +150,7 @@ def job_schedules(
     yield from extend(int(view.arrival[job]), 0.0, math.inf, 0.0, [])
 
 
-def schedules(view: HadarView, prices: Prices | None = None, extreme: bool = False) -> Schedules:
+def schedules(view: HadarView, prices: LeastPayoffs | None = None, extreme: bool = False) -> Schedules:
     """Return the minimal schedules of all jobs that can complete; see :func:`job_schedules`.
 
     Raises

@@ -10,7 +10,7 @@ import numpy as np
 from schedgap.instances.arrays import Array
 from schedgap.models.engine.fluid.intervals import Tightest
 from schedgap.models.engine.fluid.percentile import Tail, longest, ranks
-from schedgap.models.engine.fluid.single_machine import Best
+from schedgap.models.engine.fluid.single_machine import MachineBound
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.registry import Content
 from schedgap.models.provers.rounding import MARGIN, listed, unit_of, whole
@@ -32,7 +32,7 @@ def over_intervals(evidence: Tightest, capacity: Array) -> Content:
     return {"unit": unit, "prices": listed(whole(per_unit, unit)), "edges": edges}
 
 
-def on_one_machine(evidence: Best | Tail, capacity: Array) -> tuple[Array, Content]:
+def on_one_machine(evidence: MachineBound | Tail, capacity: Array) -> tuple[Array, Content]:
     """Return the volumes ``(n,)`` of jobs at rounded constant prices, and these prices."""
     prices, present = np.zeros(len(capacity)), np.flatnonzero(capacity > 0)
     prices[present] = evidence.weights if len(present) == len(evidence.weights) else evidence.weights[present]
@@ -52,7 +52,7 @@ def mean(view: Any, outcome: Outcome, options: SolveOptions, *, there: Capacity)
     evidence = outcome.evidence
     if evidence is None:
         return None
-    if isinstance(evidence, Best):
+    if isinstance(evidence, MachineBound):
         _, content = on_one_machine(evidence, there(view))
         content |= {} if evidence.part is None else {"parts": evidence.part.tolist()}
     else:

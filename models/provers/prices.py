@@ -11,7 +11,7 @@ import numpy as np
 from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.models.engine.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
-from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing
+from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.registry import Content
 from schedgap.models.provers.rounding import listed, unit_of, whole
@@ -111,7 +111,7 @@ def elastic(
 ) -> Content:
     """Return prices of classes of servers that prove a bound for elastic jobs, which are never preempted."""
     jobs = jobs_of(view)
-    pricing = Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
+    pricing = ElasticPricing(jobs, CapacityGrid(classes(jobs.machines), jobs.slots))
     tree = grown(outcome, pricing.domain, pricing, options)
     content: Content = {"slot_s": view.slot_s, "slots": jobs.slots}
     return by_prices(outcome, pricing.domain, pricing, tree, content, sense)

@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.rigid import RigidView, Schedule, first_starts, kernels, starts_of
+from schedgap.instances.rigid import RigidSchedule, RigidView, first_starts, kernels, starts_of
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Status, Times, TracePoint, checked, peak_mb
 from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.rigid.bounds import SUMS, Least, WeightedDelay, goal_of, least, minimised
@@ -136,7 +136,7 @@ def holding(view: RigidView) -> list[tuple[Ints, int]]:
     return [(jobs, capacity) for jobs, capacity in pools if jobs.size]
 
 
-class Pool:
+class PoolSearch:
     """The search in one pool, for the jobs that hold GPUs for some time, and its best schedule.
 
     It searches neighbourhoods, or enumerates all lists.
@@ -184,7 +184,7 @@ class Pool:
         return self.jobs.size < 2 or self.stale >= self.patience
 
 
-class Pools:
+class PoolSearches:
     """The pools of an instance in which each job has its pool, and the best schedule found in each of them."""
 
     def __init__(
@@ -192,7 +192,7 @@ class Pools:
     ) -> None:
         self.view, self.objective, self.goal, self.bound = view, objective, goal, bound
         self.budget = budget
-        self.pools = [Pool(view, *jobs, goal, objective == "makespan", seed) for jobs in holding(view)]
+        self.pools = [PoolSearch(view, *jobs, goal, objective == "makespan", seed) for jobs in holding(view)]
         self.trace: list[TracePoint] = []
 
     @property
@@ -211,7 +211,7 @@ class Pools:
             return float(ends.max() - view.release.min()) / view.ticks_of_hour
         return float(self.goal.weight @ (np.maximum(ends, np.rint(self.goal.earliest)) - view.release))
 
-    def seeded(self, schedules: Iterable[Schedule]) -> None:
+    def seeded(self, schedules: Iterable[RigidSchedule]) -> None:
         """Start from those of the known schedules that run every job in the pool that it has here."""
         for schedule in schedules:
             if (schedule.pool == self.view.pool[schedule.job]).all():
@@ -256,7 +256,7 @@ def exact(view: RigidView, options: SolveOptions, objective: str = "flow") -> Ou
     if view.moves is not None:
         raise NotApplicableError("jobs may choose among pools, which this model does not support")
     about, budget = (objective, goal_of(view, objective), least(view, objective)), clock.Budget(options.time_limit_s)
-    pools = Pools(view, *about, budget, options.seed)
+    pools = PoolSearches(view, *about, budget, options.seed)
     firsts = [(p, np.array(f)) for p in pools.pools for f in itertools.permutations(range(p.jobs.size), AHEAD)]
     firsts += [(p, np.arange(p.jobs.size)) for p in pools.pools if p.jobs.size < AHEAD]
     nodes, late = 0, False
@@ -283,7 +283,7 @@ def search(view: RigidView, options: SolveOptions, objective: str = "flow", seed
     """
     budget, about = clock.Budget(options.time_limit_s), (objective, goal_of(view, objective), least(view, objective))
     tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]
-    pools = min((Pools(one, *about, budget, options.seed) for one in tried), key=lambda pools: pools.value)
+    pools = min((PoolSearches(one, *about, budget, options.seed) for one in tried), key=lambda pools: pools.value)
     executed = view.executed if view.executed is not None and view.executed.job.size == view.size else None
     pools.seeded([*(seed.decision for seed in options.seeds if seeded), *([executed] if executed else [])])
     while True:

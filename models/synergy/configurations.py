@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array, Bools, Ints
-from schedgap.instances.views.synergy import Schedule, SynergyView
+from schedgap.instances.views.synergy import SynergySchedule, SynergyView
 
 SMALLEST = 2e-9
 """Smallest coefficient (HiGHS drops those up to 1e-9), and smallest fraction of a job on a server that counts."""
@@ -109,7 +109,7 @@ def configurations(
 
 
 @dataclass(frozen=True, eq=False)
-class Classes:
+class RoundClasses:
     """The jobs of a round in ``e`` classes of equal jobs: same kind, weight and least rates.
 
     `jobs` ``(m,)`` are listed class by class, within a class in the order in which they were picked; each class has
@@ -124,23 +124,23 @@ class Classes:
     floor: Array
 
 
-def classes(view: SynergyView, jobs: Ints, floor: Array) -> Classes:
+def classes(view: SynergyView, jobs: Ints, floor: Array) -> RoundClasses:
     """Return the classes of equal jobs among `jobs` ``(m,)``, whose least rates are `floor` ``(m, k)``."""
     kind, weight = view.profiles.kind[jobs], view.weight[jobs]
     alike = np.column_stack((kind, weight, floor))
     _, first, which, count = np.unique(alike, axis=0, return_index=True, return_inverse=True, return_counts=True)
-    return Classes(jobs[np.argsort(which.ravel(), kind="stable")], count, kind[first], weight[first], floor[first])
+    return RoundClasses(jobs[np.argsort(which.ravel(), kind="stable")], count, kind[first], weight[first], floor[first])
 
 
-def one_round(view: SynergyView, job: Ints, server: Ints, amount: Array) -> Schedule:
+def one_round(view: SynergyView, job: Ints, server: Ints, amount: Array) -> SynergySchedule:
     """Return the schedule of one round in which jobs ``(x,)`` hold `amount` ``(x, 3)`` of GPUs, CPUs and gigabytes.
 
     All runnable jobs count as offered to the round.
     """
     offered, (gpus, cpus, memory_gb) = view.runnable, amount.T
-    return Schedule(np.zeros_like(job), job, server, gpus, cpus, memory_gb, np.zeros_like(offered), offered)
+    return SynergySchedule(np.zeros_like(job), job, server, gpus, cpus, memory_gb, np.zeros_like(offered), offered)
 
 
-def ideal_schedule(view: SynergyView, job: Ints, held: Configurations, at: Ints) -> Schedule:
+def ideal_schedule(view: SynergyView, job: Ints, held: Configurations, at: Ints) -> SynergySchedule:
     """Return the schedule of the round in which each job ``(x,)`` holds configuration number `at` ``(x,)``."""
     return one_round(view, job, held.gpu_type[at], held.held()[at])

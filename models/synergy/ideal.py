@@ -16,7 +16,7 @@ import numpy as np
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Bools, Ints
-from schedgap.instances.views.synergy import IDEAL, Schedule, SynergyView
+from schedgap.instances.views.synergy import IDEAL, SynergySchedule, SynergyView
 from schedgap.models.engine.solve import Session, Solution, SolveOptions, StandardForm, checked
 from schedgap.models.engine.solve.form import RowBlocks
 from schedgap.models.registry import Outcome, total
@@ -45,7 +45,7 @@ def round_form(view: SynergyView, chosen: throughput.RoundChoices) -> StandardFo
     return rows.form(gain, integer=np.ones(len(at), bool), maximise=True)
 
 
-def ideal_round(view: SynergyView, options: SolveOptions) -> tuple[Solution, Schedule | None]:
+def ideal_round(view: SynergyView, options: SolveOptions) -> tuple[Solution, SynergySchedule | None]:
     """Solve ILP1, or its extension to several GPU types: find CPUs ``c*`` and memory ``m*`` of every runnable job."""
     began = clock.now()
     chosen = throughput.choices(view, throughput.FLOORED)

@@ -17,7 +17,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import SLACK, Array, Ints
-from schedgap.instances.views.synergy import PLACEMENT, Schedule, SynergyView
+from schedgap.instances.views.synergy import PLACEMENT, SynergySchedule, SynergyView
 from schedgap.models.engine.solve import Session, Solution, SolveOptions, build, checked, counted, solve
 from schedgap.models.engine.solve.form import RowBlocks, StandardForm
 from schedgap.models.engine.statements import grouped
@@ -47,7 +47,7 @@ class Demands:
     part: Array
 
 
-def demands(view: SynergyView, ideal: Schedule) -> Demands:
+def demands(view: SynergyView, ideal: SynergySchedule) -> Demands:
     """Return the demands of a round, given the configuration and the GPU type that every job holds in it."""
     rows = np.column_stack((ideal.server.astype(float), ideal.gpus, ideal.cpus, ideal.memory_gb))
     distinct, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
@@ -195,7 +195,7 @@ def in_servers(m: pyo.ConcreteModel) -> None:
     counted(m, ((m.capacity_15_17[r, i], m.room[r, i] or 1.0) for r in m.RESOURCES for i in m.HOSTS))
 
 
-def placed(view: SynergyView, wanted: Demands, x: Array) -> Schedule:
+def placed(view: SynergyView, wanted: Demands, x: Array) -> SynergySchedule:
     """Return the schedule of the round in which `x` ``(cells,)`` jobs of each demand are on each server.
 
     The numbers `x` may be fractional; for each demand they add up to its number of jobs, up to rounding.
@@ -313,7 +313,9 @@ def fewest(view: SynergyView, options: SolveOptions) -> Outcome:
     return _after(first, replace(solution, objective=found, bound=bound), build_s, decision, wanted)
 
 
-def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None, wanted: Demands) -> Outcome:
+def _after(
+    first: Solution, solution: Solution, build_s: float, decision: SynergySchedule | None, wanted: Demands
+) -> Outcome:
     """Return the outcome of the second of two solves, with the times of both; it is optimal only if both are."""
     second = replace(solution.times, build_s=build_s)
     solution = replace(solution, times=total(first.times, second))

@@ -17,10 +17,10 @@ from schedgap.models.registry import Outcome
 from schedgap.models.synergy.configurations import capacity, units
 from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.jct import run_of
-from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
+from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, RoundRule, choices
 
 
-def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *, rule: Rule) -> Content | None:
+def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *, rule: RoundRule) -> Content | None:
     """Return prices of GPUs, CPUs and memory that prove a bound on the progress of a round.
 
     They are duals of a relaxation in which each job holds one configuration.

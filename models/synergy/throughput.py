@@ -18,14 +18,14 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints, members
 from schedgap.instances.registry import Problem
-from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, SynergyView
+from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, SynergySchedule, SynergyView
 from schedgap.models.engine.solve import Solution, SolveOptions, counted
 from schedgap.models.engine.statements import grouped
 from schedgap.models.registry import Kind, model, no_decision, no_reason, solve_built
 from schedgap.models.synergy.configurations import (
     SMALLEST,
-    Classes,
     Configurations,
+    RoundClasses,
     capacity,
     classes,
     configurations,
@@ -36,7 +36,7 @@ from schedgap.models.synergy.configurations import (
 
 
 @dataclass(frozen=True)
-class Rule:
+class RoundRule:
     """A variant of the model of a round: which rows it has, and whether a job may mix configurations.
 
     Parameters
@@ -85,13 +85,13 @@ def equal_split(view: SynergyView) -> Array:
 class RoundChoices:
     """The choices in the model of a round: choice q gives jobs of class ``owner[q]`` the configuration ``at[q]``."""
 
-    classes: Classes
+    classes: RoundClasses
     held: Configurations
     owner: Ints
     at: Ints
 
 
-def choices(view: SynergyView, rule: Rule) -> RoundChoices:
+def choices(view: SynergyView, rule: RoundRule) -> RoundChoices:
     """Return the configurations that the runnable jobs may hold under a rule.
 
     With integers, (5) and (26) remove the configurations below the floor: if a single y is 1, ``Σ W·y ≥ floor`` means
@@ -112,7 +112,7 @@ def choices(view: SynergyView, rule: Rule) -> RoundChoices:
     return RoundChoices(groups, held, owner, at)
 
 
-def build_round(view: SynergyView, rule: Rule) -> pyo.ConcreteModel:
+def build_round(view: SynergyView, rule: RoundRule) -> pyo.ConcreteModel:
     r"""Build the model of a round: the CPUs and memory that its jobs hold if every GPU type is one machine.
 
     Parameters
@@ -204,7 +204,7 @@ def build_round(view: SynergyView, rule: Rule) -> pyo.ConcreteModel:
     return m
 
 
-def _nobody(chosen: RoundChoices, rule: Rule) -> pyo.ConcreteModel:
+def _nobody(chosen: RoundChoices, rule: RoundRule) -> pyo.ConcreteModel:
     """Build the model of a round in which no job has a configuration that reaches its floor.
 
     This can happen if the oracle demands too much.
@@ -246,12 +246,12 @@ def _members(owner: Ints) -> dict[int, list[int]]:
     return grouped((e, q) for q, e in enumerate(owner.tolist()))
 
 
-def decode_round(view: SynergyView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+def decode_round(view: SynergyView, model: pyo.ConcreteModel, solution: Solution) -> SynergySchedule:
     """Return the schedule of the round that an incumbent stands for: the configuration of each job on its GPU type."""
     return held_by(view, model.chosen, np.rint(solution.array(model.y)).astype(np.int64))
 
 
-def held_by(view: SynergyView, chosen: RoundChoices, times: Ints) -> Schedule:
+def held_by(view: SynergyView, chosen: RoundChoices, times: Ints) -> SynergySchedule:
     """Return the schedule of a round in which `times` ``(q,)`` jobs make each choice; a class chooses job by job."""
     order = np.argsort(chosen.owner, kind="stable")
     owner, at = np.repeat(chosen.owner[order], times[order]), np.repeat(chosen.at[order], times[order])
@@ -262,7 +262,7 @@ def held_by(view: SynergyView, chosen: RoundChoices, times: Ints) -> Schedule:
 
 def passes(
     view: SynergyView, queue: Sequence[int] | None = None, *, fair: Callable[[SynergyView], Array] = equal_split
-) -> list[Schedule]:
+) -> list[SynergySchedule]:
     """Return the decisions of repeated passes, each over the GPUs that are still free (A.2, "Improving utilization").
 
     The paper solves (22)–(26), in which either every job runs or there is no solution, and yet mentions jobs that get
@@ -276,8 +276,8 @@ def passes(
     possible = view.possible
     arrived = possible[np.argsort(view.workload.arrival_s[possible], kind="stable")]
     waiting = [int(j) for j in (arrived if queue is None else queue)]
-    rule = Rule(lambda v: np.repeat(fair(v)[:, None], v.types, axis=1), integer=True, everybody=False)
-    decisions: list[Schedule] = []
+    rule = RoundRule(lambda v: np.repeat(fair(v)[:, None], v.types, axis=1), integer=True, everybody=False)
+    decisions: list[SynergySchedule] = []
     while waiting and view.pools.gpus.any():
         jobs, _ = view.pick(waiting)
         if not jobs.size:
@@ -305,15 +305,15 @@ def one_type(view: SynergyView) -> str | None:
     return None if view.mixed else "all GPUs are of one type: this is synergy.lp1 (or synergy.ilp1) here"
 
 
-RELAXED = Rule(own_floor, integer=False)
-FLOORED = Rule(own_floor, integer=True)
-OPEN = Rule(None, integer=False, everybody=False)
+RELAXED = RoundRule(own_floor, integer=False)
+FLOORED = RoundRule(own_floor, integer=True)
+OPEN = RoundRule(None, integer=False, everybody=False)
 # The right-hand side of (26), the same on all types.
-WITH_ORACLE = Rule(lambda view: np.repeat(equal_split(view)[:, None], view.types, axis=1), integer=True)
+WITH_ORACLE = RoundRule(lambda view: np.repeat(equal_split(view)[:, None], view.types, axis=1), integer=True)
 
 
 def register(
-    name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[SynergyView], str | None], **more: Any
+    name: str, rule: RoundRule, problem: Problem, source: str, skip: Callable[[SynergyView], str | None], **more: Any
 ) -> None:
     """Register the model of a round under a rule; `more` holds other fields of its spec."""
     kind: Kind = "exact" if rule.integer else "relaxation"

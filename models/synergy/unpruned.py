@@ -8,7 +8,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING
-from schedgap.instances.views.synergy import IDEAL, Schedule, SynergyView
+from schedgap.instances.views.synergy import IDEAL, SynergySchedule, SynergyView
 from schedgap.models.engine.solve import Solution
 from schedgap.models.registry import model
 from schedgap.models.synergy.configurations import Configurations, capacity, configurations, ideal_schedule
@@ -82,7 +82,7 @@ def _cells(view: SynergyView) -> Configurations:
     return configurations(view, view.needs.able, view.profiles.kind[view.runnable], pruned=False, idle=True)
 
 
-def _decode(view: SynergyView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+def _decode(view: SynergyView, model: pyo.ConcreteModel, solution: Solution) -> SynergySchedule:
     chosen = np.array(list(model.y.keys()), np.int64)[solution.array(model.y) > 0.5]
     return ideal_schedule(view, chosen[:, 0], model.held, chosen[:, 1])
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.elastic import Runs
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, ZhouView
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine.columns import generate, statement
-from schedgap.models.engine.elastic import ElasticJobs, Grid, Pricing, solve, too_large
+from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing, solve, too_large
 from schedgap.models.engine.elastic.placements import elastic_schedules
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import SEEDED, Outcome, model
@@ -72,7 +72,7 @@ def build_master(view: ZhouView, arch: str, weight: bool = False) -> pyo.Concret
     """
     a = view.architectures[arch]
     jobs = weighing(a) if weight else completing(a)
-    pricing = Pricing(jobs, Grid(a.classes, jobs.slots))
+    pricing = ElasticPricing(jobs, CapacityGrid(a.classes, jobs.slots))
     return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 
@@ -94,9 +94,9 @@ def columns(view: ZhouView, options: SolveOptions, arch: str, weight: bool = Fal
     return Outcome(solution, runs and decode(runs), prices, root)
 
 
-def decode(runs: Runs) -> Schedule:
+def decode(runs: Runs) -> ZhouSchedule:
     """Return runs of elastic jobs as a schedule of Zhou's problems."""
-    return Schedule(**vars(runs))
+    return ZhouSchedule(**vars(runs))
 
 
 def _implied(view: ZhouView, arch: str, weight: bool) -> tuple[float, bool]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from schedgap.instances.arrays import Bools, Ints, members
-from schedgap.instances.elastic import Options
+from schedgap.instances.elastic import RunOptions
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, ZhouView
 from schedgap.models.engine.elastic import starts
@@ -78,7 +78,7 @@ class StartChoices:
         return StartChoices(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
 
-def choices(options: Options, earliest: Ints, end: int) -> StartChoices:
+def choices(options: RunOptions, earliest: Ints, end: int) -> StartChoices:
     """Return all choices that start in slots `earliest` ``(n,)`` or later and complete by the beginning of `end`."""
     which, later = members(starts(options, earliest, end))
     job = options.job[which]

@@ -17,8 +17,8 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import SLACK, Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options_of
-from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
-from schedgap.models.engine.elastic.arrays import Choice, Placed, placement, unit_costs
+from schedgap.instances.views.zhou import Architecture, ZhouSchedule, ZhouView
+from schedgap.models.engine.elastic.arrays import Placed, PlacementChoice, placement, unit_costs
 from schedgap.models.engine.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
 from schedgap.models.engine.statements import largest
 from schedgap.models.registry import Outcome, model
@@ -30,7 +30,7 @@ TIES = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
+class PricedRoom:
     """The problem of one job: `free` resources ``(h, R, T)`` in slots 1 to T, and the `price` of a unit, 0 or more."""
 
     architecture: Architecture
@@ -52,7 +52,7 @@ class Offer:
         return self.free[:, :, within].min(axis=2), self.price[:, :, within].sum(axis=2)
 
 
-def offer(view: ZhouView, name: str) -> Offer:
+def offer(view: ZhouView, name: str) -> PricedRoom:
     """Return the problem of the heaviest job, on the capacity and at the prices that the loads of a view leave.
 
     Raises
@@ -62,17 +62,17 @@ def offer(view: ZhouView, name: str) -> Offer:
     """
     a = view.architectures[name]
     refuse_huge(a, end=a.deadline)
-    return Offer(a, a.priced_job, a.machines.capacity[:, :, None] - a.loads, a.prices(a.loads))
+    return PricedRoom(a, a.priced_job, a.machines.capacity[:, :, None] - a.loads, a.prices(a.loads))
 
 
-def kind(offered: Offer, chosen: StartChoices, k: int) -> Choice:
+def kind(offered: PricedRoom, chosen: StartChoices, k: int) -> PlacementChoice:
     """Return the data of (13) for choice `k`."""
     types = int(chosen.worker_type[k]), int(chosen.ps_type[k])
     most = int(offered.architecture.most[offered.job])
-    return Choice(*types, bool(chosen.together[k]), int(chosen.workers[k]), most)
+    return PlacementChoice(*types, bool(chosen.together[k]), int(chosen.workers[k]), most)
 
 
-def build_mincost(offered: Offer, chosen: StartChoices | None = None) -> pyo.ConcreteModel:
+def build_mincost(offered: PricedRoom, chosen: StartChoices | None = None) -> pyo.ConcreteModel:
     r"""Build (12) or (20): the cheapest schedule of one job at given prices, on the resources that other jobs leave.
 
     Parameters
@@ -132,7 +132,7 @@ def _build(view: ZhouView, name: str) -> pyo.ConcreteModel:
     return build_mincost(offer(view, name))
 
 
-def lower_bounds(offered: Offer, chosen: StartChoices) -> Array:
+def lower_bounds(offered: PricedRoom, chosen: StartChoices) -> Array:
     """Return lower bounds ``(c,)`` on the costs of choices; the bound of a choice that does not fit is infinite."""
     machines, most = offered.architecture.machines, int(offered.architecture.most[offered.job])
     bound = np.full(chosen.size, np.inf)
@@ -150,7 +150,7 @@ def lower_bounds(offered: Offer, chosen: StartChoices) -> Array:
     return bound
 
 
-def _windows(offered: Offer, durations: Ints) -> Iterator[tuple[int, Array, Array]]:
+def _windows(offered: PricedRoom, durations: Ints) -> Iterator[tuple[int, Array, Array]]:
     """Yield each duration, ascending, with ``(h, R, S)`` what is free and what a unit costs, by start of the window."""
     summed = np.concatenate([np.zeros((*offered.price.shape[:2], 1)), np.cumsum(offered.price, axis=2)], axis=2)
     least, width = offered.free, 1
@@ -224,7 +224,7 @@ class Cheapest:
     solved: int
 
 
-def cheapest(offered: Offer, chosen: StartChoices, bounds: Array, options: SolveOptions) -> Cheapest:
+def cheapest(offered: PricedRoom, chosen: StartChoices, bounds: Array, options: SolveOptions) -> Cheapest:
     """Find the cheapest run, given lower bounds ``(c,)`` on the costs of choices; limits are for the whole search."""
     began, machines = clock.now(), offered.architecture.machines
     best = Cheapest(None, -1, np.inf, 0)
@@ -262,7 +262,7 @@ def mincost(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
         return Outcome(solution, None)
     choice = chosen.take(np.array([best.choice]))
     server = np.flatnonzero(best.placed.workers + best.placed.ps)
-    decision = Schedule(
+    decision = ZhouSchedule(
         job=choice.job, start=choice.start, slots=choice.slots, worker_type=choice.worker_type, ps_type=choice.ps_type,
         run=np.zeros_like(server), server=server, workers=best.placed.workers[server], ps=best.placed.ps[server],
     )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Ints
-from schedgap.instances.elastic import Options, options_of
+from schedgap.instances.elastic import RunOptions, options_of
 from schedgap.instances.views.zhou import Architecture, ZhouView
 from schedgap.models.engine.elastic import starts
 from schedgap.models.engine.solve import counted
@@ -22,7 +22,7 @@ LARGEST = 2_500
 """Largest product of choices and servers with which the MILPs run by default: HiGHS takes 15 s for 2,760 with PSs."""
 
 
-def every_option(a: Architecture) -> Options:
+def every_option(a: Architecture) -> RunOptions:
     """Return the options of all jobs, including dominated ones, since the models state the problem as printed."""
     return options_of(a.machines, a.work, a.most, a.rates, prune=False)
 

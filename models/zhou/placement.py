@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
-from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
+from schedgap.instances.views.zhou import Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine.solve import Solution, counted
 from schedgap.models.engine.statements import grouped
 from schedgap.models.registry import Start
@@ -219,7 +219,7 @@ def _add_capacity(m: Any, machines: Machines, chosen: StartChoices, free: Array)
     counted(m, ((m.capacity_2h[h, r, t], float(capacity[h, r])) for h, r, t in cells))
 
 
-def decode(view: ZhouView, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+def decode(view: ZhouView, model: pyo.ConcreteModel, solution: Solution) -> ZhouSchedule:
     """Return the schedule of an incumbent."""
     picked = np.flatnonzero(solution.array(model.x) > 0.5)
     workers, ps = _amounts(solution, model.y), _amounts(solution, model.s)
@@ -233,13 +233,13 @@ def decode(view: ZhouView, model: pyo.ConcreteModel, solution: Solution) -> Sche
         return np.array([values[k] for k in picked.tolist()], np.int64)
 
     run, server, own, servers = np.array(entries, np.int64).reshape(-1, 4).T
-    return Schedule(
+    return ZhouSchedule(
         job=of(model.job), start=of(model.start), slots=of(model.slots), worker_type=of(model.worker_type),
         ps_type=of(model.ps_type), run=run, server=server, workers=own, ps=servers,
     )  # fmt: skip
 
 
-def start(view: ZhouView, model: pyo.ConcreteModel, decision: Schedule) -> Start | None:
+def start(view: ZhouView, model: pyo.ConcreteModel, decision: ZhouSchedule) -> Start | None:
     """Return the values of a schedule, or ``None`` if one of its runs is not among the choices."""
     columns = (model.job, model.start, model.slots, model.worker_type, model.ps_type, model.together)
     choices = grouped((tuple(column[k] for column in columns), k) for k in model.CHOICES)

@@ -10,7 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
-from schedgap.instances.views.zhou import Architecture, Schedule, ZhouView
+from schedgap.instances.views.zhou import Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine import elastic
 from schedgap.models.engine.solve import counted
 from schedgap.models.engine.statements import bounding, followed, grouped, largest, matching
@@ -18,7 +18,7 @@ from schedgap.models.registry import model, no_decision
 from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 
-def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
+def schedules(a: Architecture, earliest: Ints, end: int) -> ZhouSchedule:
     """Return all schedules that start in slots `earliest` ``(n,)`` or later and complete by the beginning of `end`.
 
     They are the runs of one decision.
@@ -28,20 +28,20 @@ def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
     TooManyError
         If there are too many schedules to enumerate.
     """
-    return Schedule(**vars(elastic.schedules(a.machines, a.options, earliest, end)))
+    return ZhouSchedule(**vars(elastic.schedules(a.machines, a.options, earliest, end)))
 
 
-def offline_schedules(a: Architecture) -> Schedule:
+def offline_schedules(a: Architecture) -> ZhouSchedule:
     """Return enough schedules of all jobs to contain an optimal solution in which every job completes."""
     return schedules(a, a.arrival, horizon(a))
 
 
-def weight_schedules(a: Architecture, deadline: int | None = None) -> Schedule:
+def weight_schedules(a: Architecture, deadline: int | None = None) -> ZhouSchedule:
     """Return the schedules that start from slot 1 on and complete by slot τ, by default the architecture's deadline."""
     return schedules(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline)
 
 
-def taken(a: Architecture, columns: Schedule) -> Array:
+def taken(a: Architecture, columns: ZhouSchedule) -> Array:
     """Return ``(e, R)`` the amounts of resources that each entry of schedules takes, the paper's ``f``."""
     use = columns.workers[:, None] * a.machines.worker[columns.worker_type[columns.run]]
     if a.id == "ps":
@@ -49,7 +49,7 @@ def taken(a: Architecture, columns: Schedule) -> Array:
     return np.asarray(use)
 
 
-def _common(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
+def _common(a: Architecture, columns: ZhouSchedule) -> pyo.ConcreteModel:
     """Build the sets and parameters that (8) and (9) share: schedules, resources in slots, weights and uses."""
     m = pyo.ConcreteModel()
     m.runs = columns
@@ -76,7 +76,7 @@ def _common(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
 
 
 def build_schedules(
-    a: Architecture, columns: Schedule, complete: bool = False, relaxed: bool = False
+    a: Architecture, columns: ZhouSchedule, complete: bool = False, relaxed: bool = False
 ) -> pyo.ConcreteModel:
     r"""Build (8) or (17): each job follows at most one schedule, for the largest weight completed by slot τ.
 
@@ -133,7 +133,7 @@ def build_schedules(
     return m
 
 
-def build_dual(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
+def build_dual(a: Architecture, columns: ZhouSchedule) -> pyo.ConcreteModel:
     r"""Build (9) or (18): resource prices and job payoffs at which no schedule pays more than its job's payoff.
 
     - ``delta`` :math:`\delta_h^r(t) \ge 0`: price of resource r on server h in slot t.
@@ -166,7 +166,7 @@ def build_dual(a: Architecture, columns: Schedule) -> pyo.ConcreteModel:
     return m
 
 
-def _unit(a: Architecture, columns: Schedule) -> float:
+def _unit(a: Architecture, columns: ZhouSchedule) -> float:
     """Return the unit of the objective: the largest weight of a job that has schedules.
 
     In units of a heavier job that cannot run, the weights of the others might be too small for the solver.
@@ -177,7 +177,7 @@ def _unit(a: Architecture, columns: Schedule) -> float:
 def _register(name: str) -> None:
     """Register (8), its variants and (9) for an architecture."""
 
-    def candidates(view: ZhouView, complete: bool) -> Schedule:
+    def candidates(view: ZhouView, complete: bool) -> ZhouSchedule:
         return (offline_schedules if complete else weight_schedules)(view.architectures[name])
 
     def too_many(view: ZhouView, complete: bool) -> str | None:

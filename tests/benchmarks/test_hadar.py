@@ -12,7 +12,7 @@ from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import HadarView
 from schedgap.models.engine.columns import GenerationOptions, Inserting, PackingOptions, generate
-from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.gangs.pricing import GangPricing
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.engine.solve.session import peak_mb
 
@@ -32,7 +32,7 @@ def view_of(ref: str) -> HadarView:
 
 
 def bound(view: HadarView, **options: float) -> float:
-    pricing = Pricing(view)
+    pricing = GangPricing(view)
     return generate(pricing.anything, pricing, GenerationOptions(**options)).bound  # type: ignore[arg-type]
 
 
@@ -47,7 +47,7 @@ def test_bound_against_monolithic_p1(bench) -> None:  # type: ignore[no-untyped-
     found = []
 
     def run() -> None:
-        pricing = Pricing(view)
+        pricing = GangPricing(view)
         found.append(generate(pricing.anything, pricing))
 
     ours = bench.time(run)
@@ -66,7 +66,7 @@ def test_bound_against_monolithic_p1(bench) -> None:  # type: ignore[no-untyped-
 
 def test_schedule_near_the_bound(bench) -> None:  # type: ignore[no-untyped-def]
     view = view_of("gen/200jobs")
-    pricing = Pricing(view)
+    pricing = GangPricing(view)
     generated = generate(pricing.anything, pricing)
     packed = []
 

@@ -13,7 +13,7 @@ import pytest
 from schedgap import instances
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
-from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Round
+from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, GangPlan, Planner, RoundToPlan
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import simulate
@@ -31,11 +31,11 @@ def queued(jobs: int) -> HadarView:
     return view(instances.load(f"gen/200jobs?jobs={jobs}&servers_per_type={max(1, jobs // 40)}"))
 
 
-def first_round(v: HadarView, jobs: int | None = None) -> Round:
+def first_round(v: HadarView, jobs: int | None = None) -> RoundToPlan:
     """All jobs have just come, the cluster is empty."""
     rows = np.arange(v.size if jobs is None else jobs)
     nothing, held = np.zeros(v.servers.size, np.int64), np.zeros((0, 3), np.int64)
-    return Round(rows, v.workload.work[rows], 0, nothing, held)
+    return RoundToPlan(rows, v.workload.work[rows], 0, nothing, held)
 
 
 def planner(v: HadarView, beam: int) -> Planner:
@@ -43,11 +43,11 @@ def planner(v: HadarView, beam: int) -> Planner:
     return Planner(here, prices(here), beam=beam)
 
 
-def planned(made: Planner, around: Round, exact: int = EXACT_QUEUE) -> Plan:
+def planned(made: Planner, around: RoundToPlan, exact: int = EXACT_QUEUE) -> GangPlan:
     return made.dp_allocation(made.line_up(around), exact)
 
 
-def interpreted(made: Planner, around: Round) -> None:
+def interpreted(made: Planner, around: RoundToPlan) -> None:
     """Plan the greedy round with the kernels' Python bodies."""
     from schedgap.heuristics.hadar import _beam, _kernels
 

@@ -17,7 +17,7 @@ from schedgap.instances.random_instances import synergy as small
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import synergy
 from schedgap.models.engine.solve import Session, SolveOptions, StandardForm, Times, build, compile_model
-from schedgap.models.synergy.throughput import Rule, build_round, own_floor
+from schedgap.models.synergy.throughput import RoundRule, build_round, own_floor
 from schedgap.models.synergy.unpruned import build_unpruned
 
 WAYS = Path(__file__).with_name("ways.py")
@@ -93,7 +93,7 @@ def test_multiple_choice_knapsack(bench) -> None:  # type: ignore[no-untyped-def
     floor = bench.reference(lambda: Session(arrays, GAP).run())
     templates = bench.reference(lambda: solved(build(build_unpruned, view)))
     rules = bench.reference(lambda: solved(build_unpruned(view)), rounds=1)
-    pruned = Rule(own_floor, integer=True)
+    pruned = RoundRule(own_floor, integer=True)
     ours = bench.time(lambda: solved(build(build_round, view, pruned)))
     note = (
         f"{len(form.cost):,} binaries; from arrays {floor:.3g} s, templates {templates / floor:.2f}×, rules "

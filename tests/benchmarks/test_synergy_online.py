@@ -13,7 +13,7 @@ import pytest
 from schedgap import instances, models
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Trace, simulate
-from schedgap.heuristics.synergy.online import Scheduler, asked_round
+from schedgap.heuristics.synergy.online import SynergyScheduler, asked_round
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import SynergyView
 
@@ -37,7 +37,7 @@ def run(seen: SynergyView, policy: str) -> Trace:
 
 def placing(seen: SynergyView, mechanism: str) -> Any:
     """Return a function that places the view's round anew every time."""
-    place = Scheduler("fifo", mechanism).place(seen, models.oracle)
+    place = SynergyScheduler("fifo", mechanism).place(seen, models.oracle)
     owner = place.__self__  # type: ignore[attr-defined]
     asked = asked_round(seen, seen.runnable, np.ones(seen.runnable.size))
 

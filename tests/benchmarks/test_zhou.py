@@ -11,7 +11,7 @@ from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
 from schedgap.models.engine.columns import Generated, GenerationOptions, generate
-from schedgap.models.engine.elastic import Grid, Pricing
+from schedgap.models.engine.elastic import CapacityGrid, ElasticPricing
 from schedgap.models.zhou.columns import completing
 
 PAPER_S = 120.0
@@ -39,7 +39,7 @@ def scaled(arch: str, jobs: int) -> str:
 
 def bound(a: Architecture, per_server: bool = False, seconds: float | None = None) -> Generated:
     jobs = completing(a)
-    pricing = Pricing(jobs, Grid(a.machines if per_server else a.classes, jobs.slots))
+    pricing = ElasticPricing(jobs, CapacityGrid(a.machines if per_server else a.classes, jobs.slots))
     return generate(pricing.domain, pricing, GenerationOptions(time_limit_s=seconds))
 
 

@@ -29,7 +29,7 @@ from schedgap.certificates.basics import Data, require
 from schedgap.harness.check import VERIFIERS, Verdict, VerifierSpec, differ
 from schedgap.harness.show.plots.results import Compared
 from schedgap.harness.show.plots.style import rows
-from schedgap.harness.studies.audit.lab import Lab, certified
+from schedgap.harness.studies.audit.lab import ClaimLab, certified
 from schedgap.harness.studies.audit.row import claim
 from schedgap.heuristics.registry import Context
 from schedgap.heuristics.simulator import Assignment, Policy, State
@@ -255,7 +255,7 @@ RANDOM.register(RandomSpec("smith", small))
     "Smith 1956, theorem 3",
     how="the order against the optimum of the assignment, on random instances",
 )
-def shortest_first(lab: Lab) -> str:
+def shortest_first(lab: ClaimLab) -> str:
     """The shortest job first minimises the mean completion time."""
     rng = lab.rng()
     for _ in range(lab.times(3)):

@@ -14,7 +14,7 @@ from schedgap.harness.show.page.columns import at_most, numbers, words
 from schedgap.harness.show.table import Column, Table, table
 from schedgap.harness.show.text import clean, number, percent
 from schedgap.harness.show.text import ratio as shown_ratio
-from schedgap.harness.show.waiting import Decision, Why
+from schedgap.harness.show.waiting import StartDecision, Why
 from schedgap.harness.studies.compare.row import Comparison, Row, ratio
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
@@ -176,7 +176,7 @@ GROUPS: tuple[Column[Any], ...] = (
 )
 
 
-def decisions(why: Why) -> list[Column[Decision]]:
+def decisions(why: Why) -> list[Column[StartDecision]]:
     """Return the columns of the table of starts."""
     view = why.view
     hours = view.duration / view.ticks_of_hour

@@ -23,7 +23,7 @@ from schedgap.heuristics.simulator import Trace
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.hadar import HadarView, Schedule
+from schedgap.instances.views.hadar import HadarSchedule, HadarView
 from schedgap.instances.workload import Servers, server_names
 
 TOUCHING = 1e-9
@@ -103,7 +103,7 @@ def merged(job: ArrayLike, server: ArrayLike, gpus: ArrayLike, start: ArrayLike,
     return Bars(whole[0, new], whole[1, new], whole[2, new], begin[new], until[last])
 
 
-def of_schedule(view: HadarView, schedule: Schedule) -> Bars:
+def of_schedule(view: HadarView, schedule: HadarSchedule) -> Bars:
     """Return the bars of a schedule in slots; seconds count from the start of slot 0."""
     start = np.asarray(schedule.slot) * view.slot_s
     return merged(schedule.job, schedule.server, schedule.gpus, start, start + view.slot_s)

@@ -11,7 +11,7 @@ from schedgap.harness.show.text import number
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.instances.arrays import Array
 from schedgap.instances.text import counted
-from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarView, Schedule
+from schedgap.instances.views.hadar import COMPLETE, UTILITY, HadarSchedule, HadarView
 
 ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"
 
@@ -22,7 +22,7 @@ def schedules(data: Compared) -> Drawn:
 
     Shown are the schedule of hadar.online and the one with the largest utility of the other methods.
     """
-    pairs = gantt.best_and_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id))
+    pairs = gantt.best_and_online(data, ONLINE, HadarSchedule, (UTILITY.id, COMPLETE.id))
     view, bars = data.view, {}
     for row, schedule in pairs:
         done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
@@ -32,7 +32,7 @@ def schedules(data: Compared) -> Drawn:
     return gantt.schedules(data, gantt.Chart(view.servers, view.workload.gpu_types, view.workload.ids), bars)
 
 
-def completion_s(view: HadarView, schedule: Schedule) -> Array:
+def completion_s(view: HadarView, schedule: HadarSchedule) -> Array:
     """Return ``(n,)`` seconds from the start of the arrival slot to the end of the last slot; NaN if rejected."""
     last = np.full(view.size, -1)
     np.maximum.at(last, schedule.job, schedule.slot)
@@ -45,11 +45,11 @@ def completion_times(data: Compared) -> Drawn:
 
     If a line ends below 1, the remaining jobs never complete.
     """
-    times_s = {method: completion_s(data.view, d) for method, d in some(data.running(Schedule)).items()}
+    times_s = {method: completion_s(data.view, d) for method, d in some(data.running(HadarSchedule)).items()}
     return style.completion_cdf(times_s, data.looks, data.clock), data.n(len(times_s))
 
 
-def shares(view: HadarView, schedule: Schedule) -> Array:
+def shares(view: HadarView, schedule: HadarSchedule) -> Array:
     """Return the ``(last slot + 1,)`` shares of all GPUs that jobs hold in each slot."""
     return np.asarray(np.bincount(schedule.slot, schedule.gpus) / view.capacity.sum())
 
@@ -57,11 +57,13 @@ def shares(view: HadarView, schedule: Schedule) -> Array:
 @figure("hadar.utilisation", "GPUs in use over time", of="instance")
 def gpus_in_use(data: Compared) -> Drawn:
     """GPUs held by jobs over time, in per cent of all GPUs; in long schedules, adjacent slots are averaged."""
-    held = {m: {"GPUs": shares(data.view, d)} for m, d in list(some(data.running(Schedule)).items())[: style.MAX_ROWS]}
+    held = {
+        m: {"GPUs": shares(data.view, d)} for m, d in list(some(data.running(HadarSchedule)).items())[: style.MAX_ROWS]
+    }
     return style.strips(held, data.view.slot_s, data.clock, data.looks), data.n(len(held))
 
 
-def price_field(view: HadarView, schedule: Schedule) -> Array:
+def price_field(view: HadarView, schedule: HadarSchedule) -> Array:
     """Return ``(k, last slot + 1)`` prices (5) of a schedule: means over the servers of a type, weighted by GPUs."""
     hosts = view.servers
     used = np.zeros((hosts.size, int(schedule.slot.max()) + 1), np.int64)
@@ -80,7 +82,7 @@ def both_prices(data: Compared) -> Drawn:
     The prices posted by hadar.online are (5) at the end of each slot's planning, averaged over the servers of a type.
     The dual prices are those with which hadar.p2.columns proves its bound; one more GPU adds at most that much to it.
     """
-    known, fields = data.running(Schedule), {}
+    known, fields = data.running(HadarSchedule), {}
     some([*known, *data.prices])
     view: HadarView = data.view
     if ONLINE in known:

@@ -14,7 +14,7 @@ from schedgap.harness.show.text import clean, number
 from schedgap.harness.studies.published import split
 from schedgap.harness.studies.reproduce.measure import Statistic, curve, fits, groups, plain_number, shared, statistic
 from schedgap.harness.studies.reproduce.row import Case, Reproduction
-from schedgap.harness.studies.reproduce.setting import Drawing, Item, Number, Setting
+from schedgap.harness.studies.reproduce.setting import FigureDrawing, Item, Number, Setting
 
 HEIGHT = 260
 """Height of a plot in pixels."""
@@ -38,7 +38,7 @@ class Drawable(Part):
     """A drawing of a setting, with its data."""
 
     setting: Setting
-    drawing: Drawing
+    drawing: FigureDrawing
     records: Sequence[Record]
 
 
@@ -54,7 +54,7 @@ def _(found: Reproduction) -> list[Drawable]:
     return drawables
 
 
-def records_of(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> list[Record]:
+def records_of(setting: Setting, drawing: FigureDrawing, cases: Sequence[Case]) -> list[Record]:
     """Return one record per mark with ``x``, ``series``, ``value`` and, if known, ``low``, ``high`` and ``bound``.
 
     At each point, methods are compared only on the cases in which all of them have a result. Records with ``published``
@@ -87,7 +87,7 @@ def _mean(series: str, mean: Statistic) -> Record:
     return {**record, "bound": mean.bound, "of": "".join((mean.model, *series.partition(", ")[1:]))}
 
 
-def _pairs(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
+def _pairs(drawing: FigureDrawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
     """Yield the mean at each pair of values of two parameters, the second of which may be the method."""
     of_methods = drawing.across == "method"
     for method in methods:
@@ -107,7 +107,7 @@ def _shares(method: str, quantity: str, cases: Sequence[Case]) -> Iterator[Recor
         yield {"x": float(x), "series": method, "value": float(share)}
 
 
-def _printed(setting: Setting, drawing: Drawing, methods: Sequence[str]) -> Iterator[Record]:
+def _printed(setting: Setting, drawing: FigureDrawing, methods: Sequence[str]) -> Iterator[Record]:
     """Yield the printed values of the drawing's quantity that belong to single points of its curves."""
     run, numbers = setting.run_of(drawing.run), (item for item in setting.items if isinstance(item, Number))
     for item in numbers:
@@ -142,7 +142,7 @@ def _with_method(records: Sequence[Record], numeric: bool) -> list[dict[str, Any
     return [{**record, "method": record["series"], "x": kind(record["x"])} for record in records]
 
 
-def _quantity(drawing: Drawing) -> str:
+def _quantity(drawing: FigureDrawing) -> str:
     return drawing.quantity.replace(":", " to ").replace("_", " ")
 
 

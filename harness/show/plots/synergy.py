@@ -14,7 +14,7 @@ from schedgap.harness.show.plots.results import Compared, some
 from schedgap.harness.show.text import clean
 from schedgap.instances.arrays import ROUNDING, SLACK, Array
 from schedgap.instances.text import counted
-from schedgap.instances.views.synergy import RUN, Schedule, SynergyView
+from schedgap.instances.views.synergy import RUN, SynergySchedule, SynergyView
 
 SHOWN = ("synergy.proportional", "synergy.tune", "synergy.opt")
 """Methods whose rounds are drawn by server."""
@@ -106,7 +106,7 @@ def servers(data: Compared) -> Drawn:
 
     A job has the same colour in all panels; different jobs may share a colour.
     """
-    shown = some({m: data.decisions[m] for m in SHOWN if isinstance(data.decisions.get(m), Schedule)})
+    shown = some({m: data.decisions[m] for m in SHOWN if isinstance(data.decisions.get(m), SynergySchedule)})
     view: SynergyView = data.view
     equipped = np.flatnonzero(view.servers.gpus > 0)
     hosts = equipped[:MAX_SERVERS]

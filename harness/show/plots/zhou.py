@@ -13,7 +13,7 @@ from schedgap.harness.show.plots.results import Compared, some
 from schedgap.harness.show.text import clean, number
 from schedgap.instances.arrays import Array
 from schedgap.instances.text import counted
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, ZhouView
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, ZhouView
 
 NOTHING = 1e-9
 """Fraction of a capacity up to which its use counts as 0."""
@@ -37,9 +37,9 @@ UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
 # ---------------------------------------------------------------- windows of A_online
 
 
-def _online(data: Compared, arch: str) -> Schedule | None:
+def _online(data: Compared, arch: str) -> ZhouSchedule | None:
     decision = data.decisions.get(f"zhou.{arch}.online")
-    return decision if isinstance(decision, Schedule) and decision.window_start.size else None
+    return decision if isinstance(decision, ZhouSchedule) and decision.window_start.size else None
 
 
 @figure("zhou.windows", "Windows of A_online", of="instance")
@@ -84,7 +84,7 @@ def windows(data: Compared) -> Drawn:
     return chart.facet(row=heads), data.n(len(online))
 
 
-def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
+def _windows(schedule: ZhouSchedule, last: int) -> list[dict[str, Any]]:
     """Return records of the edges of windows and rounds, and of the number of rounds at the middle of each window."""
     records: list[dict[str, Any]] = []
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
@@ -98,7 +98,7 @@ def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
     return [{**record, "end": record["time"]} for record in records]
 
 
-def _runs(view: ZhouView, schedule: Schedule) -> list[dict[str, Any]]:
+def _runs(view: ZhouView, schedule: ZhouSchedule) -> list[dict[str, Any]]:
     """Return two records per job: a thin bar from its arrival to its start, and a wide one while it runs."""
     records = []
     for i, k in enumerate(np.lexsort((schedule.job, schedule.start)).tolist()):
@@ -114,7 +114,7 @@ def _runs(view: ZhouView, schedule: Schedule) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- Gantt
 
 
-def gpu_bars(view: ZhouView, arch: str, schedule: Schedule) -> gantt.Bars:
+def gpu_bars(view: ZhouView, arch: str, schedule: ZhouSchedule) -> gantt.Bars:
     """Return the bars of a schedule, in GPUs of workers and parameter servers."""
     machines = view.architectures[arch].machines
     held = schedule.workers * machines.worker[schedule.worker_type[schedule.run], 0]
@@ -130,7 +130,7 @@ def schedules(data: Compared, arch: str) -> Drawn:
     Shown are the schedule of zhou.{key}.online and the one with the least weighted completion time Σ w·c (in
     weight × slots) of the other methods without interruptions.
     """
-    pairs = gantt.best_and_online(data, f"zhou.{arch}.online", Schedule, (f"zhou.{arch}.completion",))
+    pairs = gantt.best_and_online(data, f"zhou.{arch}.online", ZhouSchedule, (f"zhou.{arch}.completion",))
     view: ZhouView = data.view
     bars = {f"{style.name(row.method)}: Σ w·c = {number(row.objective)}": gpu_bars(view, arch, d) for row, d in pairs}
     gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
@@ -140,7 +140,7 @@ def schedules(data: Compared, arch: str) -> Drawn:
 # ---------------------------------------------------------------- prices
 
 
-def price_field(of: Architecture, schedule: Schedule) -> Array:
+def price_field(of: Architecture, schedule: ZhouSchedule) -> Array:
     """Return the ``(k·R, last slot)`` prices (11) of a schedule, averaged over the servers of each class."""
     machines, classes = of.machines, of.classes
     taken = schedule.workers[:, None] * machines.worker[schedule.worker_type[schedule.run]]
@@ -186,7 +186,7 @@ def both_prices(data: Compared, arch: str) -> Drawn:
     more = tops.shape[1] - free - len(shown)
     words += f"The {MAX_PRICES} most expensive are drawn, {more} are not. " if more else ""
     panels = {title: (field[shown], unit) for title, (field, unit) in fields.items()}
-    ends = [int((d.start + d.slots).max()) - 1 for d in data.running(Schedule).values()]
+    ends = [int((d.start + d.slots).max()) - 1 for d in data.running(ZhouSchedule).values()]
     last = max(field.shape[1] for field, _ in fields.values())
     end_s = min(last, max(ends, default=last)) * data.view.slot_s
     chart = style.price_map(panels, [names[i] for i in shown], data.view.slot_s, data.clock, end_s)

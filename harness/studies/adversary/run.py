@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Unpack
 
 from schedgap.harness.engine.pool import workers_for
@@ -130,21 +131,21 @@ def adversary(
     }
     labs = [Lab(spec.id, usable(spec.id), anywhere, limits) for spec in specs]
     meta = {"command": command_line(options, "adversary"), "heuristics": [spec.id for spec in specs]}
-    plan = staged(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1))
-    return execute(STUDY, plan, meta, **running)
+    stages = staged(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1))
+    return execute(STUDY, stages, meta, **running)
 
 
 def staged(
     labs: Sequence[Lab], budget_s: float, tries: int | None, most: int, seed: int, workers: int
-) -> Callable[[Sequence[Slice]], Sequence[Task[Slice]]]:
-    """Return a function that plans the next stage: slices that search on from the worst instances, finally shrinking.
+) -> list[Callable[[Sequence[Slice]], Sequence[Task[Slice]]]]:
+    """Return the stages: slices that search on from the worst instances, again and again, and finally shrinking.
 
     A stage depends only on the results of earlier ones, so a resumed search continues where it stopped.
     """
     width = math.ceil(workers / len(labs))  # slices of one heuristic in a stage: enough for all workers
     search_s = budget_s * (1 - SHRINK_SHARE) * workers / (width * len(labs))
-    stages = max(1, int(search_s / SLICE_S)) if tries is None else 1
-    seconds = search_s / stages if tries is None else budget_s
+    count = max(1, int(search_s / SLICE_S)) if tries is None else 1
+    seconds = search_s / count if tries is None else budget_s
 
     def search(lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
         # The worst instances in the package may be bad for other heuristics of the same paper, too.
@@ -152,18 +153,15 @@ def staged(
         start = tuple(p.instance for p in together(lab.heuristic, done).elite) or tuple(map(load, packaged))
         return SearchTask(lab, seconds, seed * 10**6 + number, start, tries or 10**9, most, limits=lab.limits)
 
-    def following(done: Sequence[Slice]) -> Sequence[Task[Slice]]:
-        searched = sum(not result.shrunk for result in done)
-        stage = searched // (width * len(labs))
-        if stage < stages:
-            return [search(lab, done, stage * width + k) for lab in labs for k in range(width)]
-        if searched < len(done):
-            return []
+    def searching(stage: int, done: Sequence[Slice]) -> Sequence[Task[Slice]]:
+        return [search(lab, done, stage * width + k) for lab in labs for k in range(width)]
+
+    def shrinking(done: Sequence[Slice]) -> Sequence[Task[Slice]]:
         extremes = [(lab, proved) for lab in labs for proved in together(lab.heuristic, done).extremes if proved]
         share_s = budget_s * SHRINK_SHARE * min(1.0, workers / max(len(extremes), 1))
         return [ShrinkTask(lab, share_s, proved, limits=lab.limits) for lab, proved in extremes]
 
-    return following
+    return [*(partial(searching, stage) for stage in range(count)), shrinking]
 
 
 def together(heuristic: str, parts: Iterable[Slice]) -> Slice:

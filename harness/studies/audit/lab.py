@@ -22,7 +22,7 @@ from schedgap.instances.schema import Instance
 from schedgap.models.engine.solve import SolveOptions
 
 
-class Lab(Count):
+class ClaimLab(Count):
     """The test of one claim, with the count of its cases; it repeats exactly for the same claim, seed and effort.
 
     `effort` multiplies the number of random cases. `numbers` has the key figures by name; `also` has witnesses in
@@ -77,7 +77,7 @@ def solved(method: str, view: Any) -> models.Outcome:
 
 
 def measured(
-    lab: Lab,
+    lab: ClaimLab,
     drawn: Iterable[Instance],
     method: str,
     exact: tuple[str, ...],
@@ -130,7 +130,7 @@ class Printed(NamedTuple):
         return abs(self.value - self.made) <= self.tolerance * (1 + 1e-9)
 
 
-def recomputed(lab: Lab, *numbers: Printed) -> str:
+def recomputed(lab: ClaimLab, *numbers: Printed) -> str:
     """Count the printed numbers that follow from the paper's own numbers, and list all of them."""
     lab.numbers = {n.what: n.made for n in numbers}
     for number in numbers:

@@ -83,7 +83,7 @@ def decide(stated: Count, narrower: Sequence[Count] = ()) -> str:
 class Claim:
     """A statement of a paper with its location and scope; `how` describes the test.
 
-    ``check(lab)`` tries and counts cases (:class:`~schedgap.harness.studies.audit.lab.Lab`) and describes them.
+    ``check(lab)`` tries and counts cases (:class:`~schedgap.harness.studies.audit.lab.ClaimLab`) and describes them.
     The id is ``<paper>.<name>``.
     """
 

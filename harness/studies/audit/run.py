@@ -72,7 +72,8 @@ def audit(
         **limits.given(usual),
     }
     meta = {"command": command_line(options, "audit"), "claims": chosen, "effort": effort, "seed": seed}
-    return execute(STUDY, [ClaimTask(claim, seed, effort, limits=limits) for claim in chosen], meta, **running)
+    tasks = [ClaimTask(claim, seed, effort, limits=limits) for claim in chosen]
+    return execute(STUDY, [lambda done: tasks], meta, **running)
 
 
 def _collected(finished: Finished) -> Audit:

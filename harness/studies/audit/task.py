@@ -10,7 +10,7 @@ from typing import Any
 from schedgap.harness.engine.task import Task
 from schedgap.harness.show.text import clean
 from schedgap.harness.studies.audit import claims  # noqa: F401 -- registers the claims, once for all workers
-from schedgap.harness.studies.audit.lab import Lab
+from schedgap.harness.studies.audit.lab import ClaimLab
 from schedgap.harness.studies.audit.row import CLAIMS, Finding
 
 
@@ -27,7 +27,7 @@ class ClaimTask(Task[Finding]):
 
     def attempt(self) -> Finding:
         began = time.perf_counter()
-        lab = Lab(self.claim, self.seed, self.effort)
+        lab = ClaimLab(self.claim, self.seed, self.effort)
         finding = lab.finding(CLAIMS.get(self.claim).check(lab))
         return finding.replace(seconds=time.perf_counter() - began, key=self.key)
 

@@ -38,7 +38,7 @@ from schedgap.instances.arrays import Array, Bools, Ints, members
 from schedgap.instances.canonical import read_mapping, shown, write_atomically
 from schedgap.instances.elastic import Elastic, Runs
 from schedgap.instances.errors import UsageError
-from schedgap.instances.importers.table import Column, convert, parse_headed, read_text, split
+from schedgap.instances.importers.table import TraceColumn, convert, parse_headed, read_text, split
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.views import hadar, oef, synergy, zhou
 from schedgap.instances.workload import GangView
@@ -49,32 +49,36 @@ MAX_CELLS = 20_000_000
 ON_BORDER = 1e-9
 """Relative tolerance for a time to be at a boundary of slots."""
 
-_job = Column("job", "text", "the id of a job")
-_start = Column("start", "number", "seconds since the start of the instance, 0 or more")
-_end = Column("end", "number", "seconds since the start of the instance, after the start")
-_server = Column("server", "text", "the name of a server (harness show)")
+_job = TraceColumn("job", "text", "the id of a job")
+_start = TraceColumn("start", "number", "seconds since the start of the instance, 0 or more")
+_end = TraceColumn("end", "number", "seconds since the start of the instance, after the start")
+_server = TraceColumn("server", "text", "the name of a server (harness show)")
 _count = "a whole number, {} or more"
-GANG = (_job, _start, _end, _server, Column("gpus", "whole", _count.format(1), low=1))
-BY_TYPE = (*GANG[:3], Column("type", "text", "a GPU type of the cluster"), GANG[-1])
+GANG = (_job, _start, _end, _server, TraceColumn("gpus", "whole", _count.format(1), low=1))
+BY_TYPE = (*GANG[:3], TraceColumn("type", "text", "a GPU type of the cluster"), GANG[-1])
 ROUNDS = (
     *GANG[:-1],
-    Column("gpus", "number", "a number of GPUs, more than 0"),
-    Column("cpus", "number", "a number of CPUs, 0 or more"),
-    Column("memory_gb", "number", "gigabytes, 0 or more"),
+    TraceColumn("gpus", "number", "a number of GPUs, more than 0"),
+    TraceColumn("cpus", "number", "a number of CPUs, 0 or more"),
+    TraceColumn("memory_gb", "number", "gigabytes, 0 or more"),
 )
 ELASTIC = (
     *(_job, _start, _end, _server),
-    Column("worker_type", "text", "a worker type of the instance"),
-    Column("workers", "whole", _count.format(0)),
-    Column("ps_type", "text", "a type of parameter servers, empty in a ring", blank=True),
-    Column("ps", "whole", _count.format(0)),
+    TraceColumn("worker_type", "text", "a worker type of the instance"),
+    TraceColumn("workers", "whole", _count.format(0)),
+    TraceColumn("ps_type", "text", "a type of parameter servers, empty in a ring", blank=True),
+    TraceColumn("ps", "whole", _count.format(0)),
 )
-RIGID = (_job, _start, Column("end", "number", "seconds since the start of the instance, no earlier than the start"))
-IN_POOL = (*RIGID, Column("type", "text", "a GPU type, or pool, of the cluster"))
+RIGID = (
+    _job,
+    _start,
+    TraceColumn("end", "number", "seconds since the start of the instance, no earlier than the start"),
+)
+IN_POOL = (*RIGID, TraceColumn("type", "text", "a GPU type, or pool, of the cluster"))
 SHARES = (
-    Column("tenant", "text", "the id of a tenant"),
-    Column("type", "text", "a GPU type of the cluster"),
-    Column("devices", "number", "a number of devices, 0 or more"),
+    TraceColumn("tenant", "text", "the id of a tenant"),
+    TraceColumn("type", "text", "a GPU type of the cluster"),
+    TraceColumn("devices", "number", "a number of devices, 0 or more"),
 )
 
 
@@ -154,7 +158,7 @@ def _numbers(values: Ints | Array, unit: float = 1.0) -> list[float]:
 # ---------------------------------------------------------------- gangs
 
 
-def _gangs(view: hadar.HadarView, decision: hadar.Schedule, problem: str) -> list[Sequence[Any]]:
+def _gangs(view: hadar.HadarView, decision: hadar.HadarSchedule, problem: str) -> list[Sequence[Any]]:
     return _lasting(view, decision.slot, decision.job, decision.server, view.servers.names, decision.gpus)
 
 
@@ -179,7 +183,7 @@ def _lasting(
     ]
 
 
-def _schedule(view: hadar.HadarView, lines: Lines, problem: str) -> hadar.Schedule:
+def _schedule(view: hadar.HadarView, lines: Lines, problem: str) -> hadar.HadarSchedule:
     """Return the schedule in a file; GPUs by type are placed onto servers, unless a type has too few."""
     field = "server" if "server" in lines.frame else "type"
     names = view.servers.names if field == "server" else view.workload.gpu_types
@@ -187,7 +191,7 @@ def _schedule(view: hadar.HadarView, lines: Lines, problem: str) -> hadar.Schedu
     gpus = lines.whole("gpus")
     row, slot = _cells(lines, field, job, place, *lines.times(view.slot_s, view.slots))
     if field == "server":
-        return hadar.Schedule(job[row], slot, place[row], gpus[row])
+        return hadar.HadarSchedule(job[row], slot, place[row], gpus[row])
     held = Rows({"place": names.__getitem__}, slot=slot, place=place[row]).by("slot", "place")
     used, there = held.total(gpus[row]), view.capacity[held.place]
     text = "slot {slot}: {used} GPUs of type {place} given out, {there} available{more}"
@@ -214,18 +218,18 @@ def _machines(view: synergy.SynergyView, problem: str) -> Sequence[str]:
     return view.workload.gpu_types if problem in SUPER else view.servers.names
 
 
-def _rounds(view: synergy.SynergyView, decision: synergy.Schedule, problem: str) -> list[Sequence[Any]]:
+def _rounds(view: synergy.SynergyView, decision: synergy.SynergySchedule, problem: str) -> list[Sequence[Any]]:
     entries = decision.round, decision.job, decision.server
     return _lasting(view, *entries, _machines(view, problem), decision.gpus, decision.cpus, decision.memory_gb)
 
 
-def _run(view: synergy.SynergyView, lines: Lines, problem: str) -> synergy.Schedule:
+def _run(view: synergy.SynergyView, lines: Lines, problem: str) -> synergy.SynergySchedule:
     job = lines.indices("job", _distinct(view.workload.ids))
     place = lines.indices("server", _distinct(_machines(view, problem)))
     row, slot = _cells(lines, "server", job, place, *lines.times(view.slot_s))
     gpus, cpus, memory_gb = (lines.frame[name].to_numpy(float)[row] for name in ("gpus", "cpus", "memory_gb"))
     nobody = np.empty(0, np.int64)
-    return synergy.Schedule(slot, job[row], place[row], gpus, cpus, memory_gb, nobody, nobody)
+    return synergy.SynergySchedule(slot, job[row], place[row], gpus, cpus, memory_gb, nobody, nobody)
 
 
 # ---------------------------------------------------------------- elastic jobs
@@ -261,7 +265,7 @@ def _plan(view: Any, lines: Lines, problem: str) -> Runs:
     keys, run = np.unique(np.stack((job, start, end, worker, ps), axis=1), axis=0, return_inverse=True)
     run = run.reshape(-1)
     lines.once("server", "the same job, time and server", run, server)
-    kind = zhou.Schedule if isinstance(view, zhou.ZhouView) else Runs
+    kind = zhou.ZhouSchedule if isinstance(view, zhou.ZhouView) else Runs
     columns = keys[:, 0], keys[:, 1] + first, keys[:, 2] - keys[:, 1], keys[:, 3], keys[:, 4]
     return kind(*columns, run, server, lines.whole("workers"), lines.whole("ps"))
 
@@ -286,18 +290,18 @@ def _allocation(view: oef.OefView, lines: Lines, problem: str) -> oef.Allocation
 # ---------------------------------------------------------------- rigid jobs
 
 
-def _intervals(view: rigid.RigidView, decision: rigid.Schedule, problem: str) -> list[Sequence[Any]]:
+def _intervals(view: rigid.RigidView, decision: rigid.RigidSchedule, problem: str) -> list[Sequence[Any]]:
     times = (_numbers(ticks, view.tick_s) for ticks in (decision.start, decision.end))
     pools = [] if view.moves is None else [_named(view.pools, decision.pool)]
     return [_named(_distinct([job.id for job in view.instance.jobs]), decision.job), *times, *pools]
 
 
-def _held(view: rigid.RigidView, lines: Lines, problem: str) -> rigid.Schedule:
+def _held(view: rigid.RigidView, lines: Lines, problem: str) -> rigid.RigidSchedule:
     job = lines.indices("job", _distinct([job.id for job in view.instance.jobs]))
     start, end = lines.borders("start", view.tick_s), lines.borders("end", view.tick_s)
     lines.refuse(end < start, "end", "a time no earlier than the start")
     pool = lines.indices("type", view.pools) if "type" in lines.frame else view.pool[job]
-    return rigid.Schedule(job, start, end, pool)
+    return rigid.RigidSchedule(job, start, end, pool)
 
 
 # ---------------------------------------------------------------- files
@@ -307,7 +311,7 @@ def _held(view: rigid.RigidView, lines: Lines, problem: str) -> rigid.Schedule:
 class Form:
     """The file format of a paper's decisions: alternative sets of columns, of which the first that fits is written."""
 
-    columns: tuple[tuple[Column, ...], ...]
+    columns: tuple[tuple[TraceColumn, ...], ...]
     written: Callable[[Any, Any, str], list[Sequence[Any]]]
     read: Callable[[Any, Lines, str], Any]
 
@@ -345,7 +349,9 @@ def read(path: Path, view: Any, problem: str) -> Any:
     return file_format.read(view, Lines(path, "line", parse_headed(path, text, columns, least=0)), problem)
 
 
-def _columns(where: str, names: Sequence[str], alternatives: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
+def _columns(
+    where: str, names: Sequence[str], alternatives: Sequence[tuple[TraceColumn, ...]]
+) -> tuple[TraceColumn, ...]:
     """Return the alternative with these column names, in any order; raise `UsageError` if there is none."""
     for columns in alternatives:
         if sorted(names) == sorted(column.name for column in columns):

@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Unpack
@@ -180,17 +181,18 @@ def compare_here(
     Without `probes`, no other heuristics run: searches start from the decisions of `methods` alone, and what models
     claim is compared with these only.
     """
-    stages = staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), probes=probes)
     done: list[MethodResult] = []
-    while tasks := stages(done):
-        done += [task.run() for task in tasks]
+    for stage in staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), probes=probes):
+        done += [task.run() for task in stage(done)]
     meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
     return collected(Finished(meta, {instance.fingerprint: instance}, done))
 
 
-def staged(
-    tasks: Sequence[MethodTask], probes: bool = True, bound: bool = False
-) -> Callable[[Sequence[MethodResult]], Sequence[MethodTask]]:
+Stage = Callable[[Sequence[MethodResult]], Sequence[MethodTask]]
+"""Returns the tasks of a stage, given the results of all earlier ones."""
+
+
+def staged(tasks: Sequence[MethodTask], probes: bool = True, bound: bool = False) -> list[Stage]:
     """Return the stages of a comparison: the heuristics of the models' problems, all other methods, missing bounds.
 
     With `probes`, heuristics that were not selected run as well: models start from their decisions, and the decisions
@@ -208,14 +210,12 @@ def staged(
     ordered = [task for task in ordered if task.limits.run_s is None]
     rest = [task for place, task in selected.items() if place not in starts and task.method in HEURISTICS]
 
-    def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
-        if first and not done:
-            return first
-        if len(done) > len(first):
-            return unbounded(tasks, done) if bound else []
+    def others(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         return [*(_started(task, done) for task in ordered), *rest, *(_started(task, done) for task in paced)]
 
-    return stages
+    # A model that is skipped leaves its bound to the next one.
+    tries = max((len(bounding(spec.paper, spec.problem)) for spec in map(_spec, tasks)), default=0) if bound else 0
+    return [lambda done: first, others, *[partial(unbounded, tasks)] * tries]
 
 
 def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
@@ -246,6 +246,10 @@ def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list
                 if status.get(place) != "skipped":
                     break
     return list(missing.values())
+
+
+def _spec(task: MethodTask) -> Spec:
+    return find_spec(task.method)
 
 
 def _method(result: MethodResult) -> str:

@@ -15,10 +15,10 @@ from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.show.table import to_json
 from schedgap.harness.show.text import clean
 from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.run import Stage, staged
 from schedgap.harness.studies.compare.run import collected as compared
 from schedgap.harness.studies.compare.run import judged as judged_methods
 from schedgap.harness.studies.compare.run import plan as methods_of
-from schedgap.harness.studies.compare.run import staged
 from schedgap.harness.studies.published import together
 from schedgap.harness.studies.reproduce import measure
 from schedgap.harness.studies.reproduce.row import Case, ReproducedRow, Reproduction
@@ -75,13 +75,13 @@ def reproduce(
             instances[one.fingerprint] = together(instances.get(one.fingerprint, one), one)
     options = {"quick": quick, **Limits(memory_mb=memory_mb).given(Limits())}
     meta = {"command": command_line(options, "reproduce", *figures), "quick": quick, "settings": plans}
-    comparison = staged([task for task in tasks.values() if isinstance(task, MethodTask)])
+    first, *later = staged([task for task in tasks.values() if isinstance(task, MethodTask)])
     others = [task for task in tasks.values() if not isinstance(task, MethodTask)]
 
-    def stages(done: Sequence[Any]) -> Sequence[Task[Any]]:
-        methods = comparison([one for one in done if isinstance(one, MethodResult)])
-        return methods if done else [*others, *methods]
+    def of_methods(stage: Stage, done: Sequence[Any]) -> Sequence[Task[Any]]:
+        return stage([one for one in done if isinstance(one, MethodResult)])
 
+    stages = [lambda done: [*others, *first(())], *(partial(of_methods, stage) for stage in later)]
     return execute(STUDY, stages, meta, instances=list(instances.values()), **running)
 
 

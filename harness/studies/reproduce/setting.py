@@ -137,7 +137,7 @@ class Quoted(Item):
             yield Number(**own, **shared, place=entry.where, note=note)
 
 
-class Drawing(Record):
+class FigureDrawing(Record):
     """How a figure is drawn: lines or bars along a parameter, a map over two, or a distribution.
 
     A distribution is that of jobs by completion time or, for ``gru``, of rounds by the fraction of GPUs in use.
@@ -167,7 +167,7 @@ class Setting(Record):
     published: tuple[Quoted, ...] = ()
     orders: tuple[Order, ...] = ()
     trends: tuple[Trend, ...] = ()
-    drawings: tuple[Drawing, ...] = ()
+    drawings: tuple[FigureDrawing, ...] = ()
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

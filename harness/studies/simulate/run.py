@@ -140,7 +140,7 @@ def run(
         "plugins": [{"name": name, "kind": "program", "digest": one.digest} for name, one in programs.items()],
         "rules": "; ".join(dict.fromkeys(", ".join(f"{k} = {v}" for k, v in one) for one in rules)),
     }
-    return execute(STUDY, tasks, meta, instances=loaded, **running)
+    return execute(STUDY, [lambda done: tasks], meta, instances=loaded, **running)
 
 
 def plan(

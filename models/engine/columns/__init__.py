@@ -14,8 +14,8 @@ here:
 - :class:`Windows` sum the capacity rows of consecutive slots in the first master and are split where that matters. Once
   a master has moved to a second domain, it also gets the rows of single capacities that its optimum violates;
 - :class:`Domain` holds branching decisions: when blocks end, which only changes the table of column values, and how
-  much of a capacity they use. :class:`Tree` is branch and bound over domains; its nodes share columns. At the prices of
-  a node, reduced-cost fixing excludes further ends;
+  much of a capacity they use. :class:`BranchAndPrice` is branch and bound over domains; its nodes share columns. At the
+  prices of a node, reduced-cost fixing excludes further ends;
 - :class:`Covers` are cover cuts, which cut off fractional large blocks next to small ones; the pricing has to support
   their prices;
 - :class:`Dive` is a diving heuristic: it fixes columns one after another and prices again;
@@ -25,7 +25,7 @@ here:
 - :func:`statement` is the master in Pyomo, for teaching and for a test that both agree.
 """
 
-from schedgap.models.engine.columns.branching import Branch, Close, Tree
+from schedgap.models.engine.columns.branching import Branch, BranchAndPrice, Close
 from schedgap.models.engine.columns.covers import Covers
 from schedgap.models.engine.columns.diving import Dive
 from schedgap.models.engine.columns.domain import Domain, Use, children
@@ -41,12 +41,12 @@ from schedgap.models.engine.columns.generation import (
 from schedgap.models.engine.columns.integer import Choice, Insert, Inserting, Packed, Packer, PackingOptions, Start
 from schedgap.models.engine.columns.master import Master, Relaxation, choose
 from schedgap.models.engine.columns.packing import Columns, Packing, statement
-from schedgap.models.engine.columns.phases import Answer, PackingProblem, solve_in_phases
+from schedgap.models.engine.columns.phases import PackingAnswer, PackingProblem, solve_in_phases
 from schedgap.models.engine.columns.windows import Windows
 
 __all__ = [
-    "Answer", "Branch", "Choice", "Close", "Columns", "Covers", "Dive", "Domain", "Generated", "GenerationOptions",
-    "Insert", "Inserting", "Master", "Oracle", "Packed", "Packer", "Packing", "PackingOptions", "PackingProblem",
-    "Price", "Priced", "Relaxation", "Start", "Tree", "Use", "Windows", "children", "choose", "generate",
-    "lagrangian", "solve_in_phases", "statement",
+    "Branch", "BranchAndPrice", "Choice", "Close", "Columns", "Covers", "Dive", "Domain", "Generated",
+    "GenerationOptions", "Insert", "Inserting", "Master", "Oracle", "Packed", "Packer", "Packing", "PackingAnswer",
+    "PackingOptions", "PackingProblem", "Price", "Priced", "Relaxation", "Start", "Use", "Windows", "children",
+    "choose", "generate", "lagrangian", "solve_in_phases", "statement",
 ]  # fmt: skip

@@ -43,7 +43,7 @@ returns a bound on these solutions, infinite if there are too many columns, and 
 `last` says that the node cannot be branched on."""
 
 
-class Tree:
+class BranchAndPrice:
     """Branch and price: explores the open node with the best bound, or the newest one while there is no incumbent.
 
     Parameters

@@ -14,7 +14,7 @@ import numpy as np
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
-from schedgap.models.engine.columns.branching import Branch, Close, Tree
+from schedgap.models.engine.columns.branching import Branch, BranchAndPrice, Close
 from schedgap.models.engine.columns.diving import Dive
 from schedgap.models.engine.columns.domain import Domain
 from schedgap.models.engine.columns.generation import Generated, GenerationOptions, Oracle, generate
@@ -25,7 +25,7 @@ from schedgap.models.engine.solve import Seed, Solution, SolveOptions, Status, T
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class PackingAnswer:
     """Result of a branch-and-price solve.
 
     Attributes
@@ -99,7 +99,7 @@ class PackingProblem:
 
 def solve_in_phases(
     problem: PackingProblem, options: SolveOptions, built_s: float = 0.0, seeded: bool = True
-) -> Answer:
+) -> PackingAnswer:
     """Solve a packing problem by branch and price with primal heuristics.
 
     Column generation at the root comes first, then cover cuts and a dive. Branch and bound follows, best bound first.
@@ -144,7 +144,7 @@ class _Solve:
         )
         self.trace += [self.point(None, p.bound, p.time_s + spent_s) for p in self.generated.trace]
 
-    def run(self) -> Answer:
+    def run(self) -> PackingAnswer:
         """Separate covers, dive, then branch and anneal in turns until no node is open or a limit is reached."""
         if self.generated.ended in ("infeasible", "error"):
             return self.answer(self.generated.bound, None, None, "")
@@ -153,7 +153,7 @@ class _Solve:
         began = self.budget.wall_s
         packer = problem.packer(self.generated.bound, self.generated.prices, effort)
         close = problem.close(packer) if problem.close else None
-        tree = Tree(problem.oracle, self.generated, self.domain, problem.whole, self.options, close)
+        tree = BranchAndPrice(problem.oracle, self.generated, self.domain, problem.whole, self.options, close)
         for known in self.starts:
             packer.offer(known)
         if problem.whole:
@@ -171,7 +171,7 @@ class _Solve:
         self.trace += [self.point(p.incumbent, None, p.time_s + began) for p in packer.trace]
         return self.answer(max(tree.bound, self.incumbent(packer)), packer.packed, tree, why)
 
-    def search(self, packer: Packer, tree: Tree) -> str:
+    def search(self, packer: Packer, tree: BranchAndPrice) -> str:
         """Anneal and branch in turns, with the same work for both; return the reason why the search ended."""
         rounds = 0
         while not tree.done:
@@ -192,7 +192,7 @@ class _Solve:
                 self.note(tree, packer)
         return "no node is open"
 
-    def extended(self, packer: Packer, tree: Tree) -> bool:
+    def extended(self, packer: Packer, tree: BranchAndPrice) -> bool:
         """Ask ``options.more`` whether the search may go on after its time limit, and extend its budget if so."""
         value, more = self.incumbent(packer), self.options.more
         gap = relative_gap(tree.bound, value)
@@ -203,12 +203,12 @@ class _Solve:
         packer.extend(seconds)
         return True
 
-    def closed(self, tree: Tree, packer: Packer) -> bool:
+    def closed(self, tree: BranchAndPrice, packer: Packer) -> bool:
         """Return whether the incumbent is within the relative gap of the bound."""
         incumbent = self.incumbent(packer)
         return tree.bound <= incumbent + self.options.rel_gap * abs(incumbent)
 
-    def dive(self, packer: Packer, tree: Tree) -> None:
+    def dive(self, packer: Packer, tree: BranchAndPrice) -> None:
         """Dive from the root, with its covers, and offer the solution to the packer."""
         budget, master = clock.Budget(self.left(DIVING)), tree.master
         assert master is not None
@@ -241,7 +241,7 @@ class _Solve:
         """Value of the best known decision, ``-inf`` without one."""
         return self.problem.sense * self.seeds[0].objective if self.seeds else -np.inf
 
-    def note(self, tree: Tree, packer: Packer) -> None:
+    def note(self, tree: BranchAndPrice, packer: Packer) -> None:
         """Append the bound to the trace if it has improved."""
         bound = self.problem.sense * max(tree.bound, self.incumbent(packer))
         bounds = [point.bound for point in self.trace if point.bound is not None]
@@ -258,7 +258,7 @@ class _Solve:
         values = (None if value is None else self.problem.sense * value for value in (incumbent, bound))
         return TracePoint(self.built_s + seconds, *values)
 
-    def answer(self, bound: float, packed: Packed | None, tree: Tree | None, why: str) -> Answer:
+    def answer(self, bound: float, packed: Packed | None, tree: BranchAndPrice | None, why: str) -> PackingAnswer:
         """Return the answer with times, trace and cross-check."""
         value = -np.inf if packed is None or packed.missing else packed.value
         seed = self.seeds[0] if self.known > value else None
@@ -282,9 +282,9 @@ class _Solve:
             model = build(statement, self.domain.packing, generated.columns)
             second = cross_check(model, optimum, self.options)
         solution = replace(solution, times=times, trace=trace, cross_check=second)
-        return Answer(solution, self.generated, packed, seed, None if tree is None else tree.proof)
+        return PackingAnswer(solution, self.generated, packed, seed, None if tree is None else tree.proof)
 
-    def stated(self, bound: float, value: float, tree: Tree | None, why: str, message: str) -> Solution:
+    def stated(self, bound: float, value: float, tree: BranchAndPrice | None, why: str, message: str) -> Solution:
         """Return the solution with the status that bound and incumbent imply."""
         root, sense = self.generated, self.problem.sense
         infeasible = root.ended == "infeasible" or bound == -np.inf

@@ -14,12 +14,12 @@ from numpy.random import Generator
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import njit
 from schedgap.instances.elastic._kernels import (
-    Best,
+    BestRun,
     JobOptions,
+    PlacementTables,
     SearchGoal,
-    Servers,
-    Tables,
-    Window,
+    ServerArrays,
+    WorkerWindow,
     holds,
     place,
     recount,
@@ -57,7 +57,7 @@ class AnnealedJobs(NamedTuple):
     rank: Array
 
 
-class Runs(NamedTuple):
+class RunArrays(NamedTuple):
     """The run of each job ``(n,)``: types (−1: none), begin, end, host of its ``ps`` parameter servers, and cost.
 
     ``workers (n, h)`` are its workers by server. A job without run has worker type −1.
@@ -81,18 +81,18 @@ class SearchServers(NamedTuple):
     changed since workers were last counted. Most slots change twice in a move, so counting is delayed.
     """
 
-    servers: Servers
+    servers: ServerArrays
     able: Bools
-    tables: Tables
-    window: Window
-    best: Best
+    tables: PlacementTables
+    window: WorkerWindow
+    best: BestRun
     stops: Bools
     ends: Ints
     changed: Ints
 
 
 @njit(cache=True)
-def book(runs: Runs, job: int, sign: int, cluster: SearchServers) -> None:
+def book(runs: RunArrays, job: int, sign: int, cluster: SearchServers) -> None:
     """Reserve the resources of a job's run, or release them with `sign` −1."""
     servers, m, p = cluster.servers, runs.worker_type[job], runs.ps_type[job]
     begin, end = runs.begin[job], runs.end[job]
@@ -123,7 +123,7 @@ def settle(cluster: SearchServers) -> None:
 
 
 @njit(cache=True)
-def remove(runs: Runs, job: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
+def remove(runs: RunArrays, job: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Remove a job's run, if it has one."""
     if runs.worker_type[job] >= 0:
         book(runs, job, -1, cluster)
@@ -132,7 +132,7 @@ def remove(runs: Runs, job: int, jobs: AnnealedJobs, cluster: SearchServers) -> 
 
 
 @njit(cache=True)
-def insert(runs: Runs, job: int, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
+def insert(runs: RunArrays, job: int, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Give a job the run of least total cost within free capacity, if there is one."""
     a, z = jobs.first[job], jobs.first[job + 1]
     if a == z:
@@ -154,7 +154,7 @@ def insert(runs: Runs, job: int, way: int, jobs: AnnealedJobs, cluster: SearchSe
 
 
 @njit(cache=True)
-def put(runs: Runs, job: int, known: Runs, cluster: SearchServers) -> None:
+def put(runs: RunArrays, job: int, known: RunArrays, cluster: SearchServers) -> None:
     """Give a job its run in `known`, if there is one and it fits."""
     m, p = known.worker_type[job], known.ps_type[job]
     if m < 0:
@@ -171,7 +171,7 @@ def put(runs: Runs, job: int, known: Runs, cluster: SearchServers) -> None:
 
 
 @njit(cache=True)
-def load(runs: Runs, known: Runs, order: Ints, jobs: AnnealedJobs, cluster: SearchServers) -> None:
+def load(runs: RunArrays, known: RunArrays, order: Ints, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Replace all runs by the runs in `known`, in the given order, without those that do not fit."""
     for job in range(runs.begin.size):
         remove(runs, job, jobs, cluster)
@@ -184,7 +184,7 @@ def load(runs: Runs, known: Runs, order: Ints, jobs: AnnealedJobs, cluster: Sear
 
 
 @njit(cache=True)
-def complete(runs: Runs, order: Ints, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
+def complete(runs: RunArrays, order: Ints, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Insert the jobs that have no run, in the given order."""
     for job in order:
         if runs.worker_type[job] < 0:
@@ -192,7 +192,7 @@ def complete(runs: Runs, order: Ints, way: int, jobs: AnnealedJobs, cluster: Sea
 
 
 @njit(cache=True)
-def copy(source: Runs, i: int, target: Runs, j: int) -> None:
+def copy(source: RunArrays, i: int, target: RunArrays, j: int) -> None:
     """Copy a run."""
     target.worker_type[j], target.ps_type[j] = source.worker_type[i], source.ps_type[i]
     target.begin[j], target.end[j] = source.begin[i], source.end[i]
@@ -201,7 +201,7 @@ def copy(source: Runs, i: int, target: Runs, j: int) -> None:
 
 
 @njit(cache=True)
-def ruin(rng: Generator, runs: Runs, jobs: AnnealedJobs, chosen: Ints, near: Ints) -> int:
+def ruin(rng: Generator, runs: RunArrays, jobs: AnnealedJobs, chosen: Ints, near: Ints) -> int:
     """Choose the jobs that a move removes, and return their number: a random job, and some that run when it may start.
 
     The random job is often one without a run.
@@ -254,8 +254,8 @@ def anneal(
     moves: int,
     temperature: float,
     ruined: int,
-    runs: Runs,
-    best: Runs,
+    runs: RunArrays,
+    best: RunArrays,
     jobs: AnnealedJobs,
     cluster: SearchServers,
 ) -> int:
@@ -267,7 +267,9 @@ def anneal(
     some, near = np.empty(min(ruined, n), np.int64), np.empty(n, np.int64)
     k = some.size
     whole = np.empty((6, k), np.int64)
-    before = Runs(whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], np.empty(k), np.empty((k, h), np.int64))
+    before = RunArrays(
+        whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], np.empty(k), np.empty((k, h), np.int64)
+    )
     total, least, inserted = runs.cost.sum(), best.cost.sum(), 0
     for _ in range(moves):
         chosen = some[: ruin(rng, runs, jobs, some, near)]

@@ -12,7 +12,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import FoundRun, Ledger
 from schedgap.models.engine.columns import Packer, PackingOptions, Start
-from schedgap.models.engine.elastic.jobs import ElasticJobs, Grid, Scheduled
+from schedgap.models.engine.elastic.jobs import CapacityGrid, ElasticJobs, Scheduled
 
 NOISE = (0.5, 0.8, 1.0, 1.2)
 """Factors on the prices at which removed jobs are inserted again."""
@@ -47,7 +47,7 @@ class Annealer(Packer):
     def __init__(self, jobs: ElasticJobs, bound: float, prices: Array, options: PackingOptions | None = None) -> None:
         from schedgap.models.engine.elastic import _moves as kernels
 
-        self.jobs, self.grid = jobs, Grid(jobs.machines, jobs.slots)
+        self.jobs, self.grid = jobs, CapacityGrid(jobs.machines, jobs.slots)
         super().__init__(self.grid.packing(jobs), bound, options)
         self.kernels, self.ledger = kernels, Ledger(jobs.machines, jobs.options, jobs.slots)
         self.ledger.post(prices.reshape(self.ledger.price.shape))
@@ -68,7 +68,7 @@ class Annealer(Packer):
         n, h = self.jobs.size, self.jobs.machines.size
         m, p, begin, end, host, ps = (np.full(n, first) for first in (-1, -1, 0, 0, 0, 0))
         workers = np.zeros((n, h), np.int64)
-        return self.kernels.Runs(m, p, begin, end, host, ps, self.problem.none.copy(), workers)
+        return self.kernels.RunArrays(m, p, begin, end, host, ps, self.problem.none.copy(), workers)
 
     def ranks(self) -> Array:
         """Return three orders of insertion ``(3, n)``: by gain per size, by gain, and by size, largest first.

@@ -22,7 +22,7 @@ PRECISE = 1e-3
 """An optimal cost below this fraction of the dearest column's cost is too small for the solver's tolerances."""
 
 
-class Choice(NamedTuple):
+class PlacementChoice(NamedTuple):
     """A choice of a job, as (13) needs it: types, layout, and the fewest and most workers.
 
     The PS type is −1 in a ring; `together` says whether everything is on one server.
@@ -45,7 +45,7 @@ class Placed:
 
 
 def placement_form(
-    machines: Machines, choice: Choice, free: Array, cost: Array, limit: float = np.inf
+    machines: Machines, choice: PlacementChoice, free: Array, cost: Array, limit: float = np.inf
 ) -> tuple[StandardForm, Ints]:
     """Return (13) or (21) as arrays, and the servers ``(u,)`` that its columns belong to.
 
@@ -84,7 +84,9 @@ def placement_form(
     return form, servers
 
 
-def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], free: Array, covers: float) -> RowBlocks:
+def _rows(
+    choice: PlacementChoice, most: tuple[Ints, Ints], part: tuple[Array, Array], free: Array, covers: float
+) -> RowBlocks:
     """Return the rows of (13) or (21); `free` ``(u, R)`` and `part` ``(u, R)`` are fractions of the capacities.
 
     At most `most` ``(u,)`` workers (PSs) fit on each server, and each takes `part` of it. A PS has the bandwidth for
@@ -112,7 +114,7 @@ def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], fr
     return rows
 
 
-def unit_costs(machines: Machines, choice: Choice, price: Array) -> Array:
+def unit_costs(machines: Machines, choice: PlacementChoice, price: Array) -> Array:
     """Return the ``(2, h)`` costs of a worker and of a parameter server at prices ``(h, R)``."""
     ps = machines.ps[choice.ps_type] if choice.ps_type >= 0 else np.zeros(len(machines.resources))
     return np.stack([price @ machines.worker[choice.worker_type], price @ ps])
@@ -120,7 +122,7 @@ def unit_costs(machines: Machines, choice: Choice, price: Array) -> Array:
 
 def placement(
     machines: Machines,
-    choice: Choice,
+    choice: PlacementChoice,
     free: Array,
     price: Array,
     options: SolveOptions | None = None,

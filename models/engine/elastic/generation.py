@@ -5,7 +5,7 @@ Blocks are jobs, columns are schedules, capacities are the resources of servers 
 **Symmetry.** Servers of one class are interchangeable. Averaging a fractional solution over all permutations of equal
 servers shows that the LP over per-server rows has the same optimum as the LP over one row per class (capacity times
 count), as long as every column fits on real servers. Bounds are therefore computed over classes, with one price per
-class, and only schedules over servers. :class:`Pricing` supports both, for the test that they agree.
+class, and only schedules over servers. :class:`ElasticPricing` supports both, for the test that they agree.
 
 **Pricing** is exact (:class:`schedgap.instances.elastic.Ledger`).
 
@@ -27,7 +27,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.elastic import Ledger, Machines, classes
 from schedgap.models.engine.columns import Columns, Covers, Domain, Oracle, Priced
-from schedgap.models.engine.elastic.jobs import ElasticJobs, Grid, bends
+from schedgap.models.engine.elastic.jobs import CapacityGrid, ElasticJobs, bends
 
 CELLS, LARGEST = 2_000_000, 50_000_000
 """Largest numbers of servers times slots, and of jobs times slots times classes, for which the models run by default.
@@ -43,7 +43,7 @@ def too_large(jobs: int, machines: Machines, slots: int) -> str | None:
     return f"jobs x classes x slots = {size:,}, more than {LARGEST:,}" if size > LARGEST else None
 
 
-class Pricing(Oracle):
+class ElasticPricing(Oracle):
     """Exact pricing: the best schedule of every job at prices of resources.
 
     Parameters
@@ -54,7 +54,7 @@ class Pricing(Oracle):
         Capacities of server classes, or of individual servers.
     """
 
-    def __init__(self, jobs: ElasticJobs, grid: Grid) -> None:
+    def __init__(self, jobs: ElasticJobs, grid: CapacityGrid) -> None:
         self.jobs, self.grid = jobs, grid
         self.ledger = Ledger(grid.machines, jobs.options, jobs.slots, constant=True)
         self.domain = Domain.of(grid.packing(jobs))
@@ -110,7 +110,7 @@ class Pricing(Oracle):
         """Return a function that maps a job to what its options pay for covers, cumulated by slot.
 
         The costs are exact: covers exist only for resources that are used by workers which fit on a single class of
-        servers, so their use is known before a run is placed; see :attr:`Grid.whole`.
+        servers, so their use is known before a run is placed; see :attr:`.CapacityGrid.whole`.
         """
         from schedgap.models.engine.elastic import _moves as kernels
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.elastic import FoundRun, Machines, Options, Runs, runs_of
+from schedgap.instances.elastic import FoundRun, Machines, RunOptions, Runs, runs_of
 from schedgap.models.engine.columns import Choice, Packed, Packing
 
 COVERED = 500
@@ -40,7 +40,7 @@ class ElasticJobs:
     """
 
     machines: Machines
-    options: Options
+    options: RunOptions
     slots: int
     earliest: Ints
     late: Array
@@ -58,7 +58,7 @@ class ElasticJobs:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class CapacityGrid:
     """The capacities: row ``(h·R + r)·T + t`` is resource r of the server, or class of servers, h in slot t.
 
     A capacity counts only what whole workers and parameter servers can use, since they cannot be split.
@@ -148,7 +148,7 @@ class Scheduled(Choice):
 
 def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
     """Yield the columns of a decision's runs that end in time; the decision numbers its slots from `first_slot`."""
-    real = Grid(jobs.machines, jobs.slots)
+    real = CapacityGrid(jobs.machines, jobs.slots)
     order = np.argsort(decision.run, kind="stable")
     entries = np.split(order, np.searchsorted(decision.run[order], np.arange(1, max(len(decision.job), 1))))
     for i, job in enumerate(decision.job.tolist()):

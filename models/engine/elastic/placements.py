@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array, Bools, Ints
-from schedgap.instances.elastic import Machines, Options, Runs
+from schedgap.instances.elastic import Machines, RunOptions, Runs
 from schedgap.instances.errors import NotApplicableError
 from schedgap.models.engine.elastic.jobs import ElasticJobs
 
@@ -81,7 +81,7 @@ class TooManyError(NotApplicableError):
     """There are too many schedules to enumerate."""
 
 
-def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
+def starts(options: RunOptions, earliest: Ints, end: Ints | int) -> Ints:
     """Return ``(o,)`` the number of slots in which each option can start.
 
     Jobs run from their slots `earliest` ``(n,)`` on, and complete by the beginning of slot `end`, ``(n,)`` or one slot
@@ -92,7 +92,12 @@ def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
 
 
 def schedules(
-    machines: Machines, options: Options, earliest: Ints, end: Ints | int, wanted: Wanted | None = None, times: int = 1
+    machines: Machines,
+    options: RunOptions,
+    earliest: Ints,
+    end: Ints | int,
+    wanted: Wanted | None = None,
+    times: int = 1,
 ) -> Runs:
     """Return all schedules of the jobs between `earliest` and `end` (see :func:`starts`), as the runs of one decision.
 
@@ -127,7 +132,7 @@ def schedules(
 
 
 def _listed(
-    m: Machines, o: Options, earliest: Ints, count: Ints, wanted: Wanted | None, times: int
+    m: Machines, o: RunOptions, earliest: Ints, count: Ints, wanted: Wanted | None, times: int
 ) -> list[tuple[int, Ints, Placement]]:
     """Return all schedules, grouped by option and placement: the option, its starts, and the placement."""
     if m.size > MOST_SERVERS:

@@ -6,8 +6,8 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Runs, classes
 from schedgap.models.engine.columns import Branch, PackingOptions, PackingProblem, solve_in_phases
 from schedgap.models.engine.elastic.annealing import Annealer
-from schedgap.models.engine.elastic.generation import Pricing
-from schedgap.models.engine.elastic.jobs import ElasticJobs, Grid, columns_of, runs
+from schedgap.models.engine.elastic.generation import ElasticPricing
+from schedgap.models.engine.elastic.jobs import CapacityGrid, ElasticJobs, columns_of, runs
 from schedgap.models.engine.elastic.listing import Listing
 from schedgap.models.engine.solve import Solution, SolveOptions
 
@@ -42,8 +42,8 @@ def solve(
     seeded
         Whether to start from the known decisions.
     """
-    grid = Grid(classes(jobs.machines), jobs.slots)
-    pricing = Pricing(jobs, grid)
+    grid = CapacityGrid(classes(jobs.machines), jobs.slots)
+    pricing = ElasticPricing(jobs, grid)
     packing = pricing.domain.packing
     problem = PackingProblem(
         packing=packing,

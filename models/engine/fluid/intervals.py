@@ -47,7 +47,7 @@ from schedgap.models.engine.columns import (
     generate,
     statement,
 )
-from schedgap.models.engine.fluid.single_machine import Best, FluidJobs, best_bound, prices_over
+from schedgap.models.engine.fluid.single_machine import FluidJobs, MachineBound, best_bound, prices_over
 from schedgap.models.engine.solve import Solution, SolveOptions
 from schedgap.models.registry import Outcome
 
@@ -113,7 +113,7 @@ class IntervalOracle(Oracle, Protocol):
         """Return further edges at which to cut intervals, given the LP optimum; whole numbers only if `whole`."""
 
 
-class Pricing(IntervalOracle):
+class IntervalPricing(IntervalOracle):
     """Exact pricing: at prices of resources in intervals, when each job best does its work and ends."""
 
     def __init__(self, fluid: Fluid) -> None:
@@ -182,7 +182,7 @@ class Teams(IntervalOracle):
     intervals.
     """
 
-    def __init__(self, pricing: Pricing, volume: Array, size: int) -> None:
+    def __init__(self, pricing: IntervalPricing, volume: Array, size: int) -> None:
         self.pricing, self.edges, self.must = pricing, pricing.edges, pricing.must
         self.team: Ints = np.empty(len(volume), np.int64)
         self.team[np.argsort(volume, kind="stable")] = np.arange(len(volume)) // size
@@ -281,13 +281,13 @@ def completion_edges(run: FluidJobs, grain: float) -> Array:
     return np.append(first_edges(run, math.ceil(horizon) if whole else horizon, whole), np.inf)
 
 
-def completing(run: FluidJobs, grain: float, edges: Array) -> Pricing:
+def completing(run: FluidJobs, grain: float, edges: Array) -> IntervalPricing:
     """Return the pricing oracle for the weighted sum of completion times, negated, over intervals with given edges."""
-    return Pricing(Fluid(run, edges, completions(run, edges, grain), must=True))
+    return IntervalPricing(Fluid(run, edges, completions(run, edges, grain), must=True))
 
 
 def least_completion(
-    run: FluidJobs, grain: float, options: SolveOptions, best: Best | None = None, team: int = 1
+    run: FluidJobs, grain: float, options: SolveOptions, best: MachineBound | None = None, team: int = 1
 ) -> Tightest:
     """Bound the negative of the least weighted sum of completion times by column generation.
 

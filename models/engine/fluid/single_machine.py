@@ -227,7 +227,7 @@ SAMPLES = 20
 """Points in each interval at which :func:`prices_over` samples the price curve."""
 
 
-class Best(NamedTuple):
+class MachineBound(NamedTuple):
     """A bound on the weighted sum of completion times: its name, its value, and the multipliers that prove it.
 
     `weights` ``(d,)`` are those of the resources; `part` ``(n,)`` are the multipliers of (d), ``None`` for (a).
@@ -240,7 +240,7 @@ class Best(NamedTuple):
     run: FluidJobs
 
 
-def best_bound(run: FluidJobs) -> Best:
+def best_bound(run: FluidJobs) -> MachineBound:
     """Return the best closed-form bound on the weighted sum of completion times.
 
     It is the best of shortest remaining volume first (Schrage), mean busy times by largest weight per volume, every
@@ -250,14 +250,14 @@ def best_bound(run: FluidJobs) -> Best:
     volume = run.volume(weights)
     mixed, part = blended(run, volume)
     bounds = (
-        Best("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume), run),
-        Best("shortest remaining volume first", bound_of(run, volume, None), weights, None, run),
-        Best("mean busy times and every job alone", mixed, weights, part, run),
+        MachineBound("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume), run),
+        MachineBound("shortest remaining volume first", bound_of(run, volume, None), weights, None, run),
+        MachineBound("mean busy times and every job alone", mixed, weights, part, run),
     )
     return max(bounds, key=lambda best: best.value)
 
 
-def prices_over(best: Best, edges: Array) -> Array:
+def prices_over(best: MachineBound, edges: Array) -> Array:
     """Return ``(d·K,)`` prices of resources in intervals at which the fluid's bound is about as good as the machine's.
 
     While the machine serves a job, its price per unit of time falls by the job's weight per volume. The price is the

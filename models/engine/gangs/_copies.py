@@ -17,7 +17,7 @@ BRANCHES = 50_000
 """Most nodes of the search for one last slot; if these do not suffice, the bound is that of divisible GPUs."""
 
 
-class Offer(NamedTuple):
+class CopyOffer(NamedTuple):
     """GPUs that a job can buy, by class of servers and slot.
 
     They cost `prices` ``(c, T)`` each; the job holds at least `low` and at most `high` ``(c, T)`` of them. `cells`
@@ -294,7 +294,7 @@ def price(prices, capacity, which, jobs, worth, floor, uses, out):  # type: igno
         ends_divisible(prices, low, high, arrival[j], least, progress[j], worth[j], paid)
         group, pace = groups_of(progress[j])
         need = least - (low.sum(axis=1) * progress[j]).sum()
-        offer = Offer(prices, low, high, cells_by_unit(prices, low, high, arrival[j], progress[j]), group, pace)
+        offer = CopyOffer(prices, low, high, cells_by_unit(prices, low, high, arrival[j], progress[j]), group, pace)
         basis = (low * prices).sum()
         most[i], sure, last = floor[j], floor[j], -1
         number, chosen = np.zeros(len(pace), np.int64), np.zeros(len(pace), np.int64)

@@ -507,7 +507,7 @@ def follow(choice, states, when, sure_when, a, progress, work, level):  # type: 
 def price(prices, room, which, jobs, machines, worth, floor, uses, covers, several, close, out):  # type: ignore[no-untyped-def]
     """Find the best schedules of jobs at given prices, one job after another.
 
-    :meth:`schedgap.models.engine.gangs.pricing.Pricing._price` allocates the arrays for the results.
+    :meth:`schedgap.models.engine.gangs.pricing.GangPricing._price` allocates the arrays for the results.
 
     Parameters
     ----------

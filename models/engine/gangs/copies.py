@@ -86,7 +86,7 @@ class ForkedPricing(Oracle):
         return Columns(job, self.worth[job, last], use, last)
 
 
-class Classes(NamedTuple):
+class ServerClasses(NamedTuple):
     """``c`` classes of servers with the same GPU type and size.
 
     Each class has a `gpu_type` and `gpus` in total, ``(c,)``; `kind` ``(h,)`` is the class of each server. All copies
@@ -100,17 +100,17 @@ class Classes(NamedTuple):
     progress: Array
 
 
-def classes(view: HadarView) -> Classes:
+def classes(view: HadarView) -> ServerClasses:
     """Return the classes of servers, with the most GPUs that the copies of a job can hold and their progress."""
     hosts, work = view.servers, view.workload
     kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
     sizes, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
     limit = np.minimum(work.gpus[:, None], sizes[:, 1]) * count
     progress = np.ascontiguousarray(work.rates[:, sizes[:, 0]] * view.slot_s)
-    return Classes(sizes[:, 0], sizes[:, 1] * count, kind.ravel(), limit, progress)
+    return ServerClasses(sizes[:, 0], sizes[:, 1] * count, kind.ravel(), limit, progress)
 
 
-def able(view: HadarView, of: Classes) -> Ints:
+def able(view: HadarView, of: ServerClasses) -> Ints:
     """Return the jobs that can complete when they run as copies."""
     alone = (of.limit * of.progress).sum(axis=1) * (view.slots - view.arrival)
     return np.flatnonzero(alone >= view.workload.work * (1 - ROUNDING))

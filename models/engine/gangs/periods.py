@@ -24,7 +24,7 @@ from schedgap.models.engine.columns import (
     Priced,
     generate,
 )
-from schedgap.models.engine.gangs.pricing import Pricing
+from schedgap.models.engine.gangs.pricing import GangPricing
 from schedgap.models.engine.gangs.progress import earliest_finish
 from schedgap.models.engine.solve import SolveOptions
 
@@ -57,7 +57,7 @@ def periods(view: HadarView, worth: Array, number: int) -> Ints:
 class ByPeriod(Oracle):
     """The pricing oracle with one price per type and period: row ``r·K + i`` is type r in period i."""
 
-    def __init__(self, pricing: Pricing, options: SolveOptions, number: int = NUMBER) -> None:
+    def __init__(self, pricing: GangPricing, options: SolveOptions, number: int = NUMBER) -> None:
         self.pricing, self.options = pricing, options
         view, must = pricing.view, pricing.packing.cover
         self.edges = periods(view, pricing.worth, number)

@@ -151,7 +151,7 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
 
 
 @dataclass(frozen=True, eq=False)
-class Machines:
+class Automata:
     """The automata or grids of several jobs, concatenated; jobs without one have empty tables."""
 
     tables: NDArray[np.int32]
@@ -161,11 +161,11 @@ class Machines:
     levels: Ints
 
     @staticmethod
-    def of(machines: dict[int, Machine], n: int) -> Machines:
+    def of(machines: dict[int, Machine], n: int) -> Automata:
         """Concatenate the machines of some of `n` jobs, given by job."""
         none = Machine(np.zeros((0, 1), np.int32), 0, 0)
         listed = [machines.get(j, none) for j in range(n)]
-        return Machines(
+        return Automata(
             tables=np.concatenate([m.table.ravel() for m in listed]),
             offset=np.cumsum([0, *(m.table.size for m in listed)]),
             need=np.array([m.need for m in listed]),
@@ -179,7 +179,7 @@ class Machines:
         return self.tables, self.offset, self.need, self.enough, self.levels
 
 
-class Pricing(Oracle):
+class GangPricing(Oracle):
     """The oracle of Hadar's P2: capacities are (type, slot), row ``r·T + t``; blocks are jobs, ends are last slots.
 
     Parameters
@@ -211,7 +211,7 @@ class Pricing(Oracle):
         machines = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
         self.by_parts = np.array([j in machines and machines[j] is None for j in range(view.size)])
         self._exact = {j: exact for j, exact in machines.items() if exact}
-        self._machines = Machines.of(self._exact, view.size)
+        self._machines = Automata.of(self._exact, view.size)
         self._tried: set[int] = set()
         self._fine: dict[int, Machine] = {}
         self._total, self._close = math.inf, 0.0
@@ -244,7 +244,7 @@ class Pricing(Oracle):
         self._tried |= set(untried)
         if finer := {j: exact for j in untried if (exact := automaton(*self._task(j), FINE))}:
             self._exact |= finer
-            self._machines, refined = Machines.of(self._exact, view.size), np.array(list(finer), np.int64)
+            self._machines, refined = Automata.of(self._exact, view.size), np.array(list(finer), np.int64)
             self.by_parts[refined] = False
             better = self._price(refined, self._machines, *inputs, alone=True)
             most[refined] = np.minimum(most[refined], better.most)
@@ -265,7 +265,7 @@ class Pricing(Oracle):
         for j in refined.tolist():
             if j not in self._fine:
                 self._fine[j] = machine(*self._task(j), int(self.view.slots - self.jobs.arrival[j]), FINE)
-        fine = Machines.of({j: self._fine[j] for j in refined.tolist()}, self.view.size)
+        fine = Automata.of({j: self._fine[j] for j in refined.tolist()}, self.view.size)
         better = self._price(refined, fine, by_slot, room, goal)
         most[refined] = np.minimum(most[refined], better.most)
         by_end[refined] = np.minimum(by_end[refined], better.by_end)
@@ -300,7 +300,7 @@ class Pricing(Oracle):
     def _price(
         self,
         which: Ints,
-        machines: Machines,
+        machines: Automata,
         prices: Array,
         room: Ints,
         goal: _Goal,
@@ -365,7 +365,7 @@ class _Result:
     cell: Ints
     gpus: Ints
 
-    def columns(self, pricing: Pricing) -> Columns:
+    def columns(self, pricing: GangPricing) -> Columns:
         """Return the schedules as columns."""
         starts = np.concatenate([[0], self.ends])
         use = sp.csc_array((self.gpus.astype(float), self.cell, starts), shape=(pricing.room.size, len(self.owner)))

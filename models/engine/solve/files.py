@@ -159,7 +159,7 @@ WRITERS: Mapping[str, Callable[[StandardForm, str, Names], Iterator[str]]] = {".
 
 
 @dataclass(frozen=True)
-class Answer:
+class SolutionFile:
     """Content of a solution file: the objective in the solver's own sense, and values by column.
 
     `complete` says whether the file lists every column, or only those with nonzero values.
@@ -209,7 +209,7 @@ class _Reader:
         return self.number(at + 1, text) if text else None
 
 
-def _highs(reader: _Reader) -> Answer:
+def _highs(reader: _Reader) -> SolutionFile:
     try:
         at = next(i for i, line in enumerate(reader.lines) if line.startswith("# Primal solution values"))
         count = next(i for i, line in enumerate(reader.lines) if i > at and line.startswith("# Columns"))
@@ -224,31 +224,31 @@ def _highs(reader: _Reader) -> Answer:
     values = reader.pairs(count + 1, end)
     objective = next((i for i in range(at, count) if reader.lines[i].startswith("Objective")), None)
     value = None if objective is None else reader.after(objective, " ")
-    return Answer("HiGHS", reader.lines[1].strip(), value, values, complete=True)
+    return SolutionFile("HiGHS", reader.lines[1].strip(), value, values, complete=True)
 
 
-def _gurobi(reader: _Reader) -> Answer:
+def _gurobi(reader: _Reader) -> SolutionFile:
     first = next((i for i, line in enumerate(reader.lines) if not line.startswith("#")), len(reader.lines))
     objective = next((i for i in range(first) if "Objective value" in reader.lines[i]), None)
     value = None if objective is None else reader.after(objective, "=")
-    return Answer("Gurobi", "", value, reader.pairs(first, len(reader.lines)), complete=True)
+    return SolutionFile("Gurobi", "", value, reader.pairs(first, len(reader.lines)), complete=True)
 
 
-def _scip(reader: _Reader) -> Answer:
+def _scip(reader: _Reader) -> SolutionFile:
     at = next((i for i, line in enumerate(reader.lines) if line.startswith("objective value")), None)
     if at is None:
         raise reader.fail(len(reader.lines), "no objective value: the file is truncated, or SCIP found no solution")
     status = reader.lines[0].partition(":")[2].strip() if at else ""
-    return Answer("SCIP", status, reader.after(at, ":"), reader.pairs(at + 1, len(reader.lines)), complete=False)
+    return SolutionFile("SCIP", status, reader.after(at, ":"), reader.pairs(at + 1, len(reader.lines)), complete=False)
 
 
-def _cbc(reader: _Reader) -> Answer:
+def _cbc(reader: _Reader) -> SolutionFile:
     status, _, _ = reader.lines[0].partition(" - ")
     value = reader.after(0, "objective value")
-    return Answer("CBC", status, value, reader.pairs(1, len(reader.lines), name=1), complete=False)
+    return SolutionFile("CBC", status, value, reader.pairs(1, len(reader.lines), name=1), complete=False)
 
 
-FORMATS: tuple[tuple[str, Callable[[_Reader], Answer]], ...] = (
+FORMATS: tuple[tuple[str, Callable[[_Reader], SolutionFile]], ...] = (
     (r"Model status", _highs),
     (r"# (Solution|Objective)", _gurobi),
     (r"(solution status|objective value):", _scip),
@@ -257,7 +257,7 @@ FORMATS: tuple[tuple[str, Callable[[_Reader], Answer]], ...] = (
 """Readers of solution files, each with a pattern for the beginning of the first line."""
 
 
-def read_solution(where: str, text: str) -> Answer:
+def read_solution(where: str, text: str) -> SolutionFile:
     """Read a solution file of HiGHS, Gurobi, SCIP or CBC; a `UsageError` about it names the file as `where`."""
     reader = _Reader(where, text)
     for begins, read in FORMATS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.harness.check import TOLERANCE
-from schedgap.harness.studies.audit.lab import Lab, Printed, certified, recomputed, solved
+from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, recomputed, solved
 from schedgap.harness.studies.audit.row import Witness, claim
 from schedgap.instances import load
 from schedgap.instances.views.admission import view
@@ -20,7 +20,7 @@ PRINTED = 431.33
     scope="starts after the arrival slot",
     how="the ILP over all schedules, with starts from slot 4 and from slot 3",
 )
-def optimal(lab: Lab) -> str:
+def optimal(lab: ClaimLab) -> str:
     """The schedule with total utility 431.33 is optimal."""
     instance = load(EXAMPLE)
     names = (EXACT, f"{EXACT}.from_arrival", ONLINE)
@@ -33,7 +33,7 @@ def optimal(lab: Lab) -> str:
 
 
 @claim("admission.j3-spread", "part 1, j3", how="j3's schedule in an optimal solution")
-def spread(lab: Lab) -> str:
+def spread(lab: ClaimLab) -> str:
     """Since a server has two workers only, j3 must be spread over servers."""
     instance = load(EXAMPLE)
     runs = solved(EXACT, view(instance)).decision
@@ -46,7 +46,7 @@ def spread(lab: Lab) -> str:
 
 
 @claim("admission.slip.total", "part 3", how="the printed formula of f, 300/(1 + e^{0.02Δ})")
-def slip_total(lab: Lab) -> str:
+def slip_total(lab: ClaimLab) -> str:
     """f(3) = 145.63 and f(5) = 142.85, and the printed schedule is worth 431.33 in total."""
     instance = load(EXAMPLE)
     v = view(instance)
@@ -64,7 +64,7 @@ def slip_total(lab: Lab) -> str:
 
 
 @claim("admission.slip.theta", "parts 1 to 3", how="the bases that the printed prices are powers of")
-def slip_theta(lab: Lab) -> str:
+def slip_theta(lab: ClaimLab) -> str:
     """θ_w is one number, fixed beforehand."""
     used = {"part 1, j1": 145.63 / 4 + 1, "part 1, j2": 142.85 / 4 + 1, "part 2": 142.85 / 8 + 1}
     first, *others = used.values()
@@ -93,7 +93,7 @@ COSTS = (
 
 
 @claim("admission.slip.steps", "parts 1 to 3", how="the printed formulas on the text's own f, θ and rounded prices")
-def slip_steps(lab: Lab) -> str:
+def slip_steps(lab: ClaimLab) -> str:
     """Prices, costs and payoffs of all steps follow from the numbers before them."""
     numbers = []
     for where, f, slots, *units in PRICES:

@@ -8,11 +8,11 @@ import numpy as np
 
 from schedgap.harness.check import TOLERANCE, differ
 from schedgap.harness.show.text import rounded
-from schedgap.harness.studies.audit.lab import Lab, Printed, certified, measured, recomputed, solved
+from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, measured, recomputed, solved
 from schedgap.harness.studies.audit.row import Witness, claim
 from schedgap.harness.studies.compare.methods import promised_of
 from schedgap.heuristics.hadar.hadare import utilisation
-from schedgap.heuristics.hadar.planning import Planner, Planning, Round, literal_dp
+from schedgap.heuristics.hadar.planning import Planner, Planning, RoundToPlan, literal_dp
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
 from schedgap.instances import load
@@ -39,7 +39,7 @@ def worth(amplitude: float, epochs: int, rates: dict[str, float], gpus: int = 1)
     scope="P1 completes every job, P2 may reject jobs",
     how="both as MILPs on random instances of up to 3 jobs, 5 slots and 3 GPU types; optima to 1e-6",
 )
-def p1_equals_p2(lab: Lab) -> str:
+def p1_equals_p2(lab: ClaimLab) -> str:
     """P1 and P2 are equivalent."""
     same = lab.within("the same rule of completion in both")
 
@@ -60,10 +60,10 @@ def p1_equals_p2(lab: Lab) -> str:
     return f"optima differ on {lab} instances as printed, in {same} comparisons under the same rule"
 
 
-def waiting(v: HadarView) -> Round:
+def waiting(v: HadarView) -> RoundToPlan:
     """Return a round in which all jobs have arrived and nothing runs."""
     nothing = np.zeros(v.servers.size, np.int64)
-    return Round(np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing, np.zeros((0, 3), np.int64))
+    return RoundToPlan(np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing, np.zeros((0, 3), np.int64))
 
 
 @claim(
@@ -71,7 +71,7 @@ def waiting(v: HadarView) -> Round:
     "Algorithm 2, line 20",
     how="the literal recursion against the exact DP over payoffs on random queues of up to 5 jobs, empty cluster",
 )
-def line_20(lab: Lab) -> str:
+def line_20(lab: ClaimLab) -> str:
     """The branch with the smaller cost is the better one, so the returned plan is worth most."""
     empty = 0
     for instance in lab.drawn(draw, 300, jobs=5):
@@ -88,7 +88,7 @@ def line_20(lab: Lab) -> str:
 
 
 @claim("hadar.definition-1", "Definition 1 with Lemma 3", how="every whole step in random instances, prices by (5)–(7)")
-def definition_1(lab: Lab) -> str:
+def definition_1(lab: ClaimLab) -> str:
     """k(γ)·Δγ ≥ (c/α)·(k(γ+Δγ) − k(γ)) with α = max_r (1, ln(U_max/U_min)) and the prices (5)."""
     # U_max/U_min = 100 by (6) and (7).
     four_gpus = linear([worth(1.0, 1, {"a": 1.0}), worth(1.25, 1, {"a": 1.0})], {"a": 4}, slots=5)
@@ -123,7 +123,7 @@ def _right_side(ratio: float, gpus: int, step: float, alpha: float) -> float:
     scope="the exact dynamic program",
     how="entries of the memo: jobs that each run on a GPU of their own, and random gangs on 48 GPUs",
 )
-def theorem_1(lab: Lab) -> str:
+def theorem_1(lab: ClaimLab) -> str:
     """Algorithm 2 runs in polynomial time: its memo has at most n(Q)·H·R entries."""
     grown = {n: _entries(lab, private(n)) for n in (2, 5, 10, 15)}
     drawn = {n: _entries(lab, gangs(n)) for n in ((5, 10, 15) if lab.effort < 1 else (5, 10, 15, 20))}
@@ -136,7 +136,7 @@ def theorem_1(lab: Lab) -> str:
     )
 
 
-def _entries(lab: Lab, instance: Instance) -> int:
+def _entries(lab: ClaimLab, instance: Instance) -> int:
     v = view(instance)
     entries = Planner(v, prices(v)).memo_entries(waiting(v))
     most = v.size * v.servers.size * len(v.capacity)
@@ -151,7 +151,7 @@ def _entries(lab: Lab, instance: Instance) -> int:
     scope="utilities positive at the horizon",
     how="hadar.online, which plans all jobs anew in each round, against verified schedules and certified bounds of P1",
 )
-def theorem_2(lab: Lab) -> str:
+def theorem_2(lab: ClaimLab) -> str:
     """Hadar is 2α-competitive, α = max_r max(1, ln(U_max/U_min))."""
     case, methods = outbidding(20), ["hadar.online", "hadar.online?mode=incremental"]
     row = certified(case, methods)["hadar.online"]
@@ -202,7 +202,7 @@ def start_of_dual(v: HadarView) -> tuple[float, float]:
     scope="utilities positive at the horizon",
     how="D_0 at the largest 1/η that the condition allows, against the certified optimum",
 )
-def start_is_low(lab: Lab, repaired: bool = False) -> str:
+def start_is_low(lab: ClaimLab, repaired: bool = False) -> str:
     """D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/ΣC."""
     example = ""
     one_job = linear([worth(1.0, 40, {"a": 1.0}, gpus=4)], {"a": 60}, slots=100)
@@ -263,7 +263,7 @@ def _cheapest(slot: Ints, gpu_type: Ints, gpus: Ints, hosts: Servers, used: Ints
     scope="each job decided once, at its arrival, by (4)",
     how="on random instances, with the least α for which the condition holds, and the certified optimum of P1",
 )
-def lemma_1(lab: Lab) -> str:
+def lemma_1(lab: ClaimLab) -> str:
     """If P_j − P_{j−1} ≥ (D_j − D_{j−1})/α for all jobs, P_0 = 0 and D_0 ≤ OPT/2, Algorithm 1 is 2α-competitive."""
     largest = 0.0
     for instance in lab.drawn(draw, 150):
@@ -288,7 +288,7 @@ def lemma_1(lab: Lab) -> str:
     scope="each job decided once, at its arrival, by (4)",
     how="on random instances, with the least α for which Definition 1 holds",
 )
-def lemma_2(lab: Lab) -> str:
+def lemma_2(lab: ClaimLab) -> str:
     """If the allocation-cost relationship holds for α ≥ 1, P_j − P_{j−1} ≥ (D_j − D_{j−1})/α for all jobs."""
     largest = 0.0
     for instance in lab.drawn(draw, 200):
@@ -305,7 +305,7 @@ def lemma_2(lab: Lab) -> str:
     "section IV-B, GPU resource utilisation",
     how="rounds of gen/20jobs?load=4 in which a job waits; one fails where a waiting gang fits on idle GPUs",
 )
-def unused(lab: Lab) -> str:
+def unused(lab: ClaimLab) -> str:
     """The number of GPUs left unused is minimized."""
     instance = load("gen/20jobs?load=4")
     jobs, hosts = workload(instance), servers(instance)
@@ -341,7 +341,7 @@ def fig_1(slots: int) -> Instance:
     scope="gangs all or nothing, (1e)",
     how="P1 with every job completed and a horizon of 5 and of 6 rounds, by MILP",
 )
-def fig_1_rounds(lab: Lab) -> str:
+def fig_1_rounds(lab: ClaimLab) -> str:
     """Hadar completes the three jobs in 5 rounds."""
     method = f"{P1}.complete"
     status = {slots: certified(fig_1(slots), [method])[method].status for slots in (5, 6)}
@@ -357,7 +357,7 @@ def fig_1_rounds(lab: Lab) -> str:
     scope="gangs all or nothing, (1e)",
     how="the GPUs of every set of jobs",
 )
-def fig_1_utilisation(lab: Lab) -> str:
+def fig_1_utilisation(lab: ClaimLab) -> str:
     """Hadar's cluster utilisation approaches 100 % in the first round."""
     instance = load(FIG_1)
     gpus, gang = instance.cluster.gpus, [job.gpus for job in instance.jobs]
@@ -376,7 +376,7 @@ Y_GAVEL = np.array([[0.6, 0.4, 0.0], [0.2, 0.6, 0.2], [0.2, 0.0, 0.8]])
     "section II-A, the matrix Y^Gavel",
     how="epochs per round of each job under the printed shares, against its best type all the time",
 )
-def printed_shares(lab: Lab) -> str:
+def printed_shares(lab: ClaimLab) -> str:
     """Y^Gavel is the optimal allocation if the cluster has sufficient capacity."""
     v = view(load(FIG_1))
     reached, best = (v.progress * Y_GAVEL).sum(axis=1), v.progress.max(axis=1)
@@ -406,7 +406,7 @@ def printed_shares(lab: Lab) -> str:
     scope="a job longer than a round",
     how="Cases I to III of the proof for 2–8 nodes and 2–20 rounds",
 )
-def more_copies_are_better(lab: Lab, strict: bool = True) -> str:
+def more_copies_are_better(lab: ClaimLab, strict: bool = True) -> str:
     """CRU with 1 copy < with x copies < with n copies, for 1 < x < n."""
     for nodes in range(2, 9):
         for rounds in range(2, 21):
@@ -435,7 +435,7 @@ MIXES = ("M-1", "M-3", "M-4", "M-5", "M-8", "M-10", "M-12")
     "HadarE, Corollary of Theorem 3",
     how="rounds of 360 s on the seven mixes of both clusters, all but the last; one fails where a node has no copy",
 )
-def no_idle_node(lab: Lab) -> str:
+def no_idle_node(lab: ClaimLab) -> str:
     """With n copies of every job on n nodes, no node idles in any round but possibly the last."""
     busy = []
     for ref in (f"gen/hadar-{name}?mix={mix}" for name in ("aws", "testbed") for mix in MIXES):
@@ -456,14 +456,14 @@ def no_idle_node(lab: Lab) -> str:
 
 
 @claim("hadar.slip.m-5", "section VI-C, TTD of M-5", how="recomputed from the printed seconds")
-def slip_m5(lab: Lab) -> str:
+def slip_m5(lab: ClaimLab) -> str:
     """4200 s against 3900 s (AWS) is a speedup of 1.18, 3300 s against 2800 s (testbed) one of 1.15."""
     text = recomputed(lab, Printed("AWS", 1.18, 4200 / 3900, 0.005), Printed("testbed", 1.15, 3300 / 2800, 0.005))
     return f"{text}; if seconds are rounded: {_rounded(4200, 3900, 50)} and {_rounded(3300, 2800, 50)}"
 
 
 @claim("hadar.slip.yarn-cs", "section IV-B, TTD", how="recomputed from the printed hours")
-def slip_yarn(lab: Lab) -> str:
+def slip_yarn(lab: ClaimLab) -> str:
     """68 h of YARN-CS against 40 h of Hadar is 1.67 times."""
     text = recomputed(lab, Printed("TTD ratio", 1.67, 68 / 40, 0.005))
     return f"{text}; if hours are rounded: {_rounded(68, 40, 0.5)}"

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from schedgap.harness.ask import fairness
 from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import number, rounded
-from schedgap.harness.studies.audit.lab import Lab, Printed, certified, recomputed, solved
+from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, recomputed, solved
 from schedgap.harness.studies.audit.row import Count, Witness, claim
 from schedgap.heuristics.oef import gandiva_fair
 from schedgap.instances import load
@@ -70,7 +70,7 @@ def several(speedups: ArrayLike, capacity: list[int], reported: ArrayLike | None
 def tried(
     instances: Iterable[Instance],
     method: str,
-    judge: Callable[[OefView, Array], fairness.Finding[Any]],
+    judge: Callable[[OefView, Array], fairness.PropertyCheck[Any]],
     counts: Sequence[Count],
 ) -> list[str]:
     """Count whether a method's allocations pass the judge; return the judge's text for each instance."""
@@ -93,7 +93,7 @@ DRAWN = "random ones of up to 4 tenants and 4 types"
     scope="optima without envy, or with sharing incentive, where one tenant has the least speedup on every type",
     how="that tenant's shares at the vertex that the simplex method finds",
 )
-def lemma_3_1(lab: Lab) -> str:
+def lemma_3_1(lab: ClaimLab) -> str:
     """The slowest tenant has all devices of the slowest types, and a part of those of the next one."""
     alike = lab.within("speedup ratios that rank all tenants alike")
     ordered = lab.drawn(draw, 60, "ordered", ordered=True)
@@ -124,7 +124,7 @@ def lemma_3_1(lab: Lab) -> str:
     text="No mechanism of optimal efficiency is both sharing-incentive and strategy-proof.",
     method=SHARING,
 )
-def conflict(lab: Lab, method: str) -> str:
+def conflict(lab: ClaimLab, method: str) -> str:
     """No mechanism of optimal efficiency with this kind of fairness is strategy-proof."""
     lie = Count()
     gain = _lie(lie, load("paper/oef-fig2"), 0, np.array([1.0, 3.0]), method=method)
@@ -139,7 +139,7 @@ def conflict(lab: Lab, method: str) -> str:
     scope="cooperative OEF",
     how="u2's best efficiency over all optima, with reports from 1 to 10 while u1 reports 4",
 )
-def dilemma(lab: Lab) -> str:
+def dilemma(lab: ClaimLab) -> str:
     """After u1 lies in (6), u2 has an incentive to lie, too, up to max-min fairness."""
     instance = load("paper/oef-eq6-lie")
     v = view(instance)
@@ -153,7 +153,7 @@ def dilemma(lab: Lab) -> str:
 
 
 @claim("oef.theorem-5.1", "Theorem 5.1", how="exact checkers of both; efficiency against the LP with all rows")
-def theorem_5_1(lab: Lab) -> str:
+def theorem_5_1(lab: ClaimLab) -> str:
     """Cooperative OEF is envy-free and sharing-incentive, and no envy-free allocation is more efficient."""
     for instance in (*map(ones, (SKIPPING, WASTING, TEMPTING)), *lab.drawn(draw, 150)):
         v = view(instance)
@@ -171,7 +171,7 @@ def theorem_5_1(lab: Lab) -> str:
     scope="cooperative and non-cooperative OEF",
     how="types of the simplex method's vertex",
 )
-def theorem_5_2(lab: Lab) -> str:
+def theorem_5_2(lab: ClaimLab) -> str:
     """Every tenant gets types that are neighbours in speed."""
     narrower = "{} OEF where speedup ratios rank all tenants alike"
     alone, together = (lab.within(narrower.format(kind)) for kind in ("non-cooperative", "cooperative"))
@@ -205,7 +205,7 @@ def theorem_5_2(lab: Lab) -> str:
     method=TOGETHER,
 )
 @claim("oef.gandiva-pareto", "section 2.4", how="as oef.theorem-5.3.cooperative", method=TRADING)
-def pareto(lab: Lab, method: str) -> str:
+def pareto(lab: ClaimLab, method: str) -> str:
     """Gandiva_fair is Pareto-efficient."""
     two = lab.within("two GPU types")
     by_hand = (ones(WASTING), of_matrix(WASTING_TWO, [2, 2]), of_matrix(UNTRADED, [2, 2, 1]))
@@ -225,7 +225,7 @@ def pareto(lab: Lab, method: str) -> str:
     scope="over- and under-reports; the definition in section 2.3.1 speaks of inflated ones",
     how="random reports of one tenant, above and below the truth, while the others are honest; over all optima",
 )
-def theorem_5_4(lab: Lab) -> str:
+def theorem_5_4(lab: ClaimLab) -> str:
     """Under non-cooperative OEF nobody gains by misreporting speedups."""
     over = lab.within("over-reports")
     rng = lab.rng("reports")
@@ -252,7 +252,7 @@ def theorem_5_4(lab: Lab) -> str:
     scope="two GPU types, over- and under-reports",
     how="random reports of the tenant of the largest speedup, above and below the truth, while the others are honest",
 )
-def second_price(lab: Lab) -> str:
+def second_price(lab: ClaimLab) -> str:
     """Gandiva_fair's second price prevents the fastest-accelerating user from lying about its speedup on fast GPUs."""
     over, rng = lab.within("over-reports"), lab.rng("reports")
     example = _lie(lab, load("paper/oef-eq1"), 2, np.array([1.0, 2.5]), method=TRADING)
@@ -299,7 +299,7 @@ def _lie(
     scope="tenants with two job types, over-reports, throughput of both together",
     how="over-reports of one job type, while all else is honest; over all optima",
 )
-def multi_strategy_proof(lab: Lab) -> str:
+def multi_strategy_proof(lab: ClaimLab) -> str:
     """Under non-cooperative OEF a tenant with several job types does not gain by inflating the speedups of one."""
     rng = lab.rng("reports")
     example = _lie(lab, several(SEVERAL, [1, 1]), 0, np.array([1.0, 9.0]))
@@ -319,7 +319,7 @@ def multi_strategy_proof(lab: Lab) -> str:
     scope="cooperative OEF, whole tenants, who use any bundle as well as they can",
     how="envy-freeness and sharing incentive by exact checkers, for tenants and for virtual rows",
 )
-def multi_properties(lab: Lab) -> str:
+def multi_properties(lab: ClaimLab) -> str:
     """Replication maintains all the fairness properties of OEF perfectly, also where a user runs several DL jobs."""
     rows = lab.within("virtual tenants of one job type")
     made = (
@@ -340,7 +340,7 @@ def _total(method: str, v: OefView) -> float | None:
 
 
 @claim("oef.weights", "section 4.2.3", scope="cooperative and non-cooperative OEF", how="the paper's weighted example")
-def weights(lab: Lab) -> str:
+def weights(lab: ClaimLab) -> str:
     """A user of weight 2 gets twice the total throughput of a user of weight 1."""
     instance, alone = load("paper/oef-weighted"), lab.within("non-cooperative OEF")
     v = view(instance)
@@ -353,7 +353,7 @@ def weights(lab: Lab) -> str:
     return "; ".join(shown)
 
 
-PROPERTIES: dict[str, tuple[str, Callable[[str, OefView, Array], fairness.Finding[Any]]]] = {
+PROPERTIES: dict[str, tuple[str, Callable[[str, OefView, Array], fairness.PropertyCheck[Any]]]] = {
     "PE": ("Pareto-efficient", lambda method, v, x: fairness.pareto_efficient(v, x)),
     "EF": ("envy-free", lambda method, v, x: fairness.envy_free(v, x)),
     "SI": ("sharing-incentive", lambda method, v, x: fairness.sharing_incentive(v, x)),
@@ -381,7 +381,7 @@ ENVIRONMENT = {"EF": (TOGETHER,), "SI": (TOGETHER,), "SP": (ALONE,), "efficiency
 """The environment in which OEF promises each property; it promises Pareto efficiency in both."""
 
 
-def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) -> str:
+def table_1(lab: ClaimLab, *, methods: tuple[str, ...], column: str, promised: bool) -> str:
     """Test one cell: a promise on random tenants, or the lack of a promise by a counterexample to each method."""
     lines = []
     by_hand = (load("paper/oef-eq1"), load("paper/oef-eq6"), ones(WASTING), of_matrix(UNTRADED, [2, 2, 1]))
@@ -422,7 +422,7 @@ for _row, (_methods, _promises) in TABLE_1.items():
     scope="cooperative and non-cooperative OEF",
     how="positive shares of the vertex that the simplex method finds",
 )
-def support(lab: Lab) -> str:
+def support(lab: ClaimLab) -> str:
     """At most n + k − 1 shares are positive (Extreme Point Theorem)."""
     alone = lab.within("non-cooperative OEF")
     drawn = (ones(WASTING), *lab.drawn(draw, 120))
@@ -433,7 +433,7 @@ def support(lab: Lab) -> str:
 
 
 @claim("oef.slip.gavel-total", "section 2.4, after (3)", how="both exactly, Gavel with and without the row cap")
-def slip_gavel(lab: Lab) -> str:
+def slip_gavel(lab: ClaimLab) -> str:
     """Gavel's total efficiency on (1) is even lower than that of Gandiva_fair."""
     instance = load("paper/oef-eq1")
     names = ("oef.gavel?row_cap=true", "oef.gavel", "oef.gandiva_fair")
@@ -451,7 +451,7 @@ def slip_gavel(lab: Lab) -> str:
     "section 3.1.1, after (6)",
     how="the optimum of (6) with sharing incentive, with the truth and with the lie, at true speedups",
 )
-def slip_drop(lab: Lab) -> str:
+def slip_drop(lab: ClaimLab) -> str:
     """With sharing incentive, when u1 reports 4 for 2, the total efficiency drops by 8 %."""
     honest, lie = load("paper/oef-eq6"), load("paper/oef-eq6-lie")
     first, second = (float(certified(one, [SHARING])[SHARING].metrics["true_total"] or 0.0) for one in (honest, lie))
@@ -462,7 +462,7 @@ def slip_drop(lab: Lab) -> str:
 
 
 @claim("oef.slip.coefficient", "section 3.1.1, after (6)", how="the coefficient for which an equal split gives 3")
-def slip_coefficient(lab: Lab) -> str:
+def slip_coefficient(lab: ClaimLab) -> str:
     """Sharing incentive on (6) asks for x_2^1 + 4·x_2^2 ≥ 3."""
     instance = load("paper/oef-eq6")
     lab.also = [Witness(instance, ("oef.maxmin",), f"u2's speedup is {view(instance).speedups[1, 1]:g}")]
@@ -470,6 +470,6 @@ def slip_coefficient(lab: Lab) -> str:
 
 
 @claim("oef.slip.0.0495", "section 2.4, after (3)", how="u2's share in (3) and what u1 gives: 0.45 + (0.09 − 0.045)")
-def slip_trade(lab: Lab) -> str:
+def slip_trade(lab: ClaimLab) -> str:
     """By trading with u1, u2 comes to 0.0495 of GPU2."""
     return recomputed(lab, Printed("u2's share of GPU2", 0.0495, 0.45 + (0.09 - 0.045), 0.00005))

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 
 from schedgap.harness.show.text import numbers
-from schedgap.harness.studies.audit.lab import Lab, certified
+from schedgap.harness.studies.audit.lab import ClaimLab, certified
 from schedgap.harness.studies.audit.row import claim
 from schedgap.harness.studies.published import COMPARE, by_reason, commands, never_compared, not_shown, split
 from schedgap.instances import load
 from schedgap.instances.schema import Published
 
 
-def worked_example(lab: Lab, ref: str) -> str:
+def worked_example(lab: ClaimLab, ref: str) -> str:
     """Run the methods for which the paper prints numbers on its own example.
 
     A number that we do not reproduce counts as wrong if the exact value is known. Otherwise it is only listed, because
@@ -42,7 +42,7 @@ def worked_example(lab: Lab, ref: str) -> str:
     return "; ".join(["".join(parts), *_left_out(by_reason(left))])
 
 
-def unpublished(lab: Lab, ref: str) -> str:
+def unpublished(lab: ClaimLab, ref: str) -> str:
     """Describe how to compare each number with ours, or why it is not compared; the data are not published."""
     instance = load(ref)
     shown = [f"{len(entries)} in: {command}" for command, entries in commands(instance).items()]

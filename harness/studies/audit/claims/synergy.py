@@ -9,7 +9,7 @@ import numpy as np
 
 from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import rounded
-from schedgap.harness.studies.audit.lab import Lab, Printed, certified, recomputed
+from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, recomputed
 from schedgap.harness.studies.audit.row import claim
 from schedgap.instances.arrays import Array
 from schedgap.instances.random_instances.synergy import draw, instance, job, matrix, mix, pipelines, servers
@@ -38,7 +38,7 @@ SLACK = 1e-9
     scope="one GPU type, everybody at least at its fair progress",
     how="LP1 ≥ its optimum in integers ≥ every verified round, on random tables of up to 5 jobs",
 )
-def theorem_4_1(lab: Lab) -> str:
+def theorem_4_1(lab: ClaimLab) -> str:
     """LP1 is at least the throughput of an optimal solution."""
     tightest = np.inf
     for case in lab.drawn(draw, 50):
@@ -73,7 +73,7 @@ def lp2(needs: Demands, cost: Array) -> StandardForm:
     scope="vertices of LP2, which the simplex method finds",
     how="LP2 at random objectives, fragmented jobs counted",
 )
-def theorem_a_2(lab: Lab) -> str:
+def theorem_a_2(lab: ClaimLab) -> str:
     """LP2 fragments at most 3s jobs."""
     rng, costs, most = lab.rng("crowds"), lab.rng("costs"), 0.0
     for _ in range(lab.times(25)):
@@ -107,7 +107,7 @@ def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
     scope="also solutions of interior-point methods",
     how="LP2 without objective, as printed, by HiGHS' interior-point method without crossover",
 )
-def theorem_a_2_interior(lab: Lab) -> str:
+def theorem_a_2_interior(lab: ClaimLab) -> str:
     """Any optimal solution of LP2 fragments at most 3s jobs."""
     splits = []
     for jobs, hosts in ((16, 2), (24, 3), (32, 4)):
@@ -129,7 +129,7 @@ def theorem_a_2_interior(lab: Lab) -> str:
     scope="demands reduced elementwise to min(demand, share), in the text's order and in the artefact's",
     how="synergy.tune on random rounds, verified: within every server's capacity, nobody below its fair progress",
 )
-def tune_clamped(lab: Lab) -> str:
+def tune_clamped(lab: ClaimLab) -> str:
     """Synergy-Tune's throughputs are never below GPU-proportional ones."""
     rng = lab.rng("mixes")
     for drawn in lab.drawn(draw, 100, jobs=8):
@@ -192,7 +192,7 @@ def switched_total(demand: Array, everybody: bool) -> Array:
     scope="the fewest jobs that release enough, each switched to exactly its share",
     how="three jobs with random demands on a server of 8 GPUs, 24 CPUs and 500 GB",
 )
-def switching(lab: Lab, everybody: bool = False) -> str:
+def switching(lab: ClaimLab, everybody: bool = False) -> str:
     """Switching a set of jobs to their shares that releases what the next job misses makes it fit."""
     # A job above its share in one dimension can be below it in the other, and grow when switched. If all such peers are
     # switched, no job is above its share in any dimension.
@@ -217,7 +217,7 @@ def switching(lab: Lab, everybody: bool = False) -> str:
     scope="shares off the grid of the matrix, rounded up to it",
     how="eight jobs on a server whose share per GPU, 2.5 CPUs, lies between the levels 2 and 3",
 )
-def shares_rounded_up(lab: Lab) -> str:
+def shares_rounded_up(lab: ClaimLab) -> str:
     """LP1 has a solution, since everybody can get its share."""
     rising = matrix((1.0, 2.0, 3.0), (10.0,), [[1.0], [2.0], [3.0]])
     case = instance([job(sensitivity=rising)] * 8, [servers(1, cpus=20.0)], name="shares between levels")
@@ -235,7 +235,7 @@ TABLE_5 = {"deployed": (16, 11.6, 4.81, 3.21, 17.32, 8.59), "simulated": (15.67,
 
 
 @claim("synergy.slip.table-5", "Table 5, caption", scope="deployed and simulated", how="recomputed from its hours")
-def table_5(lab: Lab) -> str:
+def table_5(lab: ClaimLab) -> str:
     """Tune improves makespan by 1.4, average JCT by 1.5 and 99th percentile JCT by 2."""
     claimed = (("makespan", 1.4, 0.05), ("JCT", 1.5, 0.05), ("p99", 2, 0.5))
     numbers = [
@@ -250,7 +250,7 @@ def table_5(lab: Lab) -> str:
 
 
 @claim("synergy.slip.fidelity", "section 5.2, Table 5", how="recomputed from the table's hours")
-def slip_fidelity(lab: Lab) -> str:
+def slip_fidelity(lab: ClaimLab) -> str:
     """Metrics of the deployed and the simulated cluster differ by less than 5 %."""
     names = [f"{metric} of {who}" for metric in ("makespan", "JCT", "p99") for who in ("proportional", "Tune")]
     lab.numbers = {name: 1 - b / a for name, a, b in zip(names, *TABLE_5.values(), strict=True)}
@@ -260,6 +260,6 @@ def slip_fidelity(lab: Lab) -> str:
 
 
 @claim("synergy.slip.fifo", "section 5.3.2, Fig. 9", how="recomputed from the printed hours")
-def slip_fifo(lab: Lab) -> str:
+def slip_fifo(lab: ClaimLab) -> str:
     """81 h reduced to 22 h is an improvement of up to 3.4."""
     return recomputed(lab, Printed("JCT ratio", 3.4, 81 / 22, 0.05))

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.harness.check import judge
-from schedgap.harness.studies.audit.lab import Lab, certified, measured, solved
+from schedgap.harness.studies.audit.lab import ClaimLab, certified, measured, solved
 from schedgap.harness.studies.audit.row import claim
 from schedgap.heuristics.zhou.batches import Plan, Way, a_maxweight, lacking, online
 from schedgap.instances import load
@@ -20,8 +20,8 @@ from schedgap.instances.elastic import Ledger, options_of, runs_of
 from schedgap.instances.random_instances.zhou import draw, draw_many, draw_roomy, job, ps, servers, worker
 from schedgap.instances.random_instances.zhou import instance as built
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, view
-from schedgap.models.engine.elastic.arrays import Choice, placement
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, view
+from schedgap.models.engine.elastic.arrays import PlacementChoice, placement
 from schedgap.models.engine.solve import SolveOptions
 
 NEAR = 1e-9
@@ -60,7 +60,9 @@ def placements(
             j, workers, slots = int(o.job[i]), int(o.workers[i]), int(o.slots[i])
             start = int(rng.integers(5 - slots))
             within = slice(start, start + slots)
-            choice = Choice(int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), workers, int(a.most[j]))
+            choice = PlacementChoice(
+                int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), workers, int(a.most[j])
+            )
             window = free[:, :, within].min(axis=2), price[:, :, within].sum(axis=2)
             best, _ = placement(a.machines, choice, *window, EXACT)
             found = ledger.find(j, start, start + slots, among=slice(i, i + 1), printed=printed)
@@ -78,7 +80,7 @@ def _optimal(cost: float | None, best: float | None) -> bool:
     return cost <= best * (1 + NEAR)
 
 
-def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
+def _compared(lab: ClaimLab, name: str, printed: bool) -> tuple[int, int]:
     """Count whether placements are optimal, at random prices and on whole instances as in ``harness compare``.
 
     Return the number of cases without a placement, and of those that cost too much or leave work undone.
@@ -108,7 +110,7 @@ def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
     scope="Algorithm 4 as printed, N̂ reset for every host",
     how="against the ILP (13) at random prices and loads, and on whole instances",
 )
-def theorem_1_printed(lab: Lab) -> str:
+def theorem_1_printed(lab: ClaimLab) -> str:
     """Algorithms 4 and 5 solve problem (13) to optimality."""
     missed, dearer = _compared(lab, "ps", printed=True)
     # The worker is cheaper on server 0, but the PS much more so, and both do not fit there. For host 0, line 15 ends
@@ -132,7 +134,7 @@ def theorem_1_printed(lab: Lab) -> str:
     arch="ra",
 )
 @claim("zhou.theorem-1.repaired", "Theorem 1", how="as zhou.theorem-1.printed", arch="ps")
-def repaired(lab: Lab, arch: str) -> str:
+def repaired(lab: ClaimLab, arch: str) -> str:
     """Algorithms 4 and 5, with at least one PS and all hosts tried, solve problem (13) to optimality."""
     _compared(lab, arch, printed=False)
     return f"not optimal in {lab} cases"
@@ -144,14 +146,14 @@ def repaired(lab: Lab, arch: str) -> str:
     scope="Algorithm 7 as printed, N̂ = d̂, reset for every start",
     how="as zhou.theorem-6.repaired; a placement of other than Φ′ workers does not do the job's work",
 )
-def theorem_6_printed(lab: Lab) -> str:
+def theorem_6_printed(lab: ClaimLab) -> str:
     """Algorithms 6 and 7 solve problem (21) to optimality."""
     missed, other = _compared(lab, "ra", printed=True)
     how = f"{missed} times nothing valid is found, {other} times other than Φ′ workers, or dearer ones"
     return f"not optimal in {lab} cases ({how})"
 
 
-def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -> str:
+def ratios(lab: ClaimLab, arch: str, method: str, exact: str, assumed: bool = True) -> str:
     """Measure a ratio on instances that mostly meet the assumptions, and on tiny ones that mostly do not.
 
     If the theorem assumes nothing about jobs (`assumed` is false), all instances count.
@@ -209,7 +211,7 @@ def weight_by_deadline(instance: Instance, arch: str, jobs: Ints) -> float:
     scope="A_maxweight, with γ the largest ratio of the optimum to what it gets in a round, and α by (6)",
     how="number of rounds with the same deadline until their weight reaches the certified optimum of (8)",
 )
-def lemma_2(lab: Lab) -> str:
+def lemma_2(lab: ClaimLab) -> str:
     """Given a γ-approximation algorithm, A_dual gets at least the optimal weight by τ in windows of α·τ slots."""
     narrower = lab.within(f"γ = 2 log λ and {BOTH}")
     # One GPU for four slots: the heaviest job takes all four slots; the two others together weigh 1.2 times as much.
@@ -264,7 +266,7 @@ def underpaid(a: Architecture, plan: Plan) -> int | None:
     arch="ps",
     problems="problems (7) and (8)",
 )
-def feasible(lab: Lab, arch: str, problems: str) -> str:
+def feasible(lab: ClaimLab, arch: str, problems: str) -> str:
     """A_maxweight computes a feasible solution to problems (7), (8) and (9)."""
     primal, assumed = lab.within(problems), lab.within(BOTH)
     # Ten of eleven equal jobs take all CPUs, a tenth each. The last one finds none left; CPUs would cost it 10 and a
@@ -276,7 +278,7 @@ def feasible(lab: Lab, arch: str, problems: str) -> str:
     for instance in (scarce.model_copy(update={"due_slot": 2}), *drawn):
         a = view(instance).architectures[arch]
         plan = a_maxweight(a, range(a.size), a.deadline, Way())
-        schedule = Schedule(**vars(runs_of(plan, 1)))
+        schedule = ZhouSchedule(**vars(runs_of(plan, 1)))
         broken = judge(instance, schedule, f"zhou.{arch}.weight").violations
         j, methods = underpaid(a, plan), [f"zhou.{arch}.amaxweight", f"zhou.{arch}.dual"]
         shown = broken[0] if broken else f"a schedule of {a.ids[j or 0]} is worth more than its payoff"
@@ -286,7 +288,7 @@ def feasible(lab: Lab, arch: str, problems: str) -> str:
     return f"not feasible in {lab} cases, the schedules alone in {primal}; where jobs meet the assumptions {assumed}"
 
 
-def settings(lab: Lab) -> Iterator[tuple[Instance, Architecture]]:
+def settings(lab: ClaimLab) -> Iterator[tuple[Instance, Architecture]]:
     """Yield instances with the paper's ranges at a sixth of its size, for both architectures, with T = 150 or 300."""
     for i in range(lab.times(6)):
         instance = load(f"gen/zhou-ps?jobs=30&servers=24&slots={300 if i % 2 else 150}&seed={1 + i // 2}")
@@ -298,7 +300,7 @@ RANGES = "the paper's ranges, 30 jobs on 24 servers, T = 150 and 300, both archi
 
 
 @claim("zhou.alpha.formula", "after Theorem 5", how=f"(6) on each batch, {RANGES}; close: within a factor of 2")
-def alpha_formula(lab: Lab) -> str:
+def alpha_formula(lab: ClaimLab) -> str:
     """α, by its formula on each batch, is typically close to 4."""
     alphas = []
     for instance, a in settings(lab):
@@ -315,7 +317,7 @@ def alpha_formula(lab: Lab) -> str:
     "after Theorem 5",
     how=f"mean number of windows of a batch on {RANGES}; close: within a factor of 2",
 )
-def alpha_realised(lab: Lab) -> str:
+def alpha_realised(lab: ClaimLab) -> str:
     """The number of windows that a batch really needs is typically close to 4."""
     rounds = []
     for _, a in settings(lab):
@@ -331,7 +333,7 @@ def alpha_realised(lab: Lab) -> str:
     "Lemma 1, after Theorem 5",
     how=f"every batch of a run against a fractional knapsack, an upper bound on that weight, on {RANGES}",
 )
-def alpha_enough(lab: Lab) -> str:
+def alpha_enough(lab: ClaimLab) -> str:
     """With α = 4, A_dual gets at least the weight of an optimal schedule of the batch by τ_i."""
     short = 0
     for instance, a in settings(lab):
@@ -356,7 +358,7 @@ def alpha_enough(lab: Lab) -> str:
     scope="the paper's own ranges; resources in GPUs, CPUs, gigabytes and Gbit/s",
     how=f"the thriftiest schedule of every job on {RANGES}",
 )
-def assumption(lab: Lab, second: bool = False) -> str:
+def assumption(lab: ClaimLab, second: bool = False) -> str:
     """A job's weight is at least what its schedules consume."""
     shares = []
     for instance, a in settings(lab):

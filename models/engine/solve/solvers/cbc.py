@@ -65,7 +65,7 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     return _read(attempt, names, text, answer, code)
 
 
-def _read(attempt: SolverRun, names: list[str], log: str, answer: files.Answer | None, code: int) -> Solution:
+def _read(attempt: SolverRun, names: list[str], log: str, answer: files.SolutionFile | None, code: int) -> Solution:
     form, sign = attempt.form, -1.0 if attempt.form.maximise else 1.0
     for line in log.splitlines():
         if match := PROGRESS.search(line):

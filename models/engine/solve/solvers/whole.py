@@ -169,7 +169,7 @@ def _named(form: StandardForm, which: Ints) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class WholeRows:
     """Rows in whole numbers: matrix and sides, the `factor` of each row, and its largest rounding error `moved`.
 
     The sides of a rounded row are moved outwards by this error, so that every feasible point of the original row stays
@@ -183,7 +183,7 @@ class Rows:
     moved: Array
 
 
-def scaled(matrix: sp.csr_array, lower: Array, upper: Array, most: Array) -> Rows:
+def scaled(matrix: sp.csr_array, lower: Array, upper: Array, most: Array) -> WholeRows:
     """Return rows in whole numbers: multiplied by a factor of :data:`EXACT` if that needs no rounding, else rounded.
 
     `most` is the largest absolute value of every column.
@@ -202,7 +202,7 @@ def scaled(matrix: sp.csr_array, lower: Array, upper: Array, most: Array) -> Row
     moved = np.where(rounded, moved * (1 + SLACK), 0.0)
     low, high = (np.where(rounded, side * factor, np.rint(side * factor)) for side in (lower, upper))
     whole_matrix = sp.csr_array((nearest.astype(np.int64), matrix.indices, matrix.indptr), shape=matrix.shape)
-    return Rows(whole_matrix, _side(np.floor(low - moved), -1), _side(np.ceil(high + moved), 1), factor, moved)
+    return WholeRows(whole_matrix, _side(np.floor(low - moved), -1), _side(np.ceil(high + moved), 1), factor, moved)
 
 
 def _is_whole(numbers: Array) -> Bools:
