@@ -44,8 +44,8 @@ F = TypeVar("F")
 Reference = str | Path | Instance
 """A reference to an instance, the path of its file, or a loaded instance."""
 
-Stages = Callable[[Sequence[Any]], Sequence[Task[Any]]]
-"""A function that returns the next tasks, given all results so far; no tasks end the study."""
+Stages = Sequence[Callable[[Sequence[Any]], Sequence[Task[Any]]]]
+"""The stages of a study, one after another: each returns its tasks, given the results of all earlier stages."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Running(TypedDict, total=False):
 
 def execute(
     study: Study[F],
-    plan: Sequence[Task[Any]] | Stages,
+    stages: Stages,
     meta: Mapping[str, Any],
     *,
     instances: Sequence[Instance] = (),
@@ -128,8 +128,8 @@ def execute(
 
     Parameters
     ----------
-    study, plan, instances
-        The kind of study, its tasks or stages of tasks, and the instances that they are about.
+    study, stages, instances
+        The kind of study, its stages of tasks, and the instances that they are about.
     meta
         The study's own entries in ``run.json``, among them ``command``. A run can be resumed only under the same
         ``rules``.
@@ -166,7 +166,7 @@ def execute(
         run = _Run(study, meta, by_fingerprint, Folder(path, instances, meta["command"]) if path else None, earlier)
         if news:
             tell(news)
-        run.go(plan if callable(plan) else lambda done: [] if done else plan, workers, running)
+        run.go(stages, workers, running)
     return concluded(study, run.meta, by_fingerprint, run.done, run.folder)
 
 
@@ -224,12 +224,13 @@ class _Run(Generic[F]):
     earlier: Stored | None = None
     done: dict[str, Any] = field(default_factory=dict)
 
-    def go(self, plan: Stages, workers: Pool | DaskCluster, running: Running) -> None:
-        """Run stage after stage, until there are no more tasks or Ctrl-C is pressed."""
+    def go(self, stages: Stages, workers: Pool | DaskCluster, running: Running) -> None:
+        """Run stage after stage, until the last has ended or Ctrl-C is pressed."""
         began = time.perf_counter()
         with suppress(KeyboardInterrupt):
-            while tasks := plan(list(self.done.values())):
-                self._stage({task.key: task for task in tasks}, workers, running)
+            for stage in stages:
+                if tasks := stage(list(self.done.values())):
+                    self._stage({task.key: task for task in tasks}, workers, running)
             self.meta["interrupted"] = False
         if self.meta["interrupted"] and self.earlier:  # the tables keep what this run did not get to
             self.meta["plan"] = list(dict.fromkeys([*self.meta["plan"], *self.earlier.meta["plan"]]))

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from urllib.parse import parse_qsl
 
 from schedgap.harness.engine.result import CheckedRow, Later
-from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
+from schedgap.harness.engine.study import Finished, Running, Stages, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.show.table import to_json
 from schedgap.harness.show.text import clean
@@ -81,7 +81,7 @@ def reproduce(
     def of_methods(stage: Stage, done: Sequence[Any]) -> Sequence[Task[Any]]:
         return stage([one for one in done if isinstance(one, MethodResult)])
 
-    stages = [lambda done: [*others, *first(())], *(partial(of_methods, stage) for stage in later)]
+    stages: Stages = [lambda done: [*others, *first(())], *(partial(of_methods, stage) for stage in later)]
     return execute(STUDY, stages, meta, instances=list(instances.values()), **running)
 
 
