@@ -1,4 +1,4 @@
-"""The admission example: elastic jobs with utilities and deadlines, on servers with room for workers and PSs."""
+"""The admission example: moldable jobs with utilities and deadlines, on servers with room for workers and PSs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 
 from .basics import Data, require, up
-from .elastic import ElasticPacking
+from .moldable import MoldablePacking
 from .packing import SLOTTED, by_slots
 from .reading.admission import admission_of
-from .reading.elastic import RawElastic as Runs
+from .reading.moldable import RawMoldable as Runs
 from .rules import register
 
 
-class AdmissionPacking(ElasticPacking):
+class AdmissionPacking(MoldablePacking):
     """The admission example: jobs with utilities and deadlines, on servers with room for some workers and some PSs.
 
     Jobs start at least `late` slots after their arrival slot.
@@ -28,7 +28,7 @@ class AdmissionPacking(ElasticPacking):
         own = self.admission.slot_s, self.admission.slots
         require((self.slot_s, self.slots) == own, "slots are not the instance's own")
         self.begin = self.admission.arrival.tolist()
-        return self.admission.elastic
+        return self.admission.moldable
 
     def ends(self) -> None:
         self.earliest, self.worth = [a + self.late for a in self.begin], []

@@ -1,4 +1,4 @@
-"""Zhou's problems of elastic jobs: weighted completion times, the weight completed by τ, and the cheapest run."""
+"""Zhou's problems of moldable jobs: weighted completion times, the weight completed by τ, and the cheapest run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from functools import cache, partial
 import numpy as np
 
 from .basics import LESS, LOW, MORE, STRETCH, Array, Data, require, up
-from .elastic import ElasticPacking
 from .fluid import READS, Fleet, completion, slots
+from .moldable import MoldablePacking
 from .packing import SLOTTED, by_slots
 from .reading.zhou import RawArchitecture, zhou_of
 from .rules import register
 
 
-class Timed(ElasticPacking):
-    """The packing problem of elastic jobs, with Zhou's jobs and slots."""
+class Timed(MoldablePacking):
+    """The packing problem of moldable jobs, with Zhou's jobs and slots."""
 
     def reading(self, data: Data) -> RawArchitecture:
         read = zhou_of(data)
@@ -126,7 +126,7 @@ class CheapestRun(Timed):
         return Fraction(cost)
 
 
-class ElasticFleet(Timed, Fleet):
+class MoldableFleet(Timed, Fleet):
     """Zhou's jobs as a fluid: they may be interrupted, and may change their workers and PSs from slot to slot.
 
     All servers of a class have one price. A job that does a fraction of its work in a slot pays at least that fraction
@@ -179,4 +179,4 @@ for name, ring in {"ps": False, "ra": True}.items():
     register(f"zhou.{name}.cost", partial(by_slots, partial(CheapestRun, ring=ring)), ("slot_s", "slots", "base"))
     register(f"zhou.{name}.completion", partial(by_slots, partial(Completion, ring=ring)), SLOTTED)
     register(f"zhou.{name}.weight", partial(by_slots, partial(Weight, ring=ring)), SLOTTED)
-    register(f"zhou.{name}.preemptive", partial(slots, partial(ElasticFleet, ring=ring)), READS[completion])
+    register(f"zhou.{name}.preemptive", partial(slots, partial(MoldableFleet, ring=ring)), READS[completion])

@@ -20,7 +20,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
 from schedgap.models.admission import offline
-from schedgap.models.engine.elastic import placements
+from schedgap.models.engine.moldable import placements
 from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 
 WALK = view(instances.load("paper/walkthrough"))

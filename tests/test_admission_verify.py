@@ -6,19 +6,19 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import elastic_schedules as schedules
+import moldable_schedules as schedules
 import numpy as np
 import pytest
-from elastic_schedules import CHANGES, Row, admitted, arrays_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moldable_schedules import CHANGES, Row, admitted, arrays_of
 from scipy.special import expit
 
 from schedgap import instances
 from schedgap.certificates.reading.admission import admission_of
 from schedgap.harness.check import Verdict, judge
 from schedgap.instances.canonical import validate
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import admission
 from schedgap.instances.views.admission import AdmissionView

@@ -20,19 +20,19 @@ from schedgap.harness.studies.compare.methods import related, seeds, select, ver
 from schedgap.harness.studies.compare.run import compare
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances.canonical import validate
-from schedgap.instances.elastic import classes
 from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.moldable import classes
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import HadarSchedule, HadarView
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.admission.columns import admitting
 from schedgap.models.engine.columns import BranchAndPrice, Columns, Covers, Dive, Domain, Packing, children, generate
-from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs
-from schedgap.models.engine.elastic import ElasticPricing as RunPricing
-from schedgap.models.engine.elastic import schedules as schedules_of_runs
-from schedgap.models.engine.elastic.jobs import Scheduled, columns_of
 from schedgap.models.engine.gangs.pricing import GangPricing
+from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs
+from schedgap.models.engine.moldable import MoldablePricing as RunPricing
+from schedgap.models.engine.moldable import schedules as schedules_of_runs
+from schedgap.models.engine.moldable.jobs import Scheduled, columns_of
 from schedgap.models.engine.solve import Seed, SolveOptions
 from schedgap.models.hadar.schedules import schedules
 from schedgap.models.zhou.columns import weighing
@@ -270,7 +270,7 @@ def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
     assert tried
 
 
-def all_runs(jobs: ElasticJobs, grid: CapacityGrid) -> Columns:
+def all_runs(jobs: MoldableJobs, grid: CapacityGrid) -> Columns:
     """All runs of jobs that may be left out, as columns over classes of servers."""
     ends = np.isfinite(jobs.late).cumsum(axis=1).argmax(axis=1)  # the last that is allowed
     found = list(columns_of(jobs, 0, schedules_of_runs(jobs.machines, jobs.options, jobs.earliest, ends)))

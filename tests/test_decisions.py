@@ -165,7 +165,7 @@ def test_a_file_without_lines_rejects_every_job(problem: str, tmp_path: Path) ->
     assert all(row.objective == 0 for row in rows if may_reject)
 
 
-ELASTIC = "job,start,end,server,worker_type,workers,ps_type,ps"
+MOLDABLE = "job,start,end,server,worker_type,workers,ps_type,ps"
 
 BAD = {
     "unknown job": (GOOD.replace("0001", "1"), "line 2: job: unknown job 'job-1'; did you mean job-0019 or "),
@@ -225,12 +225,12 @@ def test_bad_json_ends_in_one_line(what: str, tmp_path: Path, command: Command) 
     assert done.stderr.count("\n") == 1
 
 
-def test_elastic_runs_that_are_no_runs(tmp_path: Path, command: Command) -> None:
+def test_moldable_runs_that_are_no_runs(tmp_path: Path, command: Command) -> None:
     file, line = tmp_path / "mine.csv", "job-0001,7200,55800,V100-rack1,V100 x 1,4,PS 9,1\n"
     told = {
-        f"{ELASTIC}\n{line}{line}": 'line 3: server = "V100-rack1": the same job, time and server as in line 2',
-        f"{ELASTIC}\n{line.replace('PS 9', '')}": "line 2: ps_type: unknown ps type ''",
-        f"{ELASTIC}\n{line.replace('55800', '55801')}": "line 2: end = 55801.0: not on a border",
+        f"{MOLDABLE}\n{line}{line}": 'line 3: server = "V100-rack1": the same job, time and server as in line 2',
+        f"{MOLDABLE}\n{line.replace('PS 9', '')}": "line 2: ps_type: unknown ps type ''",
+        f"{MOLDABLE}\n{line.replace('55800', '55801')}": "line 2: end = 55801.0: not on a border",
     }
     for text, what in told.items():
         file.write_text(text)

@@ -27,8 +27,8 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import admission
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.admission.columns import admitting
-from schedgap.models.engine import elastic
-from schedgap.models.engine.elastic.placements import elastic_schedules
+from schedgap.models.engine import moldable
+from schedgap.models.engine.moldable.placements import moldable_schedules
 from schedgap.models.engine.solve import SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.hadar import schedules as counting
 from schedgap.models.hadar.schedules import schedules
@@ -227,12 +227,12 @@ def test_implied_columns_are_counted_as_they_are_enumerated() -> None:
     for arch in ("ps", "ra"):
         a = view("zhou", "gen/20jobs?jobs=3").architectures[arch]
         for jobs in (completing(a), weighing(a)):
-            listed = elastic.schedules(jobs.machines, jobs.options, jobs.earliest, jobs.slots)
-            assert round(10 ** elastic_schedules(jobs)[0]) == len(listed.job)
+            listed = moldable.schedules(jobs.machines, jobs.options, jobs.earliest, jobs.slots)
+            assert round(10 ** moldable_schedules(jobs)[0]) == len(listed.job)
     seen = view("admission", "paper/walkthrough")
     for problem in (admission.UTILITY.id, admission.FROM_ARRIVAL.id):
-        listed = elastic.schedules(seen.machines, seen.options, seen.first_start(problem), seen.deadline)
-        assert round(10 ** elastic_schedules(admitting(seen, problem))[0]) == len(listed.job)
+        listed = moldable.schedules(seen.machines, seen.options, seen.first_start(problem), seen.deadline)
+        assert round(10 ** moldable_schedules(admitting(seen, problem))[0]) == len(listed.job)
 
 
 def test_gangs_with_many_mixes_are_counted_from_below(monkeypatch: pytest.MonkeyPatch) -> None:

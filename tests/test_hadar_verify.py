@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from elastic_schedules import CHANGES
 from hadar_reference import fifo, instances_of, linear, with_long_horizon
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moldable_schedules import CHANGES
 
 from schedgap import instances
 from schedgap.harness.check import Verdict, judge

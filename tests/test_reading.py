@@ -135,14 +135,14 @@ def of_admission(view: Any, data: Any) -> Iterator[Pair]:
         yield name, getattr(view, name), getattr(read, name)
     jobs = np.arange(view.size)[:, None]
     yield "utility", view.utilities.value(jobs, SECONDS), read.utilities.value(jobs, SECONDS)
-    machines, elastic = view.machines, read.elastic
-    yield "resources", machines.resources, elastic.hardware.resources
+    machines, moldable = view.machines, read.moldable
+    yield "resources", machines.resources, moldable.hardware.resources
     yield (
         "types",
         [*machines.worker_types, *machines.ps_types],
-        [part["name"] for part in (*elastic.hardware.workers, *elastic.hardware.ps)],
+        [part["name"] for part in (*moldable.hardware.workers, *moldable.hardware.ps)],
     )
-    for name, one, own in (("capacity", machines.capacity, elastic.capacity), ("work", view.work, elastic.work)):
+    for name, one, own in (("capacity", machines.capacity, moldable.capacity), ("work", view.work, moldable.work)):
         yield name, one, own
 
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from schedgap import models
 from schedgap.harness.check import judge
 from schedgap.instances import load
-from schedgap.instances.elastic import Machines, RunOptions, classes
+from schedgap.instances.moldable import Machines, RunOptions, classes
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouView
 from schedgap.models.engine.columns import Domain, GenerationOptions, Master, generate
-from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing
-from schedgap.models.engine.elastic import solve as solve_elastic
+from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing
+from schedgap.models.engine.moldable import solve as solve_moldable
 from schedgap.models.engine.solve import SolveOptions, build, solve
 from schedgap.models.zhou.columns import build_master, completing, weighing
 
@@ -31,8 +31,8 @@ def runnable(instance: Instance) -> tuple[ZhouView, list[Architecture]]:
     return view, [a for a in view.architectures.values() if a.reason is None]
 
 
-def lp(jobs: ElasticJobs, grid: CapacityGrid) -> Any:
-    pricing = ElasticPricing(jobs, grid)
+def lp(jobs: MoldableJobs, grid: CapacityGrid) -> Any:
+    pricing = MoldablePricing(jobs, grid)
     return generate(pricing.domain, pricing, EXACT, OPTIONS)
 
 
@@ -79,9 +79,9 @@ def test_windows_of_slots_only_lower_the_bound_until_branching_asks_for_all_slot
         grid = CapacityGrid(a.classes, jobs.slots)
         every = lp(jobs, grid)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("schedgap.models.engine.elastic.jobs.ROWS", 0)
+            patch.setattr("schedgap.models.engine.moldable.jobs.ROWS", 0)
             patch.setattr("schedgap.models.engine.columns.windows.FIRST", 2)
-            pricing = ElasticPricing(jobs, grid)
+            pricing = MoldablePricing(jobs, grid)
             loose = generate(pricing.domain, pricing, EXACT, OPTIONS)
             exact = generate(pricing.domain, pricing, EXACT, OPTIONS, loose.master)
         assert -loose.bound <= -every.bound * (1 + 1e-7) + 1e-7
@@ -93,7 +93,7 @@ def test_a_horizon_that_is_too_short_makes_a_lower_bound_and_no_wrong_one() -> N
     instance = cases.instance([cases.job(1, 4, weight=2.0), cases.job(1, 4)], [cases.servers(1, 1)], types=())
     a = zhou.view(instance).architectures["ra"]
     late = a.weight[:, None] * (np.arange(7) + 1.0)
-    short = ElasticJobs(a.machines, a.options, 6, a.arrival - 1, late, a.weight * (6 + 2.0))
+    short = MoldableJobs(a.machines, a.options, 6, a.arrival - 1, late, a.weight * (6 + 2.0))
     # Two jobs of 4 slots one after the other: 2·5 + 9; in 6 slots the second costs at least 8.
     assert -lp(completing(a), CapacityGrid(a.classes, completing(a).slots)).bound == pytest.approx(2 * 5 + 9)
     assert -lp(short, CapacityGrid(a.classes, 6)).bound == pytest.approx(2 * 5 + 8)
@@ -149,9 +149,9 @@ def test_what_whole_workers_leave_on_servers_is_open_in_the_relaxation() -> None
     )
     each = np.ones(3, np.int64)
     options = RunOptions(np.arange(4), each, 0 * each, -each, each > 0, each)
-    jobs = ElasticJobs(machines, options, 1, 0 * each, np.full((3, 2), -1.0), None)
+    jobs = MoldableJobs(machines, options, 1, 0 * each, np.full((3, 2), -1.0), None)
     assert lp(jobs, CapacityGrid(classes(machines), 1)).bound == pytest.approx(3)
-    solution, found, _, _ = solve_elastic(jobs, OPTIONS, sense=1, first_slot=1)
+    solution, found, _, _ = solve_moldable(jobs, OPTIONS, sense=1, first_slot=1)
     assert (solution.status, solution.objective, solution.bound) == ("optimal", 2, pytest.approx(2))
     assert found is not None
     assert found.server.tolist() == [0, 1]

@@ -9,16 +9,16 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import zhou_cases as cases
-from elastic_schedules import arrays_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moldable_schedules import arrays_of
 from numpy.typing import NDArray
 from zhou_solved import BOTH, architecture, run
 
 from schedgap import instances
 from schedgap.harness.check import judge
 from schedgap.instances.arrays import SLACK, Array
-from schedgap.instances.elastic.options import largest
+from schedgap.instances.moldable.options import largest
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
 from schedgap.harness.studies.audit.claims.zhou import placements, priced
-from schedgap.instances.elastic import Ledger, RunOptions
+from schedgap.instances.moldable import Ledger, RunOptions
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
-from schedgap.models.engine.elastic.arrays import placement
+from schedgap.models.engine.moldable.arrays import placement
 from schedgap.models.engine.solve import Session, Solution, SolveOptions, build, solve
 from schedgap.models.zhou import mincost
 from schedgap.models.zhou.mincost import PricedRoom, build_mincost, cheapest, kind, lower_bounds

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
 from schedgap import instances, models
-from schedgap.instances.elastic import Ledger
 from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.moldable import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.models.engine.solve import build, solve

@@ -16,8 +16,8 @@ from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import Context, Guarantee
 from schedgap.heuristics.zhou import baselines
 from schedgap.heuristics.zhou.batches import Way, a_dual, a_maxweight, lacking, mincost, most_weight, online
-from schedgap.instances.elastic import Ledger
 from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.moldable import Ledger
 from schedgap.instances.random_instances.zhou import draw_roomy
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zhou_cases as cases
 from charts import channels, panels, record, records, scale_of, texts
-from elastic_schedules import admitted, zhou_schedule
+from moldable_schedules import admitted, zhou_schedule
 
 import schedgap.harness.show.plots.admission as admission_plots
 import schedgap.harness.show.plots.zhou as zhou_plots
@@ -26,7 +26,7 @@ from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.heuristics.admission.online import steps
 from schedgap.heuristics.registry import HEURISTICS
 from schedgap.instances.catalogue import load
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import admission, zhou
 from schedgap.instances.views.zhou import ZhouSchedule

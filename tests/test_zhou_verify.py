@@ -8,19 +8,19 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
 
-import elastic_schedules as schedules
+import moldable_schedules as schedules
 import numpy as np
 import pytest
 import zhou_cases as cases
-from elastic_schedules import CHANGES, Row, arrays_of, rows_of, zhou_schedule
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moldable_schedules import CHANGES, Row, arrays_of, rows_of, zhou_schedule
 
 from schedgap import instances
-from schedgap.certificates.reading.elastic import Layout
+from schedgap.certificates.reading.moldable import Layout
 from schedgap.certificates.reading.zhou import Zhou, zhou_of
 from schedgap.harness.check import VERIFIERS, Verdict, judge
-from schedgap.instances.elastic import Ledger
+from schedgap.instances.moldable import Ledger
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ZhouSchedule, ZhouView

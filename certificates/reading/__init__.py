@@ -15,7 +15,7 @@ module           what it reads
 ``sensitive``    rates by CPUs and memory, and shares of pooled servers
 ``synergy``      Synergy's rounds, and the jobs of a single one
 ``simulated``    jobs and servers of a simulation
-``elastic``      jobs on workers and parameter servers: rates, and what fits on empty servers
+``moldable``      jobs on workers and parameter servers: rates, and what fits on empty servers
 ``zhou``         Zhou's slots, deadline τ, loads, and F
 ``admission``    the walk-through's room for workers, and deadlines
 ``oef``          tenants' job types: speedups, weights, devices

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..basics import MORE, Array, Data
-from .elastic import Hardware, RawElastic, able
 from .jobs import first_slots
+from .moldable import Hardware, RawMoldable, able
 from .utility import RawUtilities, utilities_of
 
 
@@ -30,7 +30,7 @@ class RawAdmission:
         Utilities by the seconds since the start of the arrival slot.
     """
 
-    elastic: RawElastic
+    moldable: RawMoldable
     slot_s: float
     slots: int
     arrival: Array
@@ -45,7 +45,7 @@ def admission_of(data: Data) -> RawAdmission:
     due = [job.get("deadline_s", math.inf) / slot_s * MORE for job in data["jobs"]]
     best = np.array([max(job.get("rates", {}).values(), default=0.0) for job in data["jobs"]])
     return RawAdmission(
-        elastic=RawElastic(data, _hardware(data), slot_s),
+        moldable=RawMoldable(data, _hardware(data), slot_s),
         slot_s=slot_s,
         slots=slots,
         arrival=arrival,

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from ..basics import LESS, Array, Data
-from .elastic import RESOURCES, Hardware, RawElastic, able, amounts
 from .jobs import first_slots
+from .moldable import RESOURCES, Hardware, RawMoldable, able, amounts
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -24,7 +24,7 @@ PARTS = 11
 """Loads of ``zhou.*.cost`` are elevenths of a capacity."""
 
 
-class RawArchitecture(RawElastic):
+class RawArchitecture(RawMoldable):
     """The jobs under one architecture, parameter servers or rings.
 
     `timespan` is T; `due` and `worth` are τ and F if the instance states them.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from schedgap.harness.engine.study import Reference
     from schedgap.instances.arrays import Bools
-    from schedgap.instances.elastic import Runs
+    from schedgap.instances.moldable import Runs
 
 JOB, SERVER = "job", "server"
 SOURCE, SINK = ("source", ""), ("sink", "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.certificates.reading.admission import RawAdmission, admission_of
-from schedgap.harness.check import elastic
+from schedgap.harness.check import moldable
 from schedgap.harness.check.registry import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import refusing
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 
 
 @refusing
@@ -17,24 +17,24 @@ def check(facts: RawAdmission, decision: Runs, problem: str, claims: tuple[str, 
 
     In ``admission.utility`` a job starts after its arrival slot; in ``admission.from_arrival`` it may start in it.
     """
-    plan = elastic.PlannedRuns(decision, facts.elastic, first=0)
+    plan = moldable.PlannedRuns(decision, facts.moldable, first=0)
     runs, due = plan.runs, facts.deadline[plan.runs.job]
     lines = [
-        *elastic.placements(plan),
-        *elastic.several(plan),
-        *elastic.early(plan, facts.arrival + (problem != "admission.from_arrival")),
-        *runs.broken(runs.end > due, elastic.AT + "completes at {end}, after its deadline {due}", due=due),
-        *elastic.unfinished(plan),
-        *elastic.capacity(plan),
+        *moldable.placements(plan),
+        *moldable.several(plan),
+        *moldable.early(plan, facts.arrival + (problem != "admission.from_arrival")),
+        *runs.broken(runs.end > due, moldable.AT + "completes at {end}, after its deadline {due}", due=due),
+        *moldable.unfinished(plan),
+        *moldable.capacity(plan),
     ]
     took = runs.end - facts.arrival[runs.job]
     worth = facts.utilities.value(runs.job[took > 0], took[took > 0] * facts.slot_s)
-    completion = np.zeros(facts.elastic.size, np.int64)
+    completion = np.zeros(facts.moldable.size, np.int64)
     completion[runs.job] = runs.end
     admitted = int((completion > 0).sum())
     metrics: dict[str, float | int | bool] = {
         "admitted": admitted,
-        "rejected": facts.elastic.size - admitted,
+        "rejected": facts.moldable.size - admitted,
         "colocated": len(set(runs.job[runs.hosts == 1].tolist())),
     }
     objective = float(worth.sum())

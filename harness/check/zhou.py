@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from schedgap.certificates.reading.zhou import RawArchitecture, Zhou, zhou_of
-from schedgap.harness.check import elastic
-from schedgap.harness.check.elastic import AT, PlannedRuns
+from schedgap.harness.check import moldable
+from schedgap.harness.check.moldable import AT, PlannedRuns
 from schedgap.harness.check.registry import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import EXCESS, LARGEST, Range, Rows, overlaps, refuse, refusing, well_formed
 from schedgap.instances.views.zhou import ZhouSchedule
@@ -26,7 +26,7 @@ all servers idle while jobs wait: a slot must be wrong."""
 
 @refusing
 def check(facts: Zhou, decision: ZhouSchedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Check a schedule of elastic jobs.
+    """Check a schedule of moldable jobs.
 
     Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job has one run), ``preemptive`` (or several),
     ``weight`` (jobs run from slot 1 on and complete by τ, or not at all) and ``cost`` (the heaviest job runs next to
@@ -39,13 +39,13 @@ def check(facts: Zhou, decision: ZhouSchedule, problem: str, claims: tuple[str, 
     twice = AT + "its previous run ends with slot {before}"
     windows = Rows({}, **well_formed(decision, WINDOWS)[0])
     lines = [
-        *elastic.placements(plan),
-        *elastic.unfinished(plan),
-        *(overlaps(plan.runs, twice) if kind == "preemptive" else elastic.several(plan)),
+        *moldable.placements(plan),
+        *moldable.unfinished(plan),
+        *(overlaps(plan.runs, twice) if kind == "preemptive" else moldable.several(plan)),
     ]
     if kind in ("completion", "preemptive"):
         absent = plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")  # (2a)
-        lines += [*elastic.capacity(plan), *absent, *elastic.early(plan, facts.arrival)]
+        lines += [*moldable.capacity(plan), *absent, *moldable.early(plan, facts.arrival)]
         last = int(plan.runs.end.max(initial=0))
         limit = max(facts.slots, IDLE * (int(facts.arrival.max()) + int(plan.runs.slots.sum())))
         if windows.window_start.size:
@@ -58,7 +58,7 @@ def check(facts: Zhou, decision: ZhouSchedule, problem: str, claims: tuple[str, 
         lines += plan.runs.broken(late, f"{AT}completes at {{end}}, after τ = {of.deadline}")  # (7b)
         if windows.window_start.size:
             lines.append("windows: only problems with arrivals have them; here all jobs are present at the start")
-        lines += elastic.capacity(plan) if kind == "weight" else []
+        lines += moldable.capacity(plan) if kind == "weight" else []
     if kind == "cost":
         return _priced(of, plan, lines)
     return _measured(facts, plan, windows, kind, lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedgap.heuristics.admission.online import Desk, steps  # noqa: F401 -- the lesson builds a desk
 from schedgap.heuristics.registry import Context, heuristic
-from schedgap.instances.elastic import Runs, runs_of
+from schedgap.instances.moldable import Runs, runs_of
 from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 LARGEST = 50_000_000

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array
-from schedgap.instances.elastic import FoundRun, RunOptions, options_of
+from schedgap.instances.moldable import FoundRun, RunOptions, options_of
 from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 TIE = 1e-9

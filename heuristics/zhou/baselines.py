@@ -24,8 +24,8 @@ import numpy as np
 
 from schedgap.heuristics.registry import Context
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints, members
-from schedgap.instances.elastic import FoundRun, Ledger, RunOptions, runs_of
-from schedgap.instances.elastic.options import largest
+from schedgap.instances.moldable import FoundRun, Ledger, RunOptions, runs_of
+from schedgap.instances.moldable.options import largest
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule
 
 MOST_WORKERS = 30

@@ -37,8 +37,8 @@ import numpy as np
 
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import ROUNDING, Ints
-from schedgap.instances.elastic import FoundRun, Ledger, RunOptions, runs_of
 from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.moldable import FoundRun, Ledger, RunOptions, runs_of
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule
 
 LEAST = float(np.nextafter(0.0, 1.0))
@@ -150,7 +150,7 @@ def online(a: Architecture, way: Way) -> ZhouSchedule:
     See Also
     --------
     schedgap.heuristics.zhou.batches : Algorithms 1 to 3, and the guarantee of Lemma 1 for a run.
-    schedgap.instances.elastic.search : the exact placement, which replaces Algorithms 4 to 7.
+    schedgap.instances.moldable.search : the exact placement, which replaces Algorithms 4 to 7.
     """
     waiting = np.ones(a.size, bool)
     chosen: Plan = []
@@ -199,7 +199,7 @@ def mincost(a: Architecture, way: Way) -> ZhouSchedule:
 
     See Also
     --------
-    schedgap.instances.elastic.search : the exact placement.
+    schedgap.instances.moldable.search : the exact placement.
     """
     ledger = Ledger(a.machines, way.options(a), a.deadline - 1)
     ledger.set_free(a.machines.capacity[:, :, None] - a.loads)

@@ -28,13 +28,13 @@ import numpy as np
 from pydantic import model_validator
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
-from schedgap.instances.elastic.machines import takes
-from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.generate import draws
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
 from schedgap.instances.generate.workload import Range, WholeRange
 from schedgap.instances.model_catalogue import significant
+from schedgap.instances.moldable.machines import takes
+from schedgap.instances.moldable.options import rates
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Cluster, GpuType, Horizon, PSType, ServerGroup, WorkerType, check_size
 from schedgap.instances.schema.base import rule, violation

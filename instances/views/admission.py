@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.elastic import Elastic, Machines, Runs, machines_of
-from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.moldable import Machines, Moldable, Runs, machines_of
+from schedgap.instances.moldable.options import rates
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType
 from schedgap.instances.text import counted
@@ -30,7 +30,7 @@ from schedgap.instances.workload import MAX_SERVERS, slots_from
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AdmissionView(Elastic):
+class AdmissionView(Moldable):
     """Jobs, servers and slots. Resources are the worker types, then the PS type; a worker or PS takes 1 of its own.
 
     Attributes

@@ -20,19 +20,19 @@ from functools import cached_property, partial
 import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints, nothing
-from schedgap.instances.elastic import (
-    Elastic,
+from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.moldable import (
     Ledger,
     Machines,
+    Moldable,
     RunOptions,
     Runs,
     machines_of,
     options_of,
     printed_rings,
 )
-from schedgap.instances.elastic.machines import able, fitting, takes
-from schedgap.instances.elastic.options import rates
-from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.moldable.machines import able, fitting, takes
+from schedgap.instances.moldable.options import rates
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
@@ -52,7 +52,7 @@ FRACTIONS = 11
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Architecture(Elastic):
+class Architecture(Moldable):
     """The jobs and machines under one architecture, parameter servers or rings. For rings, machines have no PS types.
 
     Attributes

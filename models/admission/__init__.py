@@ -1,4 +1,4 @@
-r"""The admission example: elastic jobs with utilities and deadlines, on servers with room for workers and PSs.
+r"""The admission example: moldable jobs with utilities and deadlines, on servers with room for workers and PSs.
 
 - :math:`j`: jobs.
 - :math:`s, w, p, t`: servers, worker types, the type of parameter servers (PSs), slots from 0.

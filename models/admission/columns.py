@@ -1,6 +1,6 @@
 """The admission ILP by column generation: a certified bound, and a schedule near it, for hundreds of jobs.
 
-Capacities are the workers and parameter servers of server classes in slots; see :mod:`schedgap.models.engine.elastic`.
+Capacities are the workers and parameter servers of server classes in slots; see :mod:`schedgap.models.engine.moldable`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import pyomo.environ as pyo
 
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
 from schedgap.models.engine.columns import generate, statement
-from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing, solve, too_large
-from schedgap.models.engine.elastic.placements import elastic_schedules
+from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing, solve, too_large
+from schedgap.models.engine.moldable.placements import moldable_schedules
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import SEEDED, Outcome, model
 
 
-def admitting(view: AdmissionView, problem: str) -> ElasticJobs:
-    """Return the jobs of the admission example as elastic jobs that may be rejected."""
+def admitting(view: AdmissionView, problem: str) -> MoldableJobs:
+    """Return the jobs of the admission example as moldable jobs that may be rejected."""
     first = view.first_start(problem)
     late = np.full((view.size, view.slots + 1), np.inf)
     for job in range(view.size):
@@ -27,7 +27,7 @@ def admitting(view: AdmissionView, problem: str) -> ElasticJobs:
         worth = view.utility(job)
         late[job, begin:end] = -worth[begin:end]
         late[job, :begin] = late[job, begin]
-    return ElasticJobs(view.machines, view.options, view.slots, first, late, None)
+    return MoldableJobs(view.machines, view.options, view.slots, first, late, None)
 
 
 def build_master(view: AdmissionView, problem: str) -> pyo.ConcreteModel:
@@ -48,7 +48,7 @@ def build_master(view: AdmissionView, problem: str) -> pyo.ConcreteModel:
     of every job is a Lagrangian bound on the ILP.
     """
     jobs = admitting(view, problem)
-    pricing = ElasticPricing(jobs, CapacityGrid(view.classes, jobs.slots))
+    pricing = MoldablePricing(jobs, CapacityGrid(view.classes, jobs.slots))
     return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 
@@ -68,7 +68,7 @@ def columns(view: AdmissionView, options: SolveOptions, problem: str, *, seeded:
 
 
 def _implied(view: AdmissionView, problem: str) -> tuple[float, bool]:
-    return elastic_schedules(admitting(view, problem))
+    return moldable_schedules(admitting(view, problem))
 
 
 for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):

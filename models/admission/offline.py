@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
-from schedgap.models.engine import elastic
+from schedgap.models.engine import moldable
 from schedgap.models.engine.solve import counted
 from schedgap.models.engine.statements import bounding, followed, grouped, largest, matching
 from schedgap.models.registry import model
@@ -24,7 +24,7 @@ def schedules(view: AdmissionView, problem: str) -> Runs:
     TooManyError
         If there are too many schedules.
     """
-    return elastic.schedules(view.machines, view.options, view.first_start(problem), view.deadline)
+    return moldable.schedules(view.machines, view.options, view.first_start(problem), view.deadline)
 
 
 def _common(view: AdmissionView, runs: Runs) -> pyo.ConcreteModel:
@@ -146,14 +146,14 @@ def build_dual(view: AdmissionView, problem: str = UTILITY.id) -> pyo.ConcreteMo
 
 
 def _none_in_time(view: AdmissionView, problem: str) -> str | None:
-    times = elastic.starts(view.options, view.first_start(problem), view.deadline)
+    times = moldable.starts(view.options, view.first_start(problem), view.deadline)
     return None if times.any() else "no job can meet its deadline"
 
 
 def _too_many(view: AdmissionView, problem: str) -> str | None:
     try:
         schedules(view, problem)
-    except elastic.TooManyError as error:
+    except moldable.TooManyError as error:
         return str(error)
     return None
 

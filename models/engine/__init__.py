@@ -4,7 +4,7 @@
 - `columns`: column generation, and branch and price, for packing problems.
 - `fluid`: relaxations over intervals of time, and to a single machine.
 - `gangs`: the pricing problem of gangs in slots (Hadar), and of jobs as copies.
-- `elastic`: pricing, placement and annealing of elastic jobs (Zhou, admission).
+- `moldable`: pricing, placement and annealing of moldable jobs (Zhou, admission).
 
 Nothing here imports the folder of a paper.
 """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 from schedgap.models.engine.solve import Solution, SolveOptions
 from schedgap.models.registry import Outcome, Start, no_decision, solve_built
 

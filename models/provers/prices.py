@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.elastic import classes
+from schedgap.instances.moldable import classes
 from schedgap.models.engine.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
-from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing
+from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.registry import Content
 from schedgap.models.provers.rounding import listed, unit_of, whole
@@ -106,12 +106,12 @@ def covered(outcome: Outcome, domain: Domain, tree: Tree, content: Content) -> D
     return replace(domain, packing=replace(domain.packing, known=covers))
 
 
-def elastic(
-    view: Any, outcome: Outcome, options: SolveOptions, *, jobs_of: Callable[[Any], ElasticJobs], sense: int = 1
+def moldable(
+    view: Any, outcome: Outcome, options: SolveOptions, *, jobs_of: Callable[[Any], MoldableJobs], sense: int = 1
 ) -> Content:
-    """Return prices of classes of servers that prove a bound for elastic jobs, which are never preempted."""
+    """Return prices of classes of servers that prove a bound for moldable jobs, which are never preempted."""
     jobs = jobs_of(view)
-    pricing = ElasticPricing(jobs, CapacityGrid(classes(jobs.machines), jobs.slots))
+    pricing = MoldablePricing(jobs, CapacityGrid(classes(jobs.machines), jobs.slots))
     tree = grown(outcome, pricing.domain, pricing, options)
     content: Content = {"slot_s": view.slot_s, "slots": jobs.slots}
     return by_prices(outcome, pricing.domain, pricing, tree, content, sense)

@@ -1,4 +1,4 @@
-r"""Zhou et al.: elastic jobs with parameter servers (PSs) or rings, in slots numbered from 1.
+r"""Zhou et al.: moldable jobs with parameter servers (PSs) or rings, in slots numbered from 1.
 
 - :math:`j`: jobs; :math:`h, r, t`: servers, resources, slots; :math:`m, p`: types of workers and of PSs.
 - :math:`E_j D_j K_j`: work of j, epochs, chunks and mini-batches per chunk; :math:`D_j` is also the most workers.

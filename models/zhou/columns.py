@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine.columns import generate, statement
-from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing, solve, too_large
-from schedgap.models.engine.elastic.placements import elastic_schedules
+from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing, solve, too_large
+from schedgap.models.engine.moldable.placements import moldable_schedules
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.zhou.common import skip
@@ -21,7 +21,7 @@ STRETCH = 1.5
 """Number of slots after the last arrival, as a multiple of the slots that the scarcest resource needs for all work."""
 
 
-def completing(a: Architecture) -> ElasticJobs:
+def completing(a: Architecture) -> MoldableJobs:
     """Return the jobs of the problem of least weighted completion time; index t stands for slot t + 1.
 
     The slots suffice for :data:`STRETCH` times the work and for one more run of the longest job. A job may also end
@@ -29,18 +29,18 @@ def completing(a: Architecture) -> ElasticJobs:
     """
     slots = _slots(a)
     late = a.weight[:, None] * (np.arange(slots + 1) + 1.0)
-    return ElasticJobs(a.machines, a.options, slots, a.arrival - 1, late, a.weight * (slots + 2.0))
+    return MoldableJobs(a.machines, a.options, slots, a.arrival - 1, late, a.weight * (slots + 2.0))
 
 
 def _slots(a: Architecture) -> int:
     return int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots) + int(a.options.shortest.max())
 
 
-def weighing(a: Architecture) -> ElasticJobs:
+def weighing(a: Architecture) -> MoldableJobs:
     """Return the jobs of the problem of largest weight: all may run from slot 1 on and must complete by slot τ."""
     slots = max(a.deadline - 1, 1)
     late = np.repeat(-a.weight[:, None], slots + 1, axis=1)
-    return ElasticJobs(a.machines, a.options, slots, np.zeros(a.size, np.int64), late, None)
+    return MoldableJobs(a.machines, a.options, slots, np.zeros(a.size, np.int64), late, None)
 
 
 def build_master(view: ZhouView, arch: str, weight: bool = False) -> pyo.ConcreteModel:
@@ -72,7 +72,7 @@ def build_master(view: ZhouView, arch: str, weight: bool = False) -> pyo.Concret
     """
     a = view.architectures[arch]
     jobs = weighing(a) if weight else completing(a)
-    pricing = ElasticPricing(jobs, CapacityGrid(a.classes, jobs.slots))
+    pricing = MoldablePricing(jobs, CapacityGrid(a.classes, jobs.slots))
     return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 
@@ -95,12 +95,12 @@ def columns(view: ZhouView, options: SolveOptions, arch: str, weight: bool = Fal
 
 
 def decode(runs: Runs) -> ZhouSchedule:
-    """Return runs of elastic jobs as a schedule of Zhou's problems."""
+    """Return runs of moldable jobs as a schedule of Zhou's problems."""
     return ZhouSchedule(**vars(runs))
 
 
 def _implied(view: ZhouView, arch: str, weight: bool) -> tuple[float, bool]:
-    return elastic_schedules((weighing if weight else completing)(view.architectures[arch]))
+    return moldable_schedules((weighing if weight else completing)(view.architectures[arch]))
 
 
 def _too_large(view: ZhouView, arch: str) -> str | None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from schedgap.instances.arrays import Bools, Ints, members
-from schedgap.instances.elastic import RunOptions
 from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.moldable import RunOptions
 from schedgap.instances.views.zhou import Architecture, ZhouView
-from schedgap.models.engine.elastic import starts
+from schedgap.models.engine.moldable import starts
 
 MOST = 250_000
 """Largest product of choices and servers for a MILP over all choices; above it, Pyomo needs many gigabytes."""

@@ -16,9 +16,9 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Ints
-from schedgap.instances.elastic import Machines
-from schedgap.instances.elastic.machines import fitting
-from schedgap.instances.elastic.options import largest
+from schedgap.instances.moldable import Machines
+from schedgap.instances.moldable.machines import fitting
+from schedgap.instances.moldable.options import largest
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouView
 from schedgap.models.engine.fluid import intervals
 from schedgap.models.engine.fluid.single_machine import FluidJobs, Ways, build_intervals, closed_form
@@ -55,7 +55,7 @@ class Types(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ElasticFluid(FluidJobs):
+class MoldableFluid(FluidJobs):
     """Zhou's jobs for bounds on completion times; times are in slots, and resources are those of each class of servers.
 
     The ``(q,)`` choices of each job begin at `first` ``(n,)``. A choice has a type of workers and of PSs (0 in a ring).
@@ -95,7 +95,7 @@ class ElasticFluid(FluidJobs):
         return np.asarray(taken.reshape(len(which), len(weights)))
 
 
-def run_of(a: Architecture) -> ElasticFluid:
+def run_of(a: Architecture) -> MoldableFluid:
     """Return the jobs with a positive weight, at least one, and those of their choices that can cost least."""
     jobs, m = np.flatnonzero(a.weight > 0), a.classes
     alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
@@ -103,7 +103,7 @@ def run_of(a: Architecture) -> ElasticFluid:
     total = m.allowed
     start = a.arrival[jobs].astype(float)
     hosts = np.array([fitting(m.capacity, z) > 0 for z in m.ps], bool).reshape(len(m.ps), m.size)
-    return ElasticFluid(
+    return MoldableFluid(
         start=start,
         alone=alone,
         earliest=start + np.ceil(alone),

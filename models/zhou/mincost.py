@@ -16,9 +16,9 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import SLACK, Array, Ints
-from schedgap.instances.elastic import Machines, Rates, options_of
+from schedgap.instances.moldable import Machines, Rates, options_of
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule, ZhouView
-from schedgap.models.engine.elastic.arrays import Placed, PlacementChoice, placement, unit_costs
+from schedgap.models.engine.moldable.arrays import Placed, PlacementChoice, placement, unit_costs
 from schedgap.models.engine.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
 from schedgap.models.engine.statements import largest
 from schedgap.models.registry import Outcome, model

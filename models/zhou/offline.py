@@ -9,9 +9,9 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Ints
-from schedgap.instances.elastic import RunOptions, options_of
+from schedgap.instances.moldable import RunOptions, options_of
 from schedgap.instances.views.zhou import Architecture, ZhouView
-from schedgap.models.engine.elastic import starts
+from schedgap.models.engine.moldable import starts
 from schedgap.models.engine.solve import counted
 from schedgap.models.engine.statements import largest
 from schedgap.models.registry import model

@@ -9,8 +9,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
-from schedgap.instances.elastic import Machines
-from schedgap.instances.elastic.machines import fitting
+from schedgap.instances.moldable import Machines
+from schedgap.instances.moldable.machines import fitting
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine.solve import Solution, counted
 from schedgap.models.engine.statements import grouped

@@ -6,17 +6,17 @@ from functools import partial
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.views import zhou
-from schedgap.models.engine.elastic import ElasticJobs
+from schedgap.models.engine.moldable import MoldableJobs
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.provers.fluid import mean
-from schedgap.models.provers.prices import elastic
+from schedgap.models.provers.prices import moldable
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.registry import Outcome
 from schedgap.models.zhou.columns import completing, weighing
 
 
-def of_zhou(view: zhou.ZhouView, problem: str) -> ElasticJobs:
-    """Return the elastic jobs of one of Zhou's problems."""
+def of_zhou(view: zhou.ZhouView, problem: str) -> MoldableJobs:
+    """Return the moldable jobs of one of Zhou's problems."""
     return (weighing if problem.endswith("weight") else completing)(view.of(problem))
 
 
@@ -35,7 +35,7 @@ for architecture in zhou.ARCHITECTURES:
     for kind, sign in (("completion", -1), ("weight", 1)):
         problem = f"zhou.{architecture}.{kind}"
         jobs_of = partial(of_zhou, problem=problem)
-        PROVERS.register(ProverSpec(problem, partial(elastic, jobs_of=jobs_of, sense=sign)))
+        PROVERS.register(ProverSpec(problem, partial(moldable, jobs_of=jobs_of, sense=sign)))
     problem = f"zhou.{architecture}.cost"
     PROVERS.register(ProverSpec(problem, partial(cheapest, problem=problem)))
     many = f"zhou.{architecture}.preemptive"

@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule, ZhouView
-from schedgap.models.engine import elastic
+from schedgap.models.engine import moldable
 from schedgap.models.engine.solve import counted
 from schedgap.models.engine.statements import bounding, followed, grouped, largest, matching
 from schedgap.models.registry import model, no_decision
@@ -28,7 +28,7 @@ def schedules(a: Architecture, earliest: Ints, end: int) -> ZhouSchedule:
     TooManyError
         If there are too many schedules to enumerate.
     """
-    return ZhouSchedule(**vars(elastic.schedules(a.machines, a.options, earliest, end)))
+    return ZhouSchedule(**vars(moldable.schedules(a.machines, a.options, earliest, end)))
 
 
 def offline_schedules(a: Architecture) -> ZhouSchedule:
@@ -104,7 +104,7 @@ def build_schedules(
     .. math:: \sum_{l \in \Gamma_j} x_l = 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
 
     Schedules have all PSs on one server. (2i) allows several, but each of these needs the bandwidth for all workers
-    elsewhere, so more servers only cost more (:mod:`schedgap.instances.elastic.search`).
+    elsewhere, so more servers only cost more (:mod:`schedgap.instances.moldable.search`).
 
     Duals (of the relaxation): the variables of (9), (18), which are the models ``zhou.ps.dual`` and ``zhou.ra.dual``.
     """
@@ -183,7 +183,7 @@ def _register(name: str) -> None:
     def too_many(view: ZhouView, complete: bool) -> str | None:
         try:
             candidates(view, complete)
-        except elastic.TooManyError as error:
+        except moldable.TooManyError as error:
             return f"{error}; zhou.{name}.columns makes them as needed"
         return None
 

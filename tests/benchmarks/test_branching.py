@@ -108,7 +108,7 @@ class Goal(NamedTuple):
     most_mb: float = np.inf
 
 
-ELASTIC = [model for model in PAIRS if not model.startswith("hadar.")]
+MOLDABLE = [model for model in PAIRS if not model.startswith("hadar.")]
 GANGS = ["hadar.p2.columns", "hadar.p2.columns.complete"]
 HUGE = "gen/2000jobs?jobs=20000&servers_per_type=500"
 
@@ -116,7 +116,7 @@ GOALS = [
     *(Goal("gen/20jobs", model, 1e-6, 60) for model in PAIRS),  # proved, up to the rounding of bounds
     *(Goal("gen/50jobs", model, 0.001, 60) for model in PAIRS),
     *(Goal("gen/200jobs", model, 0.0005, 60) for model in GANGS),
-    *(Goal("gen/200jobs", model, 0.01, 60) for model in ELASTIC),
+    *(Goal("gen/200jobs", model, 0.01, 60) for model in MOLDABLE),
     Goal("gen/200jobs", "hadar.forked.columns", 0.05, 60),
     *(Goal(f"gen/zhou-{arch}", f"zhou.{arch}.columns", 0.03, 120) for arch in ("ps", "ra")),
     Goal("gen/hadar-480", "hadar.p2.columns", 0.02, 60),

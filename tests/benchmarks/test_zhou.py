@@ -11,7 +11,7 @@ from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
 from schedgap.models.engine.columns import Generated, GenerationOptions, generate
-from schedgap.models.engine.elastic import CapacityGrid, ElasticPricing
+from schedgap.models.engine.moldable import CapacityGrid, MoldablePricing
 from schedgap.models.zhou.columns import completing
 
 PAPER_S = 120.0
@@ -39,7 +39,7 @@ def scaled(arch: str, jobs: int) -> str:
 
 def bound(a: Architecture, per_server: bool = False, seconds: float | None = None) -> Generated:
     jobs = completing(a)
-    pricing = ElasticPricing(jobs, CapacityGrid(a.machines if per_server else a.classes, jobs.slots))
+    pricing = MoldablePricing(jobs, CapacityGrid(a.machines if per_server else a.classes, jobs.slots))
     return generate(pricing.domain, pricing, GenerationOptions(time_limit_s=seconds))
 
 
@@ -129,7 +129,7 @@ def test_growth_with_slots(bench, arch: str) -> None:  # type: ignore[no-untyped
 
 def test_options(bench) -> None:  # type: ignore[no-untyped-def]
     """Pareto pairs and dominance: how much is left of what every job could choose."""
-    from schedgap.instances.elastic import options_of
+    from schedgap.instances.moldable import options_of
 
     a = architecture("gen/200jobs", "ps")
     everything = options_of(a.machines, a.work, a.most, a.rates, prune=False)

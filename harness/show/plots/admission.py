@@ -14,7 +14,7 @@ from schedgap.harness.show.plots.results import Compared
 from schedgap.harness.show.text import clean, number
 from schedgap.heuristics.admission.online import Desk, price
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 from schedgap.instances.text import counted
 from schedgap.instances.views.admission import UTILITY, AdmissionView
 

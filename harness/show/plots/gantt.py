@@ -21,7 +21,7 @@ from schedgap.harness.show.text import clean, number
 from schedgap.harness.studies.compare.row import Row
 from schedgap.heuristics.simulator import Trace
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.hadar import HadarSchedule, HadarView
 from schedgap.instances.workload import Servers, server_names
@@ -117,7 +117,7 @@ def of_trace(trace: Trace) -> Bars:
 
 
 def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
-    """Return the bars of elastic jobs; entry i fills `held[i]` rows. Seconds count from the start of slot `first`."""
+    """Return the bars of moldable jobs; entry i fills `held[i]` rows. Seconds count from the start of slot `first`."""
     busy = held > 0
     run = runs.run[busy]
     start = (runs.start[run] - first) * slot_s

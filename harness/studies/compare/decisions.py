@@ -7,7 +7,7 @@ Gangs (``hadar.*``, ``gavel.makespan``): ``job,start,end,server,gpus``, one line
 job holds this number of GPUs; a column ``type`` instead of ``server`` names a GPU type, whose servers are then filled
 in order. Rounds (``synergy.*``): ``job,start,end,server,gpus,cpus,memory_gb``, the same with the job's CPUs and memory;
 a problem of one round uses the first slot, and if all servers of a GPU type are one machine, the server is the type.
-Elastic jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, one line per
+Moldable jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, one line per
 uninterrupted run and server; in a ring, ``ps_type`` is empty and ``ps`` is 0. Shares (``oef.*``):
 ``tenant,type,devices``; missing pairs are 0. Rigid jobs (``rigid.*``): ``job,start,end``, one line per uninterrupted
 run; if a job may choose among pools, ``type`` names its pool. A job that does not appear is rejected; a file without
@@ -36,9 +36,9 @@ from schedgap.harness.studies.compare.row import Comparison
 from schedgap.instances import rigid
 from schedgap.instances.arrays import Array, Bools, Ints, members
 from schedgap.instances.canonical import read_mapping, shown, write_atomically
-from schedgap.instances.elastic import Elastic, Runs
 from schedgap.instances.errors import UsageError
 from schedgap.instances.importers.table import TraceColumn, convert, parse_headed, read_text, split
+from schedgap.instances.moldable import Moldable, Runs
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.views import hadar, oef, synergy, zhou
 from schedgap.instances.workload import GangView
@@ -62,7 +62,7 @@ ROUNDS = (
     TraceColumn("cpus", "number", "a number of CPUs, 0 or more"),
     TraceColumn("memory_gb", "number", "gigabytes, 0 or more"),
 )
-ELASTIC = (
+MOLDABLE = (
     *(_job, _start, _end, _server),
     TraceColumn("worker_type", "text", "a worker type of the instance"),
     TraceColumn("workers", "whole", _count.format(0)),
@@ -232,16 +232,16 @@ def _run(view: synergy.SynergyView, lines: Lines, problem: str) -> synergy.Syner
     return synergy.SynergySchedule(slot, job[row], place[row], gpus, cpus, memory_gb, nobody, nobody)
 
 
-# ---------------------------------------------------------------- elastic jobs
+# ---------------------------------------------------------------- moldable jobs
 
 
-def _elastic(view: Any, problem: str) -> tuple[Elastic, int]:
-    """Return the elastic jobs and machines of a problem, and the number of the slot that begins at time 0."""
+def _moldable(view: Any, problem: str) -> tuple[Moldable, int]:
+    """Return the moldable jobs and machines of a problem, and the number of the slot that begins at time 0."""
     return (view.architectures[problem.split(".")[1]], 1) if isinstance(view, zhou.ZhouView) else (view, 0)
 
 
 def _runs(view: Any, decision: Runs, problem: str) -> list[Sequence[Any]]:
-    of, first = _elastic(view, problem)
+    of, first = _moldable(view, problem)
     run, start = decision.run, decision.start - first
     return [
         _named(_distinct(of.ids), decision.job[run]),
@@ -257,7 +257,7 @@ def _runs(view: Any, decision: Runs, problem: str) -> list[Sequence[Any]]:
 
 def _plan(view: Any, lines: Lines, problem: str) -> Runs:
     """Return the runs in a file; lines with the same job, times and types form one run."""
-    of, first = _elastic(view, problem)
+    of, first = _moldable(view, problem)
     job, server = lines.indices("job", _distinct(of.ids)), lines.indices("server", _distinct(of.machines.names))
     worker, (start, end) = lines.indices("worker_type", of.machines.worker_types), lines.times(view.slot_s)
     ring = not of.machines.ps_types
@@ -316,15 +316,15 @@ class Form:
     read: Callable[[Any, Lines, str], Any]
 
 
-_GANGS, _ELASTIC = Form((GANG, BY_TYPE), _gangs, _schedule), Form((ELASTIC,), _runs, _plan)
+_GANGS, _MOLDABLE = Form((GANG, BY_TYPE), _gangs, _schedule), Form((MOLDABLE,), _runs, _plan)
 FORMS = {
-    "admission": _ELASTIC,
+    "admission": _MOLDABLE,
     "gavel": _GANGS,
     "hadar": _GANGS,
     "oef": Form((SHARES,), _shares, _allocation),
     "rigid": Form((RIGID, IN_POOL), _intervals, _held),
     "synergy": Form((ROUNDS,), _rounds, _run),
-    "zhou": _ELASTIC,
+    "zhou": _MOLDABLE,
 }
 """The file format of each paper's decisions, for papers that have one."""
 

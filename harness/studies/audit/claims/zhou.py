@@ -16,12 +16,12 @@ from schedgap.harness.studies.audit.row import claim
 from schedgap.heuristics.zhou.batches import Plan, Way, a_maxweight, lacking, online
 from schedgap.instances import load
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import Ledger, options_of, runs_of
+from schedgap.instances.moldable import Ledger, options_of, runs_of
 from schedgap.instances.random_instances.zhou import draw, draw_many, draw_roomy, job, ps, servers, worker
 from schedgap.instances.random_instances.zhou import instance as built
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, view
-from schedgap.models.engine.elastic.arrays import PlacementChoice, placement
+from schedgap.models.engine.moldable.arrays import PlacementChoice, placement
 from schedgap.models.engine.solve import SolveOptions
 
 NEAR = 1e-9

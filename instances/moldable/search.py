@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.elastic.machines import Machines
-from schedgap.instances.elastic.options import RunOptions, Runs
+from schedgap.instances.moldable.machines import Machines
+from schedgap.instances.moldable.options import RunOptions, Runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Ledger:
     """
 
     def __init__(self, machines: Machines, options: RunOptions, slots: int, constant: bool = False) -> None:
-        from schedgap.instances.elastic import _kernels as kernels
+        from schedgap.instances.moldable import _kernels as kernels
 
         self._kernels: Any = kernels
         self.machines, self.options, self.slots = machines, options, slots
@@ -143,7 +143,7 @@ class Ledger:
             Strict upper limit on the total.
         printed
             Whether to place jobs on several servers by Zhou's Algorithms 4 and 7 as printed; rings then need the
-            options of :func:`~schedgap.instances.elastic.options.printed_rings`.
+            options of :func:`~schedgap.instances.moldable.options.printed_rings`.
         first
             Whether to break ties only by the order of options, starts and servers.
         among

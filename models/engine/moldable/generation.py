@@ -1,13 +1,13 @@
-"""Column generation for elastic jobs, shared by Zhou's ILP over exponentially many schedules and the admission ILP.
+"""Column generation for moldable jobs, shared by Zhou's ILP over exponentially many schedules and the admission ILP.
 
 Blocks are jobs, columns are schedules, capacities are the resources of servers in slots.
 
 **Symmetry.** Servers of one class are interchangeable. Averaging a fractional solution over all permutations of equal
 servers shows that the LP over per-server rows has the same optimum as the LP over one row per class (capacity times
 count), as long as every column fits on real servers. Bounds are therefore computed over classes, with one price per
-class, and only schedules over servers. :class:`ElasticPricing` supports both, for the test that they agree.
+class, and only schedules over servers. :class:`MoldablePricing` supports both, for the test that they agree.
 
-**Pricing** is exact (:class:`schedgap.instances.elastic.Ledger`).
+**Pricing** is exact (:class:`schedgap.instances.moldable.Ledger`).
 
 **Windows.** With many slots, the master starts with rows for windows of slots
 (:mod:`schedgap.models.engine.columns.windows`). Prices then change at few slots, and no run needs to begin or end in
@@ -25,9 +25,9 @@ from collections.abc import Callable
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools
-from schedgap.instances.elastic import Ledger, Machines, classes
+from schedgap.instances.moldable import Ledger, Machines, classes
 from schedgap.models.engine.columns import Columns, Covers, Domain, Oracle, Priced
-from schedgap.models.engine.elastic.jobs import CapacityGrid, ElasticJobs, bends
+from schedgap.models.engine.moldable.jobs import CapacityGrid, MoldableJobs, bends
 
 CELLS, LARGEST = 2_000_000, 50_000_000
 """Largest numbers of servers times slots, and of jobs times slots times classes, for which the models run by default.
@@ -43,7 +43,7 @@ def too_large(jobs: int, machines: Machines, slots: int) -> str | None:
     return f"jobs x classes x slots = {size:,}, more than {LARGEST:,}" if size > LARGEST else None
 
 
-class ElasticPricing(Oracle):
+class MoldablePricing(Oracle):
     """Exact pricing: the best schedule of every job at prices of resources.
 
     Parameters
@@ -54,7 +54,7 @@ class ElasticPricing(Oracle):
         Capacities of server classes, or of individual servers.
     """
 
-    def __init__(self, jobs: ElasticJobs, grid: CapacityGrid) -> None:
+    def __init__(self, jobs: MoldableJobs, grid: CapacityGrid) -> None:
         self.jobs, self.grid = jobs, grid
         self.ledger = Ledger(grid.machines, jobs.options, jobs.slots, constant=True)
         self.domain = Domain.of(grid.packing(jobs))
@@ -112,7 +112,7 @@ class ElasticPricing(Oracle):
         The costs are exact: covers exist only for resources that are used by workers which fit on a single class of
         servers, so their use is known before a run is placed; see :attr:`.CapacityGrid.whole`.
         """
-        from schedgap.models.engine.elastic import _moves as kernels
+        from schedgap.models.engine.moldable import _moves as kernels
 
         paid = np.flatnonzero(prices)
         if not paid.size:

@@ -1,4 +1,4 @@
-"""Simulated annealing of elastic schedules on real servers, with compiled moves."""
+"""Simulated annealing of moldable schedules on real servers, with compiled moves."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import FoundRun, Ledger
+from schedgap.instances.moldable import FoundRun, Ledger
 from schedgap.models.engine.columns import Packer, PackingOptions, Start
-from schedgap.models.engine.elastic.jobs import CapacityGrid, ElasticJobs, Scheduled
+from schedgap.models.engine.moldable.jobs import CapacityGrid, MoldableJobs, Scheduled
 
 NOISE = (0.5, 0.8, 1.0, 1.2)
 """Factors on the prices at which removed jobs are inserted again."""
@@ -44,8 +44,8 @@ class Annealer(Packer):
         Bound of column generation, its prices ``(h·R·T,)``, and options of the search.
     """
 
-    def __init__(self, jobs: ElasticJobs, bound: float, prices: Array, options: PackingOptions | None = None) -> None:
-        from schedgap.models.engine.elastic import _moves as kernels
+    def __init__(self, jobs: MoldableJobs, bound: float, prices: Array, options: PackingOptions | None = None) -> None:
+        from schedgap.models.engine.moldable import _moves as kernels
 
         self.jobs, self.grid = jobs, CapacityGrid(jobs.machines, jobs.slots)
         super().__init__(self.grid.packing(jobs), bound, options)

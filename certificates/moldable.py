@@ -1,4 +1,4 @@
-"""Elastic jobs (Zhou, admission): packing problems in which a schedule is an uninterrupted run of workers."""
+"""Moldable jobs (Zhou, admission): packing problems in which a schedule is an uninterrupted run of workers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from .basics import DEAR, STRETCH, Array, Data, require
 from .packing import PackingRule, Uses
-from .reading.elastic import RawElastic as Runs
+from .reading.moldable import RawMoldable as Runs
 
 
-class ElasticPacking(PackingRule):
-    """The packing problem of elastic jobs, which run on workers with parameter servers (PSs), or on a ring of workers.
+class MoldablePacking(PackingRule):
+    """The packing problem of moldable jobs, which run on workers with parameter servers (PSs), or on a ring of workers.
 
     All PSs of a job are on one server, and their bandwidth limits the number of workers on other servers. In a `ring`
     there are no PSs. Equal servers form a class. Slots are numbered from 0 here; jobs arrive in slots `begin`.
@@ -144,7 +144,7 @@ class ElasticPacking(PackingRule):
         return np.asarray(np.cumsum(costs))
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
-        require(not uses, "trees of elastic jobs branch on ends only")
+        require(not uses, "trees of moldable jobs branch on ends only")
         first, best, upper = self.earliest[j], worth[-1], []
         # Costs may overflow on servers where a PS does not fit: prices of a capacity of 0 have no limit.
         hosts = [(need <= self.has * STRETCH).all(axis=1) for need in self.need[1]]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array, Bools, Ints
-from schedgap.instances.elastic import Machines, RunOptions, Runs
 from schedgap.instances.errors import NotApplicableError
-from schedgap.models.engine.elastic.jobs import ElasticJobs
+from schedgap.instances.moldable import Machines, RunOptions, Runs
+from schedgap.models.engine.moldable.jobs import MoldableJobs
 
 MOST_SCHEDULES = 10_000
 """Largest total number of schedules that are enumerated."""
@@ -159,7 +159,7 @@ def _listed(
     return listed
 
 
-def elastic_schedules(jobs: ElasticJobs) -> tuple[float, bool]:
+def moldable_schedules(jobs: MoldableJobs) -> tuple[float, bool]:
     """Return the base-10 logarithm of the number of schedules (option, start and placement on real servers), exactly.
 
     Dominated options are left out, as in :func:`schedules`.

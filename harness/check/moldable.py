@@ -1,6 +1,6 @@
-"""Shared rules for elastic jobs: well-formed runs, servers, rates, capacity over time, bandwidth of PSs.
+"""Shared rules for moldable jobs: well-formed runs, servers, rates, capacity over time, bandwidth of PSs.
 
-Jobs and servers are read from the instance (:mod:`schedgap.certificates.reading.elastic`). Capacity is checked where
+Jobs and servers are read from the instance (:mod:`schedgap.certificates.reading.moldable`). Capacity is checked where
 runs begin and end, not slot by slot, so runs may be arbitrarily late and long.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedgap.certificates.reading.elastic import Layout, RawElastic
+from schedgap.certificates.reading.moldable import Layout, RawMoldable
 from schedgap.harness.check.rules import EXCESS, LARGEST, SHORTFALL, Range, Rows, refuse, well_formed
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import Runs
+from schedgap.instances.moldable import Runs
 
 AT = "{job} from slot {start}: "
 
@@ -29,7 +29,7 @@ class PlannedRuns:
     per job: the number of its `runs`, and its mini-batches `done` and to do (`work`).
     """
 
-    def __init__(self, decision: Runs, read: RawElastic, first: int, restart: int = 0) -> None:
+    def __init__(self, decision: Runs, read: RawMoldable, first: int, restart: int = 0) -> None:
         self.read, hardware = read, read.hardware
         of_runs: dict[str, Range] = {
             "job": read.size,
@@ -85,7 +85,7 @@ class PlannedRuns:
         entries.takes = entries.workers[:, None] * worker + entries.ps[:, None] * ps
 
 
-def _per_batch(read: RawElastic, runs: Rows) -> Array:
+def _per_batch(read: RawMoldable, runs: Rows) -> Array:
     """Return each run's ``(a,)`` slots per mini-batch of a worker."""
     per_batch, alone = np.full(runs.job.size, np.inf), runs.hosts == 1
     for m, p, one in {*zip(runs.worker_type.tolist(), runs.ps_type.tolist(), alone.tolist(), strict=True)}:

@@ -8,9 +8,9 @@ import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, Bools, Ints
 from schedgap.models.engine.columns import Choice, Columns, Domain, Generated, Packer, choose
-from schedgap.models.engine.elastic.generation import ElasticPricing
-from schedgap.models.engine.elastic.jobs import ElasticJobs, Scheduled, columns_of
-from schedgap.models.engine.elastic.placements import Placement, TooManyError, schedules
+from schedgap.models.engine.moldable.generation import MoldablePricing
+from schedgap.models.engine.moldable.jobs import MoldableJobs, Scheduled, columns_of
+from schedgap.models.engine.moldable.placements import Placement, TooManyError, schedules
 from schedgap.models.engine.solve import SolveOptions
 
 LESS = 0.75
@@ -39,7 +39,7 @@ class Listing:
         The primal heuristic, which gets the solutions found.
     """
 
-    def __init__(self, jobs: ElasticJobs, pricing: ElasticPricing, solver: SolveOptions, packer: Packer) -> None:
+    def __init__(self, jobs: MoldableJobs, pricing: MoldablePricing, solver: SolveOptions, packer: Packer) -> None:
         self.jobs, self.pricing, self.solver, self.packer = jobs, pricing, solver, packer
         self.enough = np.inf
 

@@ -1,4 +1,4 @@
-"""Options of elastic jobs (types, number of workers and duration) that are worth considering, and the decision.
+"""Options of moldable jobs (types, number of workers and duration) that are worth considering, and the decision.
 
 With ``N`` workers of type m that together do ``N·ρ`` mini-batches per slot, a job of W mini-batches takes
 ``d = ⌈W/(N·ρ)⌉`` slots (Zhou, (2f)). Only Pareto-minimal pairs ``(N, d)`` and undominated types matter: at non-negative
@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Decision, Ints
-from schedgap.instances.elastic.machines import Machines, classes, fitting
 from schedgap.instances.errors import InstanceError
+from schedgap.instances.moldable.machines import Machines, classes, fitting
 from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
 
 LONGEST = 1e15
@@ -141,8 +141,8 @@ class RunOptions:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Elastic:
-    """``n`` elastic jobs and their servers.
+class Moldable:
+    """``n`` moldable jobs and their servers.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ def options_of(
     Parameters
     ----------
     machines, work, most, rates
-        As in :class:`Elastic`.
+        As in :class:`Moldable`.
     prune
         Whether to drop dominated options. The rest always contains a cheapest option at any non-negative prices,
         whatever is free.
@@ -240,7 +240,7 @@ def options_of(
     tables = [_pareto(job, work[job], np.minimum(most[job], limits), rates, lone) for job in range(len(work))]
     table = np.concatenate([np.zeros((6, 0), np.int64), *tables], axis=1)
     if prune:
-        from schedgap.instances.elastic import _kernels as kernels
+        from schedgap.instances.moldable import _kernels as kernels
 
         costs = _costs(machines, table)
         order = _loop_order(table) if loops else np.lexsort((costs.sum(axis=1), table[1], table[4], table[0]))

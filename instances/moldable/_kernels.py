@@ -56,7 +56,7 @@ class PlacementTables(NamedTuple):
 
 
 class JobOptions(NamedTuple):
-    """The options of one job, see :class:`schedgap.instances.elastic.options.RunOptions`."""
+    """The options of one job, see :class:`schedgap.instances.moldable.options.RunOptions`."""
 
     slots: Ints
     worker_type: Ints

@@ -1,14 +1,14 @@
-"""Branch and price for elastic jobs: bounds over classes of servers, schedules on real servers."""
+"""Branch and price for moldable jobs: bounds over classes of servers, schedules on real servers."""
 
 from __future__ import annotations
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.elastic import Runs, classes
+from schedgap.instances.moldable import Runs, classes
 from schedgap.models.engine.columns import Branch, PackingOptions, PackingProblem, solve_in_phases
-from schedgap.models.engine.elastic.annealing import Annealer
-from schedgap.models.engine.elastic.generation import ElasticPricing
-from schedgap.models.engine.elastic.jobs import CapacityGrid, ElasticJobs, columns_of, runs
-from schedgap.models.engine.elastic.listing import Listing
+from schedgap.models.engine.moldable.annealing import Annealer
+from schedgap.models.engine.moldable.generation import MoldablePricing
+from schedgap.models.engine.moldable.jobs import CapacityGrid, MoldableJobs, columns_of, runs
+from schedgap.models.engine.moldable.listing import Listing
 from schedgap.models.engine.solve import Solution, SolveOptions
 
 HOT, COLD = 0.1, 0.002
@@ -25,7 +25,7 @@ NEAR = 5e-4
 
 
 def solve(
-    jobs: ElasticJobs, options: SolveOptions, sense: int, first_slot: int, seeded: bool = True
+    jobs: MoldableJobs, options: SolveOptions, sense: int, first_slot: int, seeded: bool = True
 ) -> tuple[Solution, Runs | None, Array, Branch | None]:
     """Return the solution, the schedule, and the prices ``(k·R, T)`` and the tree that prove the bound.
 
@@ -43,7 +43,7 @@ def solve(
         Whether to start from the known decisions.
     """
     grid = CapacityGrid(classes(jobs.machines), jobs.slots)
-    pricing = ElasticPricing(jobs, grid)
+    pricing = MoldablePricing(jobs, grid)
     packing = pricing.domain.packing
     problem = PackingProblem(
         packing=packing,

@@ -1,4 +1,4 @@
-"""Elastic jobs: options that may be left out are never missed, and a ledger stays right while runs come and go."""
+"""Moldable jobs: options that may be left out are never missed, and a ledger stays right while runs come and go."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances
-from schedgap.instances.elastic import Ledger, Machines, classes, fitting, options_of, runs_of
-from schedgap.instances.elastic.machines import PLENTY, reachable
+from schedgap.instances.moldable import Ledger, Machines, classes, fitting, options_of, runs_of
+from schedgap.instances.moldable.machines import PLENTY, reachable
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
@@ -166,14 +166,14 @@ def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
     instance: Instance, seed: int, period: int, kind: str
 ) -> None:
     from schedgap.models.engine.columns import Covers
-    from schedgap.models.engine.elastic import CapacityGrid, ElasticJobs, ElasticPricing
-    from schedgap.models.engine.elastic.jobs import bends
+    from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing
+    from schedgap.models.engine.moldable.jobs import bends
 
     for a in architectures(instance):
         slots = length(a) + 2 * period
         nobody = np.zeros(a.size, np.int64)
-        jobs = ElasticJobs(a.machines, a.options, slots, nobody, np.zeros((a.size, slots + 1)), None)
-        pricing = ElasticPricing(jobs, CapacityGrid(classes(a.machines), slots))
+        jobs = MoldableJobs(a.machines, a.options, slots, nobody, np.zeros((a.size, slots + 1)), None)
+        pricing = MoldablePricing(jobs, CapacityGrid(classes(a.machines), slots))
         entries = pricing.grid.machines.capacity.size
         drawn = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 4.0], (entries, -(-slots // period)))
         posted = np.repeat(drawn, period, axis=1)[:, :slots].ravel()

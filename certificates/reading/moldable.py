@@ -1,4 +1,4 @@
-"""Elastic jobs (Zhou, admission): workers with parameter servers (PSs), or rings of workers, on servers.
+"""Moldable jobs (Zhou, admission): workers with parameter servers (PSs), or rings of workers, on servers.
 
 All PSs of a run are on one server, and their bandwidth limits the number of workers on other servers.
 """
@@ -78,8 +78,8 @@ class Layout(NamedTuple):
     together: int
 
 
-class RawElastic:
-    """``n`` elastic jobs on some hardware, in slots of `slot_s` seconds.
+class RawMoldable:
+    """``n`` moldable jobs on some hardware, in slots of `slot_s` seconds.
 
     Attributes
     ----------

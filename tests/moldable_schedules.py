@@ -1,4 +1,4 @@
-"""Schedules of elastic jobs for tests: valid ones, jobs in some order, each as early as it completes; and changes."""
+"""Schedules of moldable jobs for tests: valid ones, jobs in some order, each as early as it completes; and changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.instances.elastic import Ledger, Runs, runs_of
+from schedgap.instances.moldable import Ledger, Runs, runs_of
 from schedgap.instances.views import admission, zhou
 
 CHANGES: list[Callable[[Any], Any]] = [

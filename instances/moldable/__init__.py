@@ -1,4 +1,6 @@
-"""Elastic jobs: workers of one type, with parameter servers (PSs) of one type or as a ring, on servers.
+"""Moldable jobs: workers of one type, with parameter servers (PSs) of one type or as a ring, on servers.
+
+A job is *moldable* if the number of its workers is chosen when it starts and then kept (Zhou et al.: *elastic*).
 
 Zhou et al. and the admission scheduler of the walk-through make the same decisions for a job: worker type ``m``, PS
 type ``p``, number of workers ``N``, their placement and that of the PSs, start and number of slots. Their views share:
@@ -13,11 +15,22 @@ The search is here, among data, because pricing in :mod:`schedgap.models` and th
 :mod:`schedgap.heuristics` both need it and may not import each other. A package of its own would hold nothing else.
 """
 
-from schedgap.instances.elastic.machines import Machines, classes, fitting, machines_of
-from schedgap.instances.elastic.options import Elastic, Rates, RunOptions, Runs, options_of, printed_rings
-from schedgap.instances.elastic.search import FoundRun, Ledger, runs_of
+from schedgap.instances.moldable.machines import Machines, classes, fitting, machines_of
+from schedgap.instances.moldable.options import Moldable, Rates, RunOptions, Runs, options_of, printed_rings
+from schedgap.instances.moldable.search import FoundRun, Ledger, runs_of
 
 __all__ = [
-    "Elastic", "FoundRun", "Ledger", "Machines", "Rates", "RunOptions", "Runs", "classes", "fitting", "machines_of",
-    "options_of", "printed_rings", "runs_of",
+    "FoundRun",
+    "Ledger",
+    "Machines",
+    "Moldable",
+    "Rates",
+    "RunOptions",
+    "Runs",
+    "classes",
+    "fitting",
+    "machines_of",
+    "options_of",
+    "printed_rings",
+    "runs_of",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Compiled moves of :mod:`.annealing`: remove the runs of some jobs from servers, and insert them again at least cost.
 
 Shapes: ``n`` jobs with ``o`` options in total, ``h`` servers, ``R`` resources, ``T`` slots; see also
-:mod:`schedgap.instances.elastic._kernels`.
+:mod:`schedgap.instances.moldable._kernels`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import njit
-from schedgap.instances.elastic._kernels import (
+from schedgap.instances.moldable._kernels import (
     BestRun,
     JobOptions,
     PlacementTables,

@@ -1,4 +1,4 @@
-"""Elastic jobs as blocks, server capacities as rows, and runs as columns."""
+"""Moldable jobs as blocks, server capacities as rows, and runs as columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.elastic import FoundRun, Machines, RunOptions, Runs, runs_of
+from schedgap.instances.moldable import FoundRun, Machines, RunOptions, Runs, runs_of
 from schedgap.models.engine.columns import Choice, Packed, Packing
 
 COVERED = 500
@@ -20,8 +20,8 @@ ROWS = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class ElasticJobs:
-    """``n`` elastic jobs to be scheduled in ``T`` slots numbered from 0, with the cost of each possible end.
+class MoldableJobs:
+    """``n`` moldable jobs to be scheduled in ``T`` slots numbered from 0, with the cost of each possible end.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class CapacityGrid:
         """Number of capacities."""
         return self.machines.capacity.size * self.slots
 
-    def packing(self, jobs: ElasticJobs) -> Packing:
+    def packing(self, jobs: MoldableJobs) -> Packing:
         """Return the packing problem of some jobs."""
         capacity = self.machines.allowed
         most, parts = None, np.repeat(self.whole, self.slots)
@@ -118,7 +118,7 @@ class CapacityGrid:
         """Return prices of rows as ``(h, R, T)``, without those of covers."""
         return prices[: self.rows].reshape(*self.machines.capacity.shape, self.slots)
 
-    def expand(self, jobs: ElasticJobs, prices: Array) -> Array:
+    def expand(self, jobs: MoldableJobs, prices: Array) -> Array:
         """Return the prices of the rows of all servers, given the prices of the rows of this grid."""
         by_slot = self.by_slot(prices)
         return (by_slot if self.machines is jobs.machines else by_slot[jobs.machines.kind]).ravel()
@@ -146,7 +146,7 @@ class Scheduled(Choice):
     found: FoundRun
 
 
-def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
+def columns_of(jobs: MoldableJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
     """Yield the columns of a decision's runs that end in time; the decision numbers its slots from `first_slot`."""
     real = CapacityGrid(jobs.machines, jobs.slots)
     order = np.argsort(decision.run, kind="stable")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
-from schedgap.instances.elastic import Machines
-from schedgap.instances.elastic.machines import fitting
+from schedgap.instances.moldable import Machines
+from schedgap.instances.moldable.machines import fitting
 from schedgap.models.engine.solve import Session, SolveOptions, StandardForm
 from schedgap.models.engine.solve.form import RowBlocks
 from schedgap.models.engine.statements import largest
