@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from schedgap import instances, models
 from schedgap.harness.check import judge
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.run import compare
 from schedgap.harness.studies.compare.task import MethodTask
-from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
@@ -174,7 +173,7 @@ def test_too_many_schedules_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) 
     for name in ("offline", "offline.from_arrival", "dual"):
         assert models.get(f"admission.{name}").too_large(v) == "more than 10,000 schedules"
     instance_ = instances.load("gen/20jobs")
-    task = MethodTask(to_json(instance_), instance_.name, instance_.fingerprint, "admission.offline", limits=Limits())
+    task = MethodTask(*sent(instance_), "admission.offline", limits=Limits())
     assert task.run().row.status == "skipped"
     asked = replace(task, limits=Limits(all_sizes=True)).run().row
     assert (asked.status, asked.reason) == ("skipped", "more than 10,000 schedules")

@@ -13,6 +13,7 @@ from conftest import Command
 
 import schedgap as sg
 from schedgap.harness.engine.study import Finished
+from schedgap.harness.engine.task import sent
 from schedgap.harness.show.page.compare import headline, lines
 from schedgap.harness.studies.compare.methods import bounding
 from schedgap.harness.studies.compare.run import collected, read_run, unbounded
@@ -117,7 +118,7 @@ def test_every_problem_with_heuristics_has_a_model_that_bounds_it() -> None:
 def test_a_model_that_only_helps_is_not_shown_however_it_ends(status: Any) -> None:
     instance = load(EQ1)
     asked, helping = (
-        MethodTask(to_json(instance), instance.name, instance.fingerprint, method, helps=helps)
+        MethodTask(*sent(instance), method, helps=helps)
         for method, helps in (("oef.maxmin", False), ("oef.sharing_incentive", True))
     )
     done = [asked.run(), helping.failed(status, "why")]

@@ -9,12 +9,11 @@ import time
 import pytest
 
 from schedgap import instances
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.show.page.compare import headline
 from schedgap.harness.studies.compare.row import Comparison
 from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances import clock
-from schedgap.instances.canonical import to_json
 
 
 class Machine:
@@ -77,7 +76,7 @@ def test_compiling_takes_no_time_on_either_clock(monkeypatch: pytest.MonkeyPatch
 def test_a_search_on_half_a_core_does_the_same_and_says_so(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     instance = instances.load("gen/20jobs")
     limits = Limits(time_limit_s=0.4, rel_gap=0.0)
-    task = MethodTask(to_json(instance), instance.name, instance.fingerprint, method, limits=limits)
+    task = MethodTask(*sent(instance), method, limits=limits)
     found = {}
     for share in (1.0, 0.5):
         Machine(share, monkeypatch)

@@ -15,12 +15,11 @@ from schedgap import instances
 from schedgap.harness.ask.explain import stated
 from schedgap.harness.check import VERIFIERS, judge
 from schedgap.harness.engine.result import decode, encode
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.methods import Spec, specs, starts_from_decisions
 from schedgap.harness.studies.compare.row import Row
 from schedgap.harness.studies.compare.run import certify
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
-from schedgap.instances.canonical import to_json
 from schedgap.instances.catalogue import known
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
@@ -37,7 +36,7 @@ SPECS = specs()
 def task(spec: Spec, ref: str = TINY, seed: int = 0) -> MethodTask:
     instance = instances.load(ref)
     limits = SHORT if starts_from_decisions(spec) else LIMITS
-    return MethodTask(to_json(instance), instance.name, instance.fingerprint, spec.id, seed, limits=limits)
+    return MethodTask(*sent(instance), spec.id, seed, limits=limits)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from extremes import FAMILY, LARGE, named
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.methods import specs
 from schedgap.harness.studies.compare.run import certify, compare_here
 from schedgap.harness.studies.compare.task import MethodTask
@@ -170,7 +170,7 @@ def test_every_policy_copes_with_an_extreme(name: str) -> None:
     with suppress(UsageError):
         rules = rules_for(instance, Options(until_s=100 * slot_s))
         for policy in POLICIES.ids() if THOROUGH else POLICIES.ids()[at % 16 :: 16]:
-            task = SimulationTask(to_json(instance), name, instance.fingerprint, policy, at, rules)
+            task = SimulationTask(sent(instance)[0], name, instance.fingerprint, policy, at, rules)
             row = task.run().row
             assert row.status in {"done", "unfinished", "skipped"}, (policy, row.status, row.reason)
             assert row.verified is not False, (policy, row.violations)

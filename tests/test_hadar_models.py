@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from schedgap import instances, models
 from schedgap.harness.check import judge
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.task import MethodTask
-from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance, LinearDeadline
 from schedgap.instances.views import hadar
@@ -262,7 +261,7 @@ def test_relaxations_end_as_rows_with_a_bound_and_no_objective() -> None:
     instance = fig1(6).instance
     rows = {}
     for method in ("hadar.p2.relaxed", "hadar.p3"):
-        task = MethodTask(to_json(instance), instance.name, instance.fingerprint, method, limits=Limits(nodes=1))
+        task = MethodTask(*sent(instance), method, limits=Limits(nodes=1))
         rows[method] = task.run().row
     assert rows["hadar.p2.relaxed"].own_bound == pytest.approx(440 / 9)
     assert rows["hadar.p3"].own_bound == pytest.approx(440 / 9)

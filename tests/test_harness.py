@@ -32,7 +32,7 @@ from schedgap.harness.engine.environment import waited_for_core_s
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.pool import COMPILING, NOT_COUNTED, Compiling, Pool, Worker, workers_for
 from schedgap.harness.engine.result import decode, encode
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.show.page.columns import COMPARE as COLUMNS
 from schedgap.harness.show.table import visible
 from schedgap.harness.studies.compare.methods import find_spec, select
@@ -41,7 +41,7 @@ from schedgap.harness.studies.compare.run import SEARCHES_S, certify, compare, p
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances import clock, load, plugins
-from schedgap.instances.canonical import to_json, write
+from schedgap.instances.canonical import write
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import Allocation, matrix_view
@@ -65,7 +65,7 @@ def row(method: str = "oef.gavel", problem: str = "oef.allocation", **fields: An
 
 def task(method: str, instance: str | Instance = EQ1, **limits: Any) -> MethodTask:
     loaded = load(instance)
-    return MethodTask(to_json(loaded), loaded.name, loaded.fingerprint, method, limits=Limits(**limits))
+    return MethodTask(*sent(loaded), method, limits=Limits(**limits))
 
 
 @pytest.mark.parametrize(
@@ -568,7 +568,7 @@ def test_monolithic_models_above_their_size_run_only_on_request(monkeypatch: pyt
 
 def test_the_key_depends_on_content_method_seed_limits_only() -> None:
     one = task("oef.gavel")
-    same = MethodTask(one.instance_json, "renamed", one.fingerprint, one.method, one.seed, limits=one.limits)
+    same = MethodTask(one.packed, "renamed", one.fingerprint, one.method, one.seed, limits=one.limits)
     assert one.key == same.key
     others = [task("oef.maxmin"), task("oef.gavel", time_limit_s=1), task("oef.gavel", "paper/oef-eq6")]
     assert len({one.key, *(t.key for t in others)}) == 4

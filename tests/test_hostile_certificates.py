@@ -17,7 +17,7 @@ import pytest
 from certified import EXAMPLES, checker, plain, signed
 
 from schedgap import instances
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances.canonical import to_json
 
@@ -84,7 +84,7 @@ def test_what_is_no_certificate_is_refused_in_one_line(text: bytes, reason: str,
 def test_numbers_are_no_texts(name: str) -> None:
     """To read 1e99999999 as a fraction takes minutes."""
     instance = instances.load("paper/oef-eq1")
-    about = to_json(instance), instance.name, instance.fingerprint
+    about = sent(instance)
     proof = plain(MethodTask(*about, "oef.cooperative").run().certificate)
     text: Any = [[0, 2, "1e99999999"]] if name == "envy" else "1e99999999"
     raw = json.loads(to_json(instance))
@@ -103,9 +103,7 @@ def proofs() -> Iterator[tuple[dict[str, Any], float | None]]:
     """Yield certificates, each with the objective of a verified decision, if its method makes one."""
     instance = instances.load(FIG1)
     for method in METHODS:
-        task = MethodTask(
-            to_json(instance), instance.name, instance.fingerprint, method, limits=Limits(time_limit_s=1.0)
-        )
+        task = MethodTask(*sent(instance), method, limits=Limits(time_limit_s=1.0))
         if (found := task.run()).certificate is not None:
             yield plain(found.certificate), found.row.objective
 
@@ -153,7 +151,7 @@ def test_every_part_may_have_any_value(ref: str, method: str) -> None:
     """One to three parts at any depth are replaced: it is refused, or does not exclude a verified decision."""
     source = instances.load(ref)
     instance, rng = json.loads(to_json(source)), np.random.default_rng(7)
-    task = MethodTask(to_json(source), source.name, source.fingerprint, method, limits=Limits(nodes=1))
+    task = MethodTask(*sent(source), method, limits=Limits(nodes=1))
     found = task.run()
     sense, _ = checker.proved(proof := plain(found.certificate), instance)
     refused = 0

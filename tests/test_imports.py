@@ -93,7 +93,20 @@ def test_machinery_of_models_imports_no_paper(graph: nx.DiGraph) -> None:
 
 
 ABOUT_DECISIONS = {
-    *("Allocation", "Runs", "Schedule", "Rules", "Trace", "HORIZON", "IMPOSSIBLE", "LEFT", "STALLED"),
+    *(
+        "Allocation",
+        "Runs",
+        "HadarSchedule",
+        "RigidSchedule",
+        "SynergySchedule",
+        "ZhouSchedule",
+        "Rules",
+        "Trace",
+        "HORIZON",
+        "IMPOSSIBLE",
+        "LEFT",
+        "STALLED",
+    ),
     *("Array", "Bools", "Ints", "Instance", "Registry", "import_submodules"),
 }
 """What checkers may take from what models and heuristics use: classes of decisions and histories, and plain types."""

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from schedgap.harness.check import differ
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.row import Row
 from schedgap.harness.studies.compare.run import compare_here
 from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances import load
-from schedgap.instances.canonical import to_json, validate
+from schedgap.instances.canonical import validate
 from schedgap.instances.random_instances import RANDOM, synergy, zhou
 from schedgap.instances.random_instances.registry import MB_PER_S
 from schedgap.instances.registry import PAPERS
@@ -83,7 +83,7 @@ class Case:
 
     def row(self, method: str) -> Row:
         instance = self.instance
-        task = MethodTask(to_json(instance), instance.name, instance.fingerprint, method, limits=LIMITS)
+        task = MethodTask(*sent(instance), method, limits=LIMITS)
         return task.run().row
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from simulated import cluster, dense, jobs
 
 from schedgap import instances
+from schedgap.harness.engine.task import sent
 from schedgap.harness.show.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.show.table import visible
 from schedgap.harness.studies.simulate.row import SimulationRow
@@ -38,7 +39,6 @@ from schedgap.heuristics.simulator import (
     workload,
 )
 from schedgap.instances.arrays import Array
-from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
@@ -531,7 +531,7 @@ CAPPED = "oef.gavel?row_cap=true"
 def rows_of(instance: Instance, *policies: str) -> dict[str, SimulationRow]:
     """Simulate half a day of rounds in this process; returns verified rows."""
     rules = Rules(restart_s=10.0, until_s=HALF_A_DAY)
-    tasks = (SimulationTask(to_json(instance), instance.name, "", policy, 0, rules) for policy in policies)
+    tasks = (SimulationTask(sent(instance)[0], instance.name, "", policy, 0, rules) for policy in policies)
     rows = {task.policy: task.run().row for task in tasks}
     assert all(row.verified for row in rows.values()), rows
     return rows

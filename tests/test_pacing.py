@@ -17,12 +17,11 @@ import schedgap as sg
 from schedgap.harness.engine import pacing
 from schedgap.harness.engine.pacing import GOOD, LEAST_S, MOST_S, RESERVE, Asking, Pacer
 from schedgap.harness.engine.pool import Pool, Worker
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.methods import select, starts_from_decisions
 from schedgap.harness.studies.compare.run import RUN_S, SEARCHES_S, plan
 from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances import clock, load, plugins
-from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.views.oef import Allocation
 from schedgap.models import MODELS
@@ -111,7 +110,7 @@ def asking() -> Iterator[None]:
 
 def searches(count: int, run_s: float) -> list[MethodTask]:
     one = load("paper/oef-eq1")
-    task = MethodTask(to_json(one), one.name, one.fingerprint, "oef.asking", limits=Limits(run_s=run_s))
+    task = MethodTask(*sent(one), "oef.asking", limits=Limits(run_s=run_s))
     return [replace(task, seed=seed) for seed in range(count)]
 
 

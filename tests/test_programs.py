@@ -19,7 +19,7 @@ from conftest import HARNESS, PATIENCE_S, ROOT, Command, wait_for
 
 from schedgap import instances
 from schedgap.harness.engine.pool import NOT_COUNTED, Pool, Worker
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.given import verify
 from schedgap.harness.studies.folders import reopen
 from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
@@ -62,7 +62,7 @@ def answering(run: str, number: int = FIRST_ROUND) -> str:
 def task(path: Path, **limits: float) -> SimulationTask:
     """Return the simulation of a program on the small instance."""
     rules, policy = rules_for(TINY, Options()), f"exec:{path}"
-    given = (to_json(TINY), TINY.name, TINY.fingerprint, policy, 0, rules)
+    given = (*sent(TINY), policy, 0, rules)
     return SimulationTask(*given, program=named(policy), limits=Limits(**limits))  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ from conftest import HARNESS, PATIENCE_S, Command, wait_for
 import schedgap as sg
 from schedgap import certificates as proofs
 from schedgap import instances
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.show.drawing import figures
 from schedgap.harness.show.page import to_fragment
 from schedgap.harness.show.page.simulate import blocks, headline
@@ -296,7 +296,7 @@ def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
 
 def task(policy: str, instance: Instance | None = None) -> SimulationTask:
     instance = instance or instances.load(TINY)
-    return SimulationTask(instance_json(instance), instance.name, instance.fingerprint, policy, 0, Rules(900.0, 10.0))
+    return SimulationTask(*sent(instance), policy, 0, Rules(900.0, 10.0))
 
 
 @pytest.fixture
@@ -403,7 +403,7 @@ def test_a_ttd_below_its_lower_bound_is_wrong() -> None:
 
 def bound_of(instance: Instance, metric: str, sensitive: bool = False) -> Bound:
     """Return the bound on a metric in rounds of 900 s."""
-    return BoundTask(instance_json(instance), instance.name, instance.fingerprint, 900.0, metric, sensitive).run()
+    return BoundTask(*sent(instance), 900.0, metric, sensitive).run()
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from schedgap import instances
+from schedgap.harness.engine.task import sent
 from schedgap.harness.studies.compare.task import MethodTask
-from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import CACHED_VIEWS, PAPERS, PaperSpec
 from schedgap.instances.views import hadar
 
@@ -19,7 +19,7 @@ def test_all_methods_of_a_paper_and_its_caption_share_one_view(monkeypatch: pyte
     monkeypatch.setattr(hadar, "workload", lambda instance: built.append(instance.name) or read(instance))
     instance = instances.load("paper/hadar-fig1").model_copy(update={"name": "seen once"})
     for method in ("hadar.online", "hadar.srtf", "hadar.p1", "gavel.makespan_fluid"):
-        row = MethodTask(to_json(instance), instance.name, instance.fingerprint, method).run().row
+        row = MethodTask(*sent(instance), method).run().row
         assert row.verified is not False
         assert row.status != "error"
     PAPERS.get("hadar").describe(PAPERS.get("hadar").view(instance))

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import math
+import pickle
 import sysconfig
 import traceback
 from abc import ABC, abstractmethod
@@ -162,16 +163,16 @@ def _where(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class InstanceTask(Task[R]):
-    """A task about an instance, which is sent as JSON text and parsed once per worker."""
+    """A task about an instance. Workers get it as it was validated, and unpack it once."""
 
-    instance_json: str
+    packed: bytes
     instance_name: str
     fingerprint: str
 
     @property
     def instance(self) -> Instance:
         """The instance."""
-        return _parsed(self.fingerprint, self.instance_json)
+        return _unpacked(self.fingerprint, self.packed)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -179,11 +180,15 @@ class InstanceTask(Task[R]):
         return {"instance": self.instance_name, "fingerprint": self.fingerprint, "key": self.key}
 
 
-@functools.lru_cache(maxsize=8)
-def _parsed(fingerprint: str, text: str) -> Instance:
-    from schedgap.instances.canonical import validate
+def sent(instance: Instance) -> tuple[bytes, str, str]:
+    """Return the first fields of a task about an instance: it is packed, with its name and fingerprint."""
+    return pickle.dumps(instance, pickle.HIGHEST_PROTOCOL), instance.name, instance.fingerprint
 
-    return validate(json.loads(text), where=fingerprint[:12])
+
+@functools.lru_cache(maxsize=8)
+def _unpacked(fingerprint: str, packed: bytes) -> Instance:
+    instance: Instance = pickle.loads(packed)
+    return instance
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -13,14 +13,13 @@ from schedgap.harness.ask.export import returned
 from schedgap.harness.check import Verdict, judge
 from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.study import Finished
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare import decisions
 from schedgap.harness.studies.compare.methods import bounding
 from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.harness.studies.compare.run import collected, unbounded
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.instances import load
-from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
@@ -70,7 +69,7 @@ def verify_solution(
 
 def _bounded(about: dict[str, Instance], done: list[MethodResult], bound: bool, limits: Limits | None) -> Comparison:
     """Return the results as a comparison; if `bound`, first run the cheapest models that bound their problems."""
-    first = [MethodTask(to_json(one), one.name, mark, "", limits=limits or Limits()) for mark, one in about.items()]
+    first = [MethodTask(*sent(one), "", limits=limits or Limits()) for one in about.values()]
     with closing(Pool(1)) as pool:
         while bound and (tasks := unbounded(first, done)):
             done += pool.run(tasks)

@@ -16,7 +16,7 @@ from schedgap.harness.engine.folder import open_stored
 from schedgap.harness.engine.pacing import GOOD, LEAST_S, MOST_S
 from schedgap.harness.engine.result import Opened, grouped, opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopened, several
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.show.table import to_parquet, types_of
 from schedgap.harness.studies.compare.methods import (
     BOUNDING,
@@ -35,7 +35,6 @@ from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.harness.studies.published import together, with_published
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
-from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
@@ -145,7 +144,7 @@ def plan(
         raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
     tasks = []
     for instance in instances:
-        about = to_json(instance), instance.name, instance.fingerprint
+        about = sent(instance)
         used = [spec for spec in chosen if not every or PAPERS.get(spec.paper).usual(instance)]
         searches = max(1, sum(map(starts_from_decisions, used)))
         for spec, seed, (name, limits) in itertools.product(used, seeds, kinds.items()):

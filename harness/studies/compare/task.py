@@ -43,7 +43,7 @@ ROUNDING = 1e-9
 """Difference of a model's and the checker's objective, relative to the largest cost, that counts as solver rounding."""
 
 READ_S = 3e-6
-"""Seconds per character of an instance that a task may take, beyond the solver's limit, to read and to check."""
+"""Seconds per byte of a packed instance that a task may take, beyond the solver's limit, to read and to check."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class MethodTask(InstanceTask["MethodResult"]):
     def hard_limit_s(self) -> float:
         """Seconds after which the worker is killed: the solver's limit on a busy machine, and time for all else."""
         times = clock.STRETCH + 1 + 2 * self.limits.cross_check
-        return times * self.limits.seconds + 30.0 + READ_S * len(self.instance_json)
+        return times * self.limits.seconds + 30.0 + READ_S * len(self.packed)
 
     def attempt(self) -> MethodResult:
         began = time.perf_counter()

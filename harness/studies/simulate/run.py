@@ -13,7 +13,7 @@ import numpy as np
 
 from schedgap.harness.engine.result import Later, Opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, several
-from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.engine.task import Limits, Task, sent
 from schedgap.harness.show.table import to_json as json_of
 from schedgap.harness.show.table import to_parquet, types_of
 from schedgap.harness.show.text import number
@@ -24,7 +24,6 @@ from schedgap.heuristics.simulator import POLICIES, PolicySpec, Rules, runnable,
 from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.heuristics.simulator.program import named
 from schedgap.instances import load
-from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
@@ -155,7 +154,7 @@ def plan(
     tasks: list[Task[Any]] = []
     bounds: list[Task[Any]] = []
     for one in instances:
-        of = to_json(one), one.name, one.fingerprint
+        of = sent(one)
         for label, own in options.items():
             rules = rules_for(one, own)
             if own.window.first >= len(one.jobs):
